@@ -1,0 +1,73 @@
+"""Crowdwise: the truth behind many unreliable answers, who is good, what is hard, and how sure it is.
+
+    import crowdwise as cw
+
+    answers = cw.read("answers.csv")
+    result = cw.aggregate(answers)
+    result.labels, result.workers, result.tasks
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.
+_HOME = {
+    "Labels": "answers",
+    "Result": "result",
+    "Run": "engine",
+    "aggregate": "labels",
+    "model": "labels",
+    "MODELS": "labels",
+    "MajorityVote": "labels.majority_vote",
+    "SoftVote": "labels.soft_vote",
+    "WeightedVote": "labels.weighted_vote",
+    "DawidSkene": "labels.dawid_skene",
+    "OneCoin": "labels.one_coin",
+    "Pooled": "labels.pooled",
+    "Glad": "labels.glad",
+    "Mace": "labels.mace",
+    "compare": "compare",
+    "simulate": "simulate",
+    "read": "io",
+    "load": "io",
+    "errors": "errors",
+    "compat": "compat",
+}
+_MODULES = {"simulate", "errors", "compat"}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
+    module = importlib.import_module(f".{_HOME[name]}", __name__)
+    value = module if name in _MODULES else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from . import compat, errors, simulate
+    from .answers import Labels
+    from .compare import compare
+    from .engine import Run
+    from .io import load, read
+    from .labels import MODELS, aggregate, model
+    from .labels.dawid_skene import DawidSkene
+    from .labels.glad import Glad
+    from .labels.mace import Mace
+    from .labels.majority_vote import MajorityVote
+    from .labels.one_coin import OneCoin
+    from .labels.pooled import Pooled
+    from .labels.soft_vote import SoftVote
+    from .labels.weighted_vote import WeightedVote
+    from .result import Result

@@ -1,0 +1,112 @@
+"""Ids to numbers 0, 1, 2 ... and back. Numbers follow the sorted ids, so they do not depend on the order of rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import polars as pl
+
+from ..errors import ColumnError
+from ..kernels.layout import Ints
+
+
+def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
+    """A column of one plain type, ready for coding, and warnings.
+
+    Text stays text (the empty text is missing), typed columns keep their type, categories become their values. A column
+    of mixed Python objects becomes text by one rule: 1, "1" and 1.0 are "1", True is "True".
+    """
+    kind = column.dtype
+    if kind == pl.Object:
+        return _mixed(column, role, source)
+    if isinstance(kind, (pl.List, pl.Array, pl.Struct)):
+        row = int(column.is_not_null().arg_max() or 0)
+        raise ColumnError(
+            f"{role} column {column.name!r} of {source} holds {kind}, for instance {column[row]!r} in row {row + 1}; "
+            "one answer is one plain value. Several labels a task: give each its own yes/no question"
+        )
+    if isinstance(kind, (pl.Categorical, pl.Enum)):
+        column = column.cast(pl.String)
+    if kind == pl.Null:
+        column = column.cast(pl.String)
+    if column.dtype.is_float():
+        bad = ~column.is_finite()
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            raise ColumnError(
+                f"{role} column {column.name!r} of {source} has {column[row]} in row {row + 1}; "
+                "a missing answer is null, and an infinite one is no answer"
+            )
+    if column.dtype == pl.String:
+        column = column.set(column.str.len_bytes() == 0, None) if (column == "").any() else column
+    return column, []
+
+
+def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
+    values = column.to_list()
+    kinds = sorted({type(v).__name__ for v in values if v is not None})
+    if not set(kinds) <= {"str", "int", "float", "bool", "str_", "int64", "float64", "bool_"}:
+        row = next(i for i, v in enumerate(values) if isinstance(v, (list, tuple, set, dict, np.ndarray)) or v is not None)
+        raise ColumnError(
+            f"{role} column {column.name!r} of {source} holds {', '.join(kinds)}, for instance {values[row]!r} in row "
+            f"{row + 1}; one answer is one plain value: text, number or truth value"
+        )
+    text = pl.Series(column.name, [_text(v) for v in values], dtype=pl.String)
+    text = text.set(text == "", None) if (text == "").any() else text
+    warnings = []
+    if len(kinds) > 1:
+        warnings.append(
+            f"{role} column {column.name!r} mixes {', '.join(kinds)}: all taken as text, 1 and 1.0 and '1' as '1', "
+            "True as 'True'"
+        )
+    return text, warnings
+
+
+def _text(value: object) -> str | None:
+    if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
+        return None
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def code(column: pl.Series) -> tuple[pl.Series, Ints]:
+    """Sorted distinct values, and for every row its place among them (-1 where null)."""
+    if column.dtype.is_integer() and column.null_count() == 0 and len(column) and _dense(column):
+        return _code_dense(column)
+    ids = column.drop_nulls().unique().sort()
+    places = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.int32)})
+    codes = pl.DataFrame({"id": column}).join(places, on="id", how="left", maintain_order="left")["code"]
+    return ids.alias(column.name), codes.fill_null(-1).to_numpy().astype(np.int32, copy=False)
+
+
+def _dense(column: pl.Series) -> bool:
+    low, high = int(column.min()), int(column.max())  # type: ignore[arg-type]
+    return low >= 0 and high < 4 * len(column) + 1000
+
+
+def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
+    """Small whole numbers need no hashing: a table of those present gives the code."""
+    values = column.to_numpy()
+    present = np.zeros(int(values.max()) + 1, bool)
+    present[values] = True
+    ids = np.flatnonzero(present)
+    place = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return pl.Series(column.name, ids).cast(column.dtype), place[values]
+
+
+def look_alikes(ids: pl.Series, role: str) -> list[str]:
+    """Warnings about text ids that a reader would take for the same: "cat" and "Cat ", composed and decomposed letters."""
+    if ids.dtype != pl.String or len(ids) > 100_000:
+        return []
+    import unicodedata
+
+    alike = defaultdict(list)
+    for text in ids.to_list():
+        alike[" ".join(unicodedata.normalize("NFC", text[:1000]).casefold().split())].append(text)
+    pairs = [same for same in alike.values() if len(same) > 1]
+    if not pairs:
+        return []
+    shown = "; ".join(" and ".join(repr(t[:40]) for t in same[:3]) for same in pairs[:3])
+    return [f"{len(pairs)} {role} name(s) look alike and are kept apart: {shown}"]

@@ -1,0 +1,88 @@
+"""Which column is what: by name, given or guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from ..errors import ColumnError, nearest
+
+# Common names, best first. Compared without case, blanks and punctuation.
+NAMES: dict[str, tuple[str, ...]] = {
+    "task": (
+        "task", "taskid", "item", "itemid", "unit", "unitid", "question", "questionid", "hitid", "example",
+        "exampleid", "instance", "instanceid", "document", "docid", "image", "imageid", "subject", "subjectid",
+        "subjectids", "object", "objectid", "record", "recordid", "sample", "sampleid", "id",
+    ),
+    "worker": (
+        "worker", "workerid", "annotator", "annotatorid", "user", "userid", "username", "rater", "raterid", "coder",
+        "coderid", "judge", "judgeid", "labeler", "labeller", "labelerid", "performer", "participant",
+        "participantid", "completedby", "expert", "reviewer", "source", "model",
+    ),
+    "label": (
+        "label", "answer", "response", "annotation", "vote", "class", "category", "choice", "judgment", "judgement",
+        "rating", "value", "output", "outputresult",
+    ),
+    "gold": ("gold", "goldlabel", "golden", "truth", "truelabel", "groundtruth"),
+    "seconds": ("seconds", "worktimeinseconds", "leadtime", "duration", "timespent"),
+    "timestamp": ("timestamp", "time", "submittedat", "submittime", "createdat", "updatedat", "date", "datetime"),
+    "is_check": ("ischeck", "isgold", "attentioncheck", "check"),
+    "weight": ("weight", "weights"),
+}  # fmt: skip
+
+REQUIRED = ("task", "worker", "label")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def guess(role: str, columns: Sequence[str], taken: set[str]) -> str | None:
+    """The column whose name is the best known one for this role."""
+    plain = {_plain(column): column for column in reversed(columns) if column not in taken}
+    return next((plain[name] for name in NAMES[role] if name in plain), None)
+
+
+def find(columns: Sequence[str], given: Mapping[str, str | None], source: str) -> tuple[dict[str, str], bool]:
+    """Role -> column for a long table, and whether any was guessed; an error names what is missing."""
+    found = {role: name for role, name in given.items() if name is not None}
+    for role, name in found.items():
+        if name not in columns:
+            raise missing(role, name, columns, source)
+    guessed = False
+    for role in NAMES:
+        if role not in found and (name := guess(role, columns, set(found.values()))) is not None:
+            found[role] = name
+            guessed = True
+    for role in REQUIRED:
+        if role not in found:
+            raise missing(role, role, columns, source)
+    return found, guessed
+
+
+def missing(role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
+    hint = nearest(name, columns)
+    close = hint.split("'")[1] if hint else "COLUMN"
+    return ColumnError(
+        f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"
+        f" Say --{role} {close} (in Python {role}={close!r})"
+    )
+
+
+def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
+    """A column a worker: no worker and label columns by name, and the first column names each row once."""
+    columns = frame.columns
+    if any(given.get(role) for role in ("worker", "label")) or len(columns) < 3 or frame.is_empty():
+        return False
+    if guess("worker", columns, set()) or guess("label", columns, set()):
+        return False
+    return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
+
+
+def melt(frame: pl.DataFrame, task: str | None) -> pl.DataFrame:
+    """Wide to long; an empty cell becomes a row without label, which is dropped and not counted as an answer."""
+    key = task or frame.columns[0]
+    long = frame.unpivot(index=key, variable_name="worker", value_name="label").rename({key: "task"})
+    return long.select("task", "worker", "label")

@@ -1,0 +1,81 @@
+"""Any frame to one kind of frame."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..errors import ColumnError, DataError
+
+
+def to_frame(data: Any) -> pl.DataFrame:
+    """A polars frame of a pandas, polars or arrow frame, a mapping of columns, or a list of records; types are kept."""
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if isinstance(data, Mapping):
+        return _joined({str(name): _series(str(name), values) for name, values in data.items()})
+    if type(data).__module__.split(".")[0] == "pandas":
+        return _from_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pl.DataFrame(data)
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        names = list(dict.fromkeys(name for record in data for name in record))
+        return to_frame({name: [record.get(name) for record in data] for name in names})
+    raise DataError(
+        f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of columns, "
+        "or three arrays: tasks, workers, labels"
+    )
+
+
+def _joined(columns: dict[str, pl.Series]) -> pl.DataFrame:
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise ColumnError(f"columns differ in length: {', '.join(f'{n} {s}' for n, s in sizes.items())}")
+    return pl.DataFrame(list(columns.values()))
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:
+    if not hasattr(data, "columns"):  # a Series: gold the way crowd-kit has it, labels by task
+        data = data.rename("label").rename_axis("task").reset_index()
+    names = [str(name) for name in data.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ColumnError(f"the frame has more than one column {twice[0]!r}; rename one")
+    return _joined({str(name): _pandas_column(str(name), data[name]) for name in data.columns})
+
+
+def _pandas_column(name: str, column: Any) -> pl.Series:
+    """pandas writes a missing value as NaN, so NaN becomes null."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbM":
+        return pl.Series(name, column.to_numpy(), nan_to_null=True)
+    if column.dtype != object and importlib.util.find_spec("pyarrow"):
+        return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
+    values = column.astype(object).where(column.notna(), None).tolist()
+    return _from_list(name, values)
+
+
+def _series(name: str, values: Any) -> pl.Series:
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    if type(values).__module__.split(".")[0] == "pandas":
+        return _pandas_column(name, values)
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        if values.ndim != 1:
+            raise ColumnError(f"{name} has shape {values.shape}; one array with one value an answer is wanted")
+        return pl.Series(name, values)
+    if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
+        return pl.Series(name, values)
+    return _from_list(name, list(values))
+
+
+def _from_list(name: str, values: list[Any]) -> pl.Series:
+    kinds = {type(v) for v in values if v is not None}
+    if len(kinds) > 1 or any(issubclass(kind, (list, tuple, set, dict, np.ndarray)) for kind in kinds):
+        return pl.Series(name, values, dtype=pl.Object)
+    return pl.Series(name, values)

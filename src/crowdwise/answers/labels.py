@@ -1,0 +1,222 @@
+"""Labels: who said what of which task; checked, coded as numbers, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from ..errors import ParameterError, UnknownIdError, nearest
+from ..kernels import choose
+from ..kernels.layout import Ints, Layout, sort_answers, task_answers, worker_answers
+from .intake import Intake
+from .frames import to_frame
+from .prepare import Policy, Prepared, prepare
+from .repeats import settle_repeats
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Labels:
+    """Answers that are labels, from a frame (pandas, polars, arrow) or from three arrays.
+
+    >>> import crowdwise as cw
+    >>> answers = cw.Labels(["t1", "t1", "t2"], ["ann", "bob", "ann"], ["cat", "dog", "cat"])
+    >>> answers
+    Labels(3 answers, 2 tasks, 2 workers, 2 classes)
+    >>> answers.classes.to_list()
+    ['cat', 'dog']
+    """
+
+    tasks: pl.Series  # sorted ids; a task whose answers were all dropped is among them
+    workers: pl.Series
+    classes: pl.Series
+    layout: Layout
+    gold: Ints  # (T,) class known beforehand, or -1
+    extras: pl.DataFrame  # further columns (seconds, timestamp, ...), a row an answer in the layout's task order
+    intake: Intake
+
+    def __init__(
+        self,
+        data: Any,
+        workers: Any = None,
+        labels: Any = None,
+        *,
+        task: str | None = None,
+        worker: str | None = None,
+        label: str | None = None,
+        gold: Any = None,
+        duplicates: Policy | None = None,
+        anonymous: Literal["refuse", "each"] = "refuse",
+        missing: Sequence[str] = (),
+        wide: bool | None = None,
+        source: str = "table",
+        notes: Sequence[str] = (),
+        where: Callable[[int], str] | None = None,
+    ) -> None:
+        if (workers is None) != (labels is None):
+            raise ParameterError("Labels takes one frame, or three arrays: tasks, workers, labels")
+        frame = to_frame(data) if workers is None else to_frame({"task": data, "worker": workers, "label": labels})
+        prepared = prepare(
+            frame,
+            given={"task": task, "worker": worker, "label": label, "gold": gold if isinstance(gold, str) else None},
+            gold=None if isinstance(gold, str) else gold,
+            anonymous=anonymous,
+            missing=missing,
+            wide=wide,
+            source=source,
+            notes=notes,
+            where=where,
+        )
+        self._fill(**_laid_out(prepared, duplicates))
+
+    def _fill(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, **fields: Any) -> Labels:
+        """From fields that are right already: a saved result, a shard, a simulator."""
+        new = cls.__new__(cls)
+        new._fill(**fields)
+        return new
+
+    def __repr__(self) -> str:
+        return (
+            f"Labels({self.n_answers} answers, {self.n_tasks} tasks, {self.n_workers} workers, "
+            f"{self.n_classes} classes)"
+        )
+
+    def __len__(self) -> int:
+        return self.n_answers
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_answers(self) -> int:
+        return self.layout.n_answers
+
+    @property
+    def kernels(self) -> Any:
+        """The arithmetic that suits the size of this table."""
+        return choose(self.n_answers, self.n_classes)
+
+    @property
+    def answers_per_task(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return task_answers(self.layout)
+
+    @property
+    def answers_per_worker(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return worker_answers(self.layout)
+
+    def codes(self) -> tuple[Ints, Ints, Ints]:
+        """(task, worker, label) numbers of every answer, in task order."""
+        task = np.repeat(np.arange(self.n_tasks, dtype=np.int32), self.answers_per_task)
+        return task, self.layout.row_worker[self.layout.pair], self.layout.row_label[self.layout.pair]
+
+    def frame(self) -> pl.DataFrame:
+        """The answers as a table again: task, worker, label and the further columns, as they went in."""
+        task, worker, label = self.codes()
+        columns = [self.tasks[task].alias("task"), self.workers[worker].alias("worker"), self.classes[label].alias("label")]
+        return pl.DataFrame([*columns, *self.extras.get_columns()])
+
+    def task_number(self, task: object) -> int:
+        """The place of a task in `tasks`."""
+        return _place(self.tasks, task, "task")
+
+    def worker_number(self, worker: object) -> int:
+        """The place of a worker in `workers`."""
+        return _place(self.workers, worker, "worker")
+
+    def with_gold(self, gold: Ints | None) -> Labels:
+        """The same answers with other known labels, or none."""
+        fixed = np.full(self.n_tasks, -1, np.int32) if gold is None else gold.astype(np.int32)
+        return Labels.of(**{**self._fields(), "gold": _frozen(fixed)})
+
+    def shards(self, count: int) -> Iterator[Labels]:
+        """The tasks in `count` runs. A shard knows all workers, rows and classes, so statistics of shards add up."""
+        bounds = np.linspace(0, self.n_tasks, count + 1).astype(int)
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            yield self._tasks_between(int(start), int(stop))
+
+    def take(self, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Labels:
+        """The answers marked in task order; tasks, workers and classes stay as they are."""
+        task, worker, label = (codes[keep] for codes in self.codes())
+        shape = (self.n_tasks, self.n_workers, self.n_classes)
+        layout, order = sort_answers(self.kernels, task, worker, label, shape)
+        extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
+        return Labels.of(**{**self._fields(), "layout": layout, "extras": extras})
+
+    def _tasks_between(self, start: int, stop: int) -> Labels:
+        whole = self.layout
+        first, last = int(whole.task_ptr[start]), int(whole.task_ptr[stop])
+        inside = (whole.task >= start) & (whole.task < stop)
+        counts = np.concatenate([[0], np.cumsum(inside)])[whole.row_ptr]
+        layout = whole._replace(
+            task_ptr=whole.task_ptr[start : stop + 1] - np.int32(first),
+            pair=whole.pair[first:last],
+            row_ptr=counts.astype(np.int32),
+            task=(whole.task[inside] - start).astype(np.int32),
+        )
+        cut = {
+            "tasks": self.tasks[start:stop],
+            "gold": self.gold[start:stop],
+            "layout": layout,
+            "extras": self.extras[first:last],
+        }
+        return Labels.of(**{**self._fields(), **cut})
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def warned(self, *warnings: str) -> Labels:
+        """The same answers with further warnings in the intake."""
+        intake = replace(self.intake, warnings=(*self.intake.warnings, *warnings))
+        return Labels.of(**{**self._fields(), "intake": intake})
+
+
+def _laid_out(p: Prepared, duplicates: Policy | None) -> dict[str, Any]:
+    shape = (len(p.tasks), len(p.workers), len(p.classes))
+    kernels = choose(len(p.task), shape[2])
+    layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
+    settled = settle_repeats(p, layout, order, duplicates)
+    if settled is not p:
+        p = settled
+        layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
+    return {
+        "tasks": p.tasks,
+        "workers": p.workers,
+        "classes": p.classes,
+        "layout": layout,
+        "gold": _frozen(p.gold),
+        "extras": p.extras[order] if p.extras.width else p.extras,
+        "intake": p.intake,
+    }
+
+
+def _frozen(array: Ints) -> Ints:
+    array.flags.writeable = False
+    return array
+
+
+def _place(ids: pl.Series, wanted: object, role: str) -> int:
+    try:
+        at = ids.index_of(wanted)
+    except (pl.exceptions.PolarsError, TypeError):
+        at = None
+    if at is None:
+        raise UnknownIdError(f"no {role} {wanted!r} in these answers.{nearest(str(wanted), ids.head(10_000).to_list())}")
+    return int(at)
+

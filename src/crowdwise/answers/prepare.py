@@ -1,0 +1,267 @@
+"""From a frame to coded answers: columns found, gaps counted, nothing settled in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from ..errors import ColumnError, DataError, EmptyDataError
+from ..kernels.layout import Ints
+from .coding import code, look_alikes, settle
+from .columns import find, looks_wide, melt
+from .frames import to_frame
+from .intake import EXAMPLES, Dropped, Intake
+
+Policy: TypeAlias = Literal["last", "first", "error", "each"]
+Where: TypeAlias = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Coded answers in the order they came, and what is needed to lay them out."""
+
+    tasks: pl.Series
+    workers: pl.Series
+    classes: pl.Series
+    task: Ints  # (N,)
+    worker: Ints
+    label: Ints
+    gold: Ints  # (T,)
+    extras: pl.DataFrame
+    intake: Intake
+    rows: np.ndarray[Any, Any] | None  # (N,) row of the table each answer came from; None: its own place
+    where: Where
+    times: pl.Series | None = field(default=None)  # (N,) when the answer was given, for the rule "last"
+
+    def keep(self, mask: np.ndarray[Any, np.dtype[np.bool_]], dropped: Sequence[Dropped]) -> Prepared:
+        """Only the answers marked; the rest is told in the intake."""
+        rows = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        chosen = pl.Series(mask)
+        intake = replace(
+            self.intake, rows_used=int(mask.sum()), dropped=(*self.intake.dropped, *(d for d in dropped if d.count))
+        )
+        return replace(
+            self,
+            task=self.task[mask],
+            worker=self.worker[mask],
+            label=self.label[mask],
+            extras=self.extras.filter(chosen) if self.extras.width else self.extras,
+            times=None if self.times is None else self.times.filter(chosen),
+            rows=rows,
+            intake=intake,
+        )
+
+
+def prepare(
+    frame: pl.DataFrame,
+    *,
+    given: Mapping[str, str | None],
+    gold: Any,
+    anonymous: Literal["refuse", "each"],
+    missing: Sequence[str],
+    wide: bool | None,
+    source: str,
+    notes: Sequence[str],
+    where: Where | None,
+) -> Prepared:
+    if frame.height == 0:
+        raise EmptyDataError(f"no answers in {source}: it has {frame.width} column(s) and no rows. Give a table with rows")
+    where = where or (lambda row: f"row {row + 1}")
+    height = frame.height
+    is_wide = looks_wide(frame, given) if wide is None else wide
+    if is_wide:
+        notes = (*notes, f"wide table: {frame.columns[0]!r} names the task, the other {frame.width - 1} columns are workers")
+        frame, where_wide = melt(frame, given.get("task")), where
+        where = lambda row: where_wide(row % height)  # noqa: E731
+        given = {"gold": None}
+    columns, guessed = find(frame.columns, given, source)
+    warnings: list[str] = []
+    settled = {}
+    for role in ("task", "worker", "label"):
+        column = frame[columns[role]]
+        settled[role], said = settle(_blank_out(column, missing) if role == "label" else column, role, source)
+        warnings += said
+    if is_wide:  # an empty cell is no row
+        filled = settled["label"].is_not_null()
+        rows_read = int(filled.sum())
+    else:
+        rows_read = frame.height
+    settled["worker"] = _name_anonymous(settled, anonymous, source, where)
+    used, dropped = _usable(frame, settled, columns, where, is_wide)
+    if used is not None and not used.any():
+        raise EmptyDataError(f"no answers in {source}: {rows_read} row(s), none of them has both a task and a label")
+    rows = None if used is None else np.flatnonzero(used.to_numpy())
+    chosen = settled if used is None else {role: column.filter(used) for role, column in settled.items()}
+    tasks, task = code(settled["task"])
+    task = task if rows is None else task[rows]
+    workers, worker = code(chosen["worker"])
+    known = _gold_table(frame, columns, gold, settled, source)
+    classes, label, added = _code_labels(chosen["label"], known)
+    codes, gold_notes = _gold_codes(known, tasks, classes)
+    warnings += added + look_alikes(classes, "label")
+    extras = frame.select(column for column in frame.columns if column not in {columns[r] for r in ("task", "worker", "label")})
+    extras = extras.rename({name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns})
+    extras = extras.filter(used) if used is not None and extras.width else extras
+    return Prepared(
+        tasks=tasks,
+        workers=workers,
+        classes=classes,
+        task=task,
+        worker=worker,
+        label=label,
+        gold=codes,
+        extras=extras,
+        rows=rows,
+        where=where,
+        times=extras["timestamp"] if "timestamp" in extras.columns else None,
+        intake=Intake(
+            source=source,
+            shape="wide" if is_wide else "long",
+            columns=columns,
+            guessed=guessed and not is_wide,
+            extras=tuple(extras.columns),
+            rows_read=rows_read,
+            rows_used=len(task),
+            dropped=dropped,
+            notes=(*notes, *gold_notes),
+            warnings=tuple(warnings),
+        ),
+    )
+
+
+def _blank_out(column: pl.Series, missing: Sequence[str]) -> pl.Series:
+    """Values that the user says mean "no answer" become null."""
+    if not missing:
+        return column
+    text = pl.Series([None if v is None else str(v) for v in column.to_list()], dtype=pl.String)
+    return column.set(text.is_in(list(missing)).fill_null(value=False), None)
+
+
+def example(frame: pl.DataFrame, columns: Mapping[str, str], row: int, where: Where) -> str:
+    values = (frame[columns[role]][row % frame.height] for role in ("task", "worker", "label"))
+    return f"{where(row)}: " + ", ".join("(none)" if v is None else str(v)[:60] for v in values)
+
+
+def _usable(
+    frame: pl.DataFrame, settled: Mapping[str, pl.Series], columns: Mapping[str, str], where: Where, is_wide: bool
+) -> tuple[pl.Series | None, tuple[Dropped, ...]]:
+    """Which rows have a task and a label (None: all), and what was dropped."""
+    if not any(settled[role].null_count() for role in ("task", "label")):
+        return None, ()
+    no_task = settled["task"].is_null()
+    no_label = settled["label"].is_null() & ~no_task
+    dropped = []
+    for reason, mask in (("no task", no_task), ("no label", no_label)):
+        rows = mask.arg_true().head(EXAMPLES).to_list()
+        if rows and not (is_wide and reason == "no label"):
+            dropped.append(
+                Dropped(reason, int(mask.sum()), tuple(example(frame, columns, row, where) for row in rows))
+            )
+    return ~(no_task | no_label), tuple(dropped)
+
+
+def _name_anonymous(
+    settled: Mapping[str, pl.Series], anonymous: Literal["refuse", "each"], source: str, where: Where
+) -> pl.Series:
+    """Answers without a worker are refused, or each becomes a person of its own."""
+    worker = settled["worker"]
+    nobody = worker.is_null() & settled["label"].is_not_null() & settled["task"].is_not_null()
+    if not nobody.any():
+        return worker
+    first = int(nobody.arg_max() or 0)
+    if anonymous == "refuse":
+        raise ColumnError(
+            f"{int(nobody.sum())} answer(s) in {source} have no worker, the first at {where(first)}. "
+            "Say --anonymous each (in Python anonymous='each') to take each as another person, or remove them"
+        )
+    # numbered by what was said, not by where it stands, so that the order of rows does not matter
+    order = pl.DataFrame({"task": settled["task"], "label": settled["label"], "row": np.arange(len(worker))})
+    rows = order.filter(nobody).sort("task", "label")["row"].to_numpy()
+    names = np.array([f"anonymous-{n:06d}" for n in range(1, len(rows) + 1)], object)
+    return worker.cast(pl.String).scatter(rows, pl.Series(names.tolist(), dtype=pl.String))
+
+
+def _code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series, Ints, list[str]]:
+    """Classes are the labels spoken, and those that only gold names (with a warning)."""
+    if known is None:
+        return *code(label), []
+    unspoken = known["label"].filter(~known["label"].is_in(label.unique().implode())).unique().sort()
+    classes, codes = code(pl.concat([label, unspoken]))
+    warnings = []
+    if len(unspoken):
+        names = ", ".join(map(str, unspoken.head(5).to_list()))
+        warnings.append(f"gold has {len(unspoken)} label(s) that no worker gave, added as classes: {names}")
+    return classes, codes[: len(label)], warnings
+
+
+def _gold_table(
+    frame: pl.DataFrame, columns: Mapping[str, str], gold: Any, settled: Mapping[str, pl.Series], source: str
+) -> pl.DataFrame | None:
+    """(task, label) of tasks whose truth is known: from a table or mapping, else from a column of the answers."""
+    if gold is not None:
+        if isinstance(gold, Mapping) and not {"task", "label"} <= set(map(str, gold)):
+            gold = {"task": list(gold), "label": list(gold.values())}
+        table = to_frame(gold)
+        roles = find_gold(table.columns)
+        task, label = table[roles["task"]], table[roles["label"]]
+    elif "gold" in columns:
+        task, label = settled["task"], frame[columns["gold"]]
+    else:
+        return None
+    label, _ = settle(label, "gold", source)
+    task, _ = settle(task, "task", source)
+    pairs = pl.DataFrame(
+        {"task": _as_type(task, settled["task"].dtype), "label": _as_type(label, settled["label"].dtype)}
+    )
+    pairs = pairs.drop_nulls().unique().sort("task")
+    twice = pairs.filter(pairs["task"].is_duplicated())
+    if twice.height:
+        raise DataError(
+            f"gold of {source} names task {twice['task'][0]!r} twice with different labels: "
+            f"{twice['label'][0]!r} and {twice['label'][1]!r}. Keep one"
+        )
+    return pairs
+
+
+def find_gold(names: Sequence[str]) -> dict[str, str]:
+    """The task and label columns of a table of known labels."""
+    from .columns import guess, missing
+
+    task = guess("task", names, set())
+    label = guess("gold", names, {task} if task else set()) or guess("label", names, {task} if task else set())
+    if task is None or label is None:
+        raise missing("task" if task is None else "label", "task" if task is None else "label", names, "the gold table")
+    return {"task": task, "label": label}
+
+
+def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
+    """Gold in the type of the answers, so that 1 in a typed table meets "1" in a text file."""
+    if column.dtype == kind:
+        return column
+    if kind == pl.String and column.dtype.is_float():
+        return pl.Series(column.name, [None if v is None else f"{v:g}" for v in column.to_list()])
+    try:
+        return column.cast(kind)
+    except pl.exceptions.PolarsError:
+        raise DataError(
+            f"gold column {column.name!r} holds {column.dtype}, but the answers hold {kind}: "
+            f"{column.drop_nulls()[0]!r} cannot be one of them. Give both in the same type"
+        ) from None
+
+
+def _gold_codes(known: pl.DataFrame | None, tasks: pl.Series, classes: pl.Series) -> tuple[Ints, list[str]]:
+    codes = np.full(len(tasks), -1, np.int32)
+    if known is None:
+        return codes, []
+    places = pl.DataFrame({"task": tasks, "i": np.arange(len(tasks), dtype=np.int32)})
+    names = pl.DataFrame({"label": classes, "k": np.arange(len(classes), dtype=np.int32)})
+    met = known.join(places, on="task", how="inner").join(names, on="label", how="inner")
+    codes[met["i"].to_numpy()] = met["k"].to_numpy()
+    notes = [f"gold for {met.height} task(s)"]
+    if met.height < known.height:
+        notes.append(f"gold for {known.height - met.height} task(s) that have no answers was ignored")
+    return codes, notes

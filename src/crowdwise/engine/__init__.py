@@ -1,0 +1,7 @@
+"""The one engine: how models are fitted."""
+
+from .climb import ClimbingModel
+from .model import LabelModel, Work
+from .run import Checkpoint, Run, Step
+
+__all__ = ["Checkpoint", "ClimbingModel", "LabelModel", "Run", "Step", "Work"]

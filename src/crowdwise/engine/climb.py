@@ -1,0 +1,140 @@
+"""The one loop: infer the truth given both sides, add up statistics, improve both sides, until nothing moves.
+
+The objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It is
+recorded after every sweep and never falls beyond rounding. The climb stops when what a user sees has stopped moving: no
+label changed in the last `PATIENCE` sweeps, and no worker's skill moved more than `tol` in the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ..answers import Labels
+from ..errors import Interrupted
+from ..kernels.layout import Floats, worker_answers
+from ..kernels.plain import Swept
+from ..result import Result
+from .memory import refuse_if_too_large
+from .model import COUNT, NOT_NEGATIVE, LabelModel, Work, rules
+from .run import Checkpoint, Run, Step
+
+P = TypeVar("P", bound=tuple[Any, ...])
+S = TypeVar("S", bound=tuple[Any, ...])
+
+PATIENCE = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClimbingModel(LabelModel, Generic[P, S]):
+    """A model fitted by EM or variational Bayes. A subclass gives the sweep and the step."""
+
+    max_iter: int = field(default=1000, metadata=rules(COUNT))  # sweeps at most
+    tol: float = field(default=1e-4, metadata=rules(NOT_NEGATIVE))  # largest move of a skill that counts as rest
+
+    @abstractmethod
+    def posterior(self, work: Work, params: P, Z: Floats) -> Swept:
+        """E-step: overwrite Z (T, K) with the posterior of the truth, given the parameters."""
+
+    @abstractmethod
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: P | None) -> S:
+        """What the M-step needs; adds up over disjoint sets of tasks."""
+
+    @abstractmethod
+    def maximise(self, work: Work, stats: S, params: P | None) -> P:
+        """M-step: better parameters. `params` are the former ones, None at the start."""
+
+    @abstractmethod
+    def penalty(self, params: P) -> float:
+        """Log-prior of the parameters, or minus their divergence from the prior."""
+
+    @abstractmethod
+    def hits(self, work: Work, stats: S) -> Floats:
+        """(W,) expected number of right answers of each worker."""
+
+    @abstractmethod
+    def prevalence(self, params: P) -> Floats:
+        """(K,) share of each class."""
+
+    def add(self, first: S, second: S) -> S:
+        """Statistics of two disjoint sets of tasks together."""
+        return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
+
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
+        """Bytes that a fit takes above its answers."""
+        return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.layout.n_rows
+
+    def fit(self, answers: Labels, run: Run | None = None) -> Result:
+        """Learn from answers; everything found is in the Result.
+
+        >>> import crowdwise as cw
+        >>> answers = cw.Labels([1, 1, 1, 2, 2, 2], ["a", "b", "c"] * 2, ["x", "x", "y", "y", "y", "y"])
+        >>> cw.DawidSkene().fit(answers).labels["label"].to_list()
+        ['x', 'y']
+        """
+        run = run or Run()
+        work = Work.on(answers, run)
+        refuse_if_too_large(self.need(answers, work.dtype), answers, self.name)
+        began = time.perf_counter()
+        climb = _climb(self, work, run)
+        return Result(
+            answers=answers,
+            model=self,
+            params=climb.params,
+            posterior=climb.Z,
+            prevalence=self.prevalence(climb.params),
+            trace=tuple(climb.trace),
+            converged=climb.converged,
+            seed=int(run.seed),
+            seconds=time.perf_counter() - began,
+        )
+
+
+@dataclass
+class _Climb:
+    """Where a climb stands."""
+
+    Z: Floats
+    params: Any
+    trace: list[float]
+    hits: Floats
+    still: int = 0
+    converged: bool = False
+
+
+def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
+    here = _begin(model, work, run)
+    answers = np.maximum(worker_answers(work.layout), 1)
+    while len(here.trace) < model.max_iter:
+        if run.stop is not None and run.stop():
+            reached = Checkpoint(here.params._asdict(), here.trace, here.still, here.hits, here.Z.argmax(1))
+            raise Interrupted(f"{model.name} was stopped after {len(here.trace)} sweeps", reached)
+        swept = model.posterior(work, here.params, here.Z)
+        here.trace.append(swept.evidence + model.penalty(here.params))
+        stats = model.statistics(work, here.Z, swept.shares, here.params)
+        hits = model.hits(work, stats)
+        moved = float(np.max(np.abs(hits - here.hits) / answers, initial=0.0))
+        here.hits = hits
+        here.still = here.still + 1 if swept.flips == 0 else 0
+        if run.watch is not None:
+            run.watch(Step(len(here.trace), model.max_iter, here.trace[-1], swept.flips, moved))
+        here.converged = here.still >= PATIENCE and moved <= model.tol
+        if here.converged or len(here.trace) == model.max_iter:
+            break
+        here.params = model.maximise(work, stats, here.params)
+    return here
+
+
+def _begin(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
+    Z = work.vote_shares()
+    if run.resume is not None:
+        saved = run.resume
+        Z[:] = 0
+        Z[np.arange(len(Z)), saved.labels] = 1  # of the former posterior only the labels are looked at again
+        return _Climb(Z, model.params_type(**saved.params), list(saved.trace), saved.hits, saved.still)
+    stats = model.statistics(work, Z, work.shares(Z), None)
+    return _Climb(Z, model.maximise(work, stats, None), [], model.hits(work, stats))

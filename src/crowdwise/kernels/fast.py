@@ -1,0 +1,523 @@
+"""The arithmetic of a sweep, compiled: the same functions as `plain`, for tables that are worth it.
+
+Two gather passes and no atomics: a task's posterior multiplies the rows of its answers, a row's counts add the
+posteriors of its tasks. Work is cut into blocks by the data, never by the number of threads, each output row belongs to
+one block, and partial sums are added in block order: the bits do not depend on threads. Kernels release the interpreter
+lock, so plain threads run them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .intrinsics import prefetch
+from .layout import Floats, Ints, Layout
+from .plain import TINY, Swept
+from .plain import components as components  # linear time in numpy, too, and asked once a fit
+
+STORAGE = np.dtype(np.float32)
+BLOCK = 1 << 16  # answers
+AHEAD = 32  # answers between asking for a row and using it
+RENEW = 8  # factors multiplied before the product is scaled back: TINY ** 8 is still a normal double
+
+jit = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
+
+
+def _blocks(ptr: Ints) -> NDArray[np.int64]:
+    """Bounds of runs of segments with about BLOCK answers each."""
+    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, BLOCK))
+    return np.unique(np.concatenate([[0], edges, [len(ptr) - 1]]))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
+
+
+def _run(work: Callable[[int, int, int], None], bounds: NDArray[np.int64], threads: int) -> None:
+    """Call work(block, start, stop) for every block."""
+    jobs = [(b, int(bounds[b]), int(bounds[b + 1])) for b in range(len(bounds) - 1)]
+    if threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            work(*job)
+    else:
+        for done in [_pool(threads).submit(work, *job) for job in jobs]:
+            done.result()
+
+
+# ------------------------------------------------------------------------------------------------------- sorting
+
+
+@jit
+def _place(keys, order, start, out):
+    """Stable counting sort: put `order` by keys[order] at the places that `start` counts up from."""
+    for n in range(len(order)):
+        key = keys[order[n]]
+        out[start[key]] = order[n]
+        start[key] += 1
+
+
+def _sort_by(keys: Ints, order: Ints, n_keys: int) -> Ints:
+    start = np.zeros(n_keys + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=n_keys), out=start[1:])
+    out = np.empty(len(order), np.int32)
+    _place(keys, order, start, out)
+    return out
+
+
+def order(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
+    """Row order, task order, and where each row starts in row order: counting sorts, least significant key first."""
+    n_tasks, n_workers, n_classes = shape
+    by_row = _sort_by(task, np.arange(len(task), dtype=np.int32), n_tasks)
+    by_row = _sort_by(label, by_row, n_classes)
+    by_row = _sort_by(worker, by_row, n_workers)
+    by_task = _sort_by(task, by_row, n_tasks)
+    return by_row, by_task, _starts(worker, label, by_row)
+
+
+@jit
+def _starts(worker, label, by_row):
+    starts = np.empty(len(by_row), np.int32)
+    found = 0
+    for n in range(len(by_row)):
+        here = by_row[n]
+        if n == 0 or worker[here] != worker[by_row[n - 1]] or label[here] != label[by_row[n - 1]]:
+            starts[found] = n
+            found += 1
+    return starts[:found].copy()
+
+
+# ----------------------------------------------------------------------------------------------- whole confusions
+
+
+@functools.cache
+def _confusion_kernels(K: int) -> tuple[Any, Any]:
+    """K known to the compiler is worth a factor of 2 for up to 10 classes."""
+
+    @jit
+    def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
+        q = np.empty(K)
+        evidence, flips, wide, last = 0.0, 0, 1 if len(prior) > 1 else 0, len(pair) - 1
+        for i in range(start, stop):
+            first, end = ptr[i], ptr[i + 1]
+            for k in range(K):
+                q[k] = prior[i * wide, k]
+            scale, since = 0.0, 0
+            for n in range(first, end):
+                prefetch(P, pair[min(n + AHEAD, last)])
+                r = pair[n]
+                for k in range(K):
+                    q[k] *= P[r, k]
+                since += 1
+                if since == RENEW:
+                    since = 0
+                    top = 0.0
+                    for k in range(K):
+                        top = max(top, q[k])
+                    for k in range(K):
+                        q[k] /= top
+                    scale += math.log(top)
+            if gold[i] >= 0:
+                for k in range(K):
+                    q[k] = q[k] if k == gold[i] else 0.0
+            total = 0.0
+            for k in range(K):
+                total += q[k]
+            old, new, was, now = 0, 0, -1.0, -1.0
+            inverse = 1.0 / total
+            for k in range(K):
+                if Z[i, k] > was:
+                    was, old = Z[i, k], k
+                if q[k] > now:
+                    now, new = q[k], k
+                q[k] *= inverse
+                Z[i, k] = q[k]
+            if end > first:
+                evidence += scale + math.log(total)
+                flips += old != new
+                for k in range(K):
+                    shares[k] += q[k]
+        return evidence, flips
+
+    @jit
+    def counts(ptr, task, Z, C, start, stop):
+        total = np.empty(K)
+        last = len(task) - 1
+        for r in range(start, stop):
+            for k in range(K):
+                total[k] = 0.0
+            for n in range(ptr[r], ptr[r + 1]):
+                prefetch(Z, task[min(n + AHEAD, last)])
+                i = task[n]
+                for k in range(K):
+                    total[k] += Z[i, k]
+            for k in range(K):
+                C[r, k] = total[k]
+
+    return posterior, counts
+
+
+def _sweep(layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]]) -> Swept:
+    bounds = _blocks(layout.task_ptr)
+    evidence, flips = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
+    shares = np.zeros((len(bounds) - 1, Z.shape[1]))
+
+    def work(b: int, start: int, stop: int) -> None:
+        evidence[b], flips[b] = kernel(shares[b], start, stop)
+
+    _run(work, bounds, threads)
+    return Swept(math.fsum(evidence), shares.sum(0), int(flips.sum()))
+
+
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+    kernel = _confusion_kernels(Z.shape[1])[0]
+    return _sweep(
+        layout,
+        Z,
+        threads,
+        lambda shares, a, b: kernel(layout.task_ptr, layout.pair, P, prior, gold, Z, shares, a, b),
+    )
+
+
+def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
+    kernel = _confusion_kernels(Z.shape[1])[1]
+    C = np.empty((layout.n_rows, Z.shape[1]), Z.dtype)
+    _run(
+        lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C, start, stop), _blocks(layout.row_ptr), threads
+    )
+    return C
+
+
+@jit
+def _smooth(worker_ptr, C, smoothing, P, totals):
+    K = C.shape[1]
+    log_prior = 0.0
+    for j in range(len(worker_ptr) - 1):
+        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+            for k in range(K):
+                totals[j, k] += C[r, k]
+        unseen = K - (worker_ptr[j + 1] - worker_ptr[j])
+        product, since = 1.0, 0  # one logarithm for RENEW factors
+        for k in range(K):
+            below = totals[j, k] + K * smoothing
+            inverse = 1.0 / below
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                p = max((C[r, k] + smoothing) * inverse, TINY) if below > 0 else 1.0 / K
+                P[r, k] = p
+                product *= p
+                since += 1
+                if since == RENEW:
+                    log_prior += math.log(product)
+                    product, since = 1.0, 0
+            if smoothing > 0 and unseen > 0:
+                log_prior += unseen * math.log(smoothing * inverse)
+        log_prior += math.log(product)
+    return smoothing * log_prior
+
+
+def smooth_rows(layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]:
+    P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
+    log_prior = _smooth(layout.worker_ptr, counts, float(smoothing), P, totals)
+    return P, totals, log_prior if smoothing > 0 else 0.0
+
+
+# -------------------------------------------------------------------------------------- confusions with Dirichlets
+
+
+@jit(inline="always")
+def _digamma_parts(x):
+    """psi(x) = log(y) - tail: one division for the shift past 6, then the asymptotic series."""
+    y = x + 6.0
+    product = x
+    slope = 1.0  # of the product: slope / product = sum of 1 / (x + i)
+    for i in range(1, 6):
+        slope = slope * (x + i) + product
+        product *= x + i
+    inverse = 1.0 / (y * product)
+    one = product * inverse  # 1 / y
+    two = one * one
+    series = two * (1 / 12 - two * (1 / 120 - two * (1 / 252 - two * (1 / 240 - two / 132))))
+    return y, slope * y * inverse + 0.5 * one + series, product, one
+
+
+@jit
+def digamma(x):
+    y, tail, _, _ = _digamma_parts(x)
+    return math.log(y) - tail
+
+
+@jit(inline="always")
+def _stirling(y, log_y, product, one):
+    two = one * one
+    series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two / 1680)))
+    return (y - 0.5) * log_y - y + 0.9189385332046727 + series - math.log(product)
+
+
+@jit
+def gammaln(x):
+    y, _, product, one = _digamma_parts(x)
+    return _stirling(y, math.log(y), product, one)
+
+
+@jit
+def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop):
+    """KL of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
+    K = C.shape[1]
+    kl = 0.0
+    for j in range(start, stop):
+        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+            for k in range(K):
+                totals[j, k] += C[r, k]
+        for k in range(K):
+            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
+            log_total = math.log(y)
+            psi_total = log_total - tail
+            kl += _stirling(y, log_total, product, one) - gammaln(above[k])
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                c, prior = C[r, k], a[k, row_label[r]]
+                y, tail, product, one = _digamma_parts(c + prior)
+                log_y = math.log(y)
+                elog = log_y - tail - psi_total
+                P[r, k] = max(math.exp(elog), TINY)
+                kl += c * elog - _stirling(y, log_y, product, one) + base[k, row_label[r]]
+    return kl
+
+
+def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float]:
+    P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
+    base = np.array([[gammaln(x) for x in row] for row in a]) if a.size <= 400 else _gammaln_all(a)
+    above = a.sum(1)
+    bounds = _worker_blocks(layout)
+    kl = np.zeros(len(bounds) - 1)
+
+    def work(b: int, start: int, stop: int) -> None:
+        kl[b] = _dirichlet(
+            layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop
+        )
+
+    _run(work, bounds, threads)
+    return P, totals, math.fsum(kl)
+
+
+@jit
+def _gammaln_all(a):
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        for m in range(a.shape[1]):
+            out[k, m] = gammaln(a[k, m])
+    return out
+
+
+@jit
+def _slopes(worker_ptr, row_label, C, totals, a, above, top, below, start, stop):
+    K = C.shape[1]
+    for j in range(start, stop):
+        for k in range(K):
+            below[k] += digamma(totals[j, k] + above[k]) - digamma(above[k])
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                prior = a[k, row_label[r]]
+                top[k, row_label[r]] += digamma(C[r, k] + prior) - digamma(prior)
+
+
+def dirichlet_slopes(layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int) -> tuple[Floats, Floats]:
+    K = counts.shape[1]
+    bounds = _worker_blocks(layout)
+    top, below = np.zeros((len(bounds) - 1, K, K)), np.zeros((len(bounds) - 1, K))
+    above = a.sum(1)
+
+    def work(b: int, start: int, stop: int) -> None:
+        _slopes(layout.worker_ptr, layout.row_label, counts, totals, a, above, top[b], below[b], start, stop)
+
+    _run(work, bounds, threads)
+    return top.sum(0), below.sum(0)
+
+
+def _worker_blocks(layout: Layout) -> NDArray[np.int64]:
+    """Few blocks (each holds K x K sums), by workers."""
+    return np.unique(np.linspace(0, layout.n_workers, 17).astype(np.int64))
+
+
+# ------------------------------------------------------------------------------------ right or wrong, nothing more
+
+
+@jit(inline="always")
+def _close(q, first, end, base, gold, Z, i, shares):
+    """Turn the log-scores q of task i into its posterior; returns its evidence and whether the label moved."""
+    K = len(q)
+    top = -np.inf
+    for k in range(K):
+        if gold >= 0 and k != gold:
+            q[k] = -np.inf
+        top = max(top, q[k])
+    total, old, new, was, now = 0.0, 0, 0, -1.0, -1.0
+    for k in range(K):
+        q[k] = math.exp(q[k] - top)
+        total += q[k]
+    for k in range(K):
+        if Z[i, k] > was:
+            was, old = Z[i, k], k
+        if q[k] > now:
+            now, new = q[k], k
+        q[k] /= total
+        Z[i, k] = q[k]
+    if end == first:
+        return 0.0, 0
+    for k in range(K):
+        shares[k] += q[k]
+    return base + top + math.log(total), int(old != new)
+
+
+@jit
+def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, stop):
+    q = np.empty(Z.shape[1])
+    evidence, flips, wide = 0.0, 0, 1 if len(log_prior) > 1 else 0
+    for i in range(start, stop):
+        q[:] = log_prior[i * wide]
+        base = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            r = pair[n]
+            q[row_label[r]] += hit[r] - miss[r]
+            base += miss[r]
+        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        evidence += gain
+        flips += moved
+    return evidence, flips
+
+
+def match_posterior(
+    layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    logs = np.log(prior)
+    return _sweep(
+        layout,
+        Z,
+        threads,
+        lambda shares, a, b: _match(
+            layout.task_ptr, layout.pair, layout.row_label, hit, miss, logs, gold, Z, shares, a, b
+        ),
+    )
+
+
+@jit
+def _match_counts(ptr, task, row_label, Z, out, start, stop):
+    for r in range(start, stop):
+        total, label = 0.0, row_label[r]
+        for n in range(ptr[r], ptr[r + 1]):
+            total += Z[task[n], label]
+        out[r] = total
+
+
+def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
+    out = np.empty(layout.n_rows)
+    _run(
+        lambda b, start, stop: _match_counts(layout.row_ptr, layout.task, layout.row_label, Z, out, start, stop),
+        _blocks(layout.row_ptr),
+        threads,
+    )
+    return out
+
+
+@jit
+def _votes(ptr, pair, row_label, weight, Z, start, stop):
+    for i in range(start, stop):
+        Z[i] = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            Z[i, row_label[pair[n]]] += weight[pair[n]]
+
+
+def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
+    _run(
+        lambda b, start, stop: _votes(layout.task_ptr, layout.pair, layout.row_label, weight, Z, start, stop),
+        _blocks(layout.task_ptr),
+        threads,
+    )
+
+
+# -------------------------------------------------------------------------------------------- ability meets ease
+
+
+@jit(inline="always")
+def _softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@jit
+def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z, shares, start, stop):
+    q = np.empty(Z.shape[1])
+    evidence, flips, wide, others = 0.0, 0, 1 if len(log_prior) > 1 else 0, math.log(max(Z.shape[1] - 1, 1))
+    for i in range(start, stop):
+        q[:] = log_prior[i * wide]
+        base = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            r = pair[n]
+            x = ability[row_worker[r]] * ease[i]
+            miss = -_softplus(x) - others
+            q[row_label[r]] += x + others  # log sigma(x) - log sigma(-x) = x
+            base += miss
+        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        evidence += gain
+        flips += moved
+    return evidence, flips
+
+
+def ability_posterior(
+    layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    logs = np.log(prior)
+    return _sweep(
+        layout,
+        Z,
+        threads,
+        lambda shares, a, b: _ability(
+            layout.task_ptr, layout.pair, layout.row_worker, layout.row_label,
+            ability, ease, logs, gold, Z, shares, a, b,
+        ),
+    )  # fmt: skip
+
+
+@jit(inline="always")
+def _curve(x):
+    """tanh(x / 2) / (2 x): the curvature of the bound on log sigma that touches at x."""
+    return 0.25 if abs(x) < 1e-4 else math.tanh(0.5 * x) / (2.0 * x)
+
+
+@jit
+def _worker_slopes(worker_ptr, row_ptr, task, row_label, ability, ease, Z, rise, curve, start, stop):
+    for j in range(start, stop):
+        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+            for n in range(row_ptr[r], row_ptr[r + 1]):
+                i = task[n]
+                rise[j] += (Z[i, row_label[r]] - 0.5) * ease[i]
+                curve[j] += _curve(ability[j] * ease[i]) * ease[i] ** 2
+
+
+@jit
+def _task_slopes(task_ptr, pair, row_worker, row_label, ability, ease, Z, rise, curve, start, stop):
+    for i in range(start, stop):
+        for n in range(task_ptr[i], task_ptr[i + 1]):
+            r = pair[n]
+            skill = ability[row_worker[r]]
+            rise[i] += (Z[i, row_label[r]] - 0.5) * skill
+            curve[i] += _curve(skill * ease[i]) * skill**2
+
+
+def ability_slopes(
+    layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
+) -> tuple[Floats, Floats]:
+    size = layout.n_workers if of_workers else layout.n_tasks
+    rise, curve = np.zeros(size), np.zeros(size)
+    if of_workers:
+        parts = (layout.worker_ptr, layout.row_ptr, layout.task, layout.row_label, ability, ease, Z, rise, curve)
+        _run(lambda b, start, stop: _worker_slopes(*parts, start, stop), _worker_blocks(layout), threads)
+    else:
+        parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, ability, ease, Z, rise, curve)
+        _run(lambda b, start, stop: _task_slopes(*parts, start, stop), _blocks(layout.task_ptr), threads)
+    return rise, curve

@@ -1,0 +1,105 @@
+"""How coded answers lie in memory: sorted once, then only gathered from.
+
+A *row* is an observed (worker, label) pair, so there are at most min(N, W K) of them. Answers stand twice: in task
+order (for the posterior of a task) and in row order (for the counts of a worker).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+
+
+class Layout(NamedTuple):
+    """N answers of W workers on T tasks with K classes, in R rows; all int32."""
+
+    n_classes: int
+    task_ptr: Ints  # (T+1,)  answers of task i stand at task_ptr[i]:task_ptr[i+1] of `pair`
+    pair: Ints  # (N,)    row of each answer, in task order; ascending within a task
+    row_ptr: Ints  # (R+1,)  answers of row r stand at row_ptr[r]:row_ptr[r+1] of `task`
+    task: Ints  # (N,)    task of each answer, in row order; ascending within a row
+    row_worker: Ints  # (R,)    ascending
+    row_label: Ints  # (R,)    ascending within a worker
+    worker_ptr: Ints  # (W+1,)  rows of worker j stand at worker_ptr[j]:worker_ptr[j+1]
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.task_ptr) - 1
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.worker_ptr) - 1
+
+    @property
+    def n_answers(self) -> int:
+        return len(self.pair)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.row_worker)
+
+
+def sort_answers(
+    kernels: Any, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]
+) -> tuple[Layout, Ints]:
+    """Lay coded answers out; `shape` is (T, W, K).
+
+    Returns the layout and `order`: which input answer stands at each place of the task order.
+    """
+    n_tasks, n_workers, n_classes = shape
+    by_row, by_task, row_start = kernels.order(task, worker, label, shape)
+    first = by_row[row_start]
+    row_worker, row_label = worker[first], label[first]
+    row_ptr = np.append(row_start, len(task)).astype(np.int32)
+    row_of = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(row_ptr))
+    place = np.empty(len(task), np.int32)
+    place[by_row] = row_of
+    layout = Layout(
+        n_classes=n_classes,
+        task_ptr=_pointers(np.bincount(task, minlength=n_tasks)),
+        pair=place[by_task],
+        row_ptr=row_ptr,
+        task=task[by_row],
+        row_worker=row_worker,
+        row_label=row_label,
+        worker_ptr=_pointers(np.bincount(row_worker, minlength=n_workers)),
+    )
+    for array in layout[1:]:
+        array.flags.writeable = False
+    return layout, by_task
+
+
+def _pointers(counts: NDArray[Any]) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def worker_answers(layout: Layout) -> NDArray[np.int64]:
+    """(W,) answers of each worker."""
+    return np.diff(layout.row_ptr[layout.worker_ptr]).astype(np.int64)
+
+
+def task_answers(layout: Layout) -> NDArray[np.int64]:
+    """(T,) answers of each task."""
+    return np.diff(layout.task_ptr).astype(np.int64)
+
+
+def per_worker(layout: Layout, by_row: Floats) -> Floats:
+    """(W, ...) sums of (R, ...) values over the rows of each worker."""
+    out = np.zeros((layout.n_workers, *by_row.shape[1:]), by_row.dtype)
+    some = np.diff(layout.worker_ptr) > 0
+    if len(by_row):
+        out[some] = np.add.reduceat(by_row, layout.worker_ptr[:-1][some], axis=0)
+    return out
+
+
+def find_rows(layout: Layout, worker: Ints, label: Ints) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where the pairs (worker, label) stand among the rows, and which of them do."""
+    key = layout.row_worker.astype(np.int64) * layout.n_classes + layout.row_label
+    wanted = worker.astype(np.int64) * layout.n_classes + label
+    at = np.searchsorted(key, wanted).clip(max=max(len(key) - 1, 0))
+    return at, (key[at] == wanted) & (worker >= 0) if len(key) else np.zeros(len(wanted), bool)

@@ -1,0 +1,187 @@
+"""The arithmetic of a sweep in numpy: for small tables, where compiling would take longer than the work.
+
+`fast` has the same functions, compiled. Both are held to each other and to slow obvious doubles by tests.
+Shapes: P (R, K) probabilities of a row's label under each true class; prior (1, K) or (T, K); gold (T,) class or -1;
+Z (T, K) posterior, read as the former posterior and overwritten.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .layout import Floats, Ints, Layout, per_worker
+from .special import digamma, gammaln
+
+STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
+TINY = 1e-38  # probabilities below are taken as this: eight of them multiply without underflow
+
+
+class Swept(NamedTuple):
+    evidence: float  # sum over tasks of log p(answers of the task)
+    shares: Floats  # (K,) sum of the posterior over tasks with answers
+    flips: int  # tasks whose most probable class is another than before
+
+
+def order(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
+    """Row order, task order, and where each row starts in row order."""
+    key = worker.astype(np.int64) * shape[2] + label
+    by_row = np.lexsort((task, key))
+    by_task = np.lexsort((key, task))
+    sorted_key = key[by_row]
+    starts = np.flatnonzero(np.append(True, sorted_key[1:] != sorted_key[:-1])) if len(key) else np.zeros(0)
+    return by_row.astype(np.int32), by_task.astype(np.int32), starts.astype(np.int32)
+
+
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+    """Z[i, k] ~ prior[k] * product over answers of i of P[row, k]."""
+    return _normalise(layout, _sum_rows(layout.task_ptr, layout.pair, _log(P)), prior, gold, Z)
+
+
+def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
+    """(R, K) sum over a row's answers of the posterior of their tasks."""
+    return _sum_rows(layout.row_ptr, layout.task, Z)
+
+
+def match_posterior(
+    layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    """The same where row r says its label with log-probability hit[r] if it is true, miss[r] under all others."""
+    n_tasks, K = Z.shape
+    cell, task = _cells(layout, K)
+    logs = np.bincount(cell, (hit - miss)[layout.pair], minlength=n_tasks * K).reshape(n_tasks, K)
+    logs += np.bincount(task, miss[layout.pair], minlength=n_tasks)[:, None]
+    return _normalise(layout, logs, prior, gold, Z)
+
+
+def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
+    """(R,) expected number of a row's answers that are right."""
+    label = np.repeat(layout.row_label, np.diff(layout.row_ptr))
+    row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    return np.bincount(row, Z[layout.task, label], minlength=layout.n_rows)
+
+
+def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
+    """Z[i, k] = sum of weight[row] over the answers of task i that say k."""
+    cell, _ = _cells(layout, Z.shape[1])
+    Z[:] = np.bincount(cell, weight[layout.pair], minlength=Z.size).reshape(Z.shape)
+
+
+def smooth_rows(layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]:
+    """Confusion rows, the workers' totals (W, K), and smoothing * sum of log pi over every worker, class and label."""
+    K = layout.n_classes
+    totals = per_worker(layout, counts)
+    below = totals + K * smoothing
+    with np.errstate(invalid="ignore", divide="ignore"):
+        P = np.nan_to_num((counts + smoothing) / below[layout.row_worker], nan=1 / K)
+    np.maximum(P, TINY, out=P)
+    if smoothing == 0:
+        return P, totals, 0.0
+    unseen = K - np.diff(layout.worker_ptr)
+    log_prior = _log(P).sum() + float(unseen @ np.log(smoothing / below).sum(1))
+    return P, totals, smoothing * log_prior
+
+
+def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float]:
+    """exp of the expected log of confusion rows drawn around a (K, K), totals (W, K), and the sum of their KL to a."""
+    totals = per_worker(layout, counts)
+    prior = a.T[layout.row_label]  # (R, K): the pseudo-count of this label under each true class
+    above = a.sum(1)
+    psi, psi_total = digamma(counts + prior), digamma(totals + above)
+    elog = psi - psi_total[layout.row_worker]
+    kl = (counts * elog).sum() - (gammaln(counts + prior) - gammaln(prior)).sum()
+    kl += (gammaln(totals + above) - gammaln(above)).sum()
+    return np.maximum(np.exp(elog), TINY), totals, float(kl)
+
+
+def dirichlet_slopes(layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int) -> tuple[Floats, Floats]:
+    """Sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,)."""
+    K = layout.n_classes
+    prior = a.T[layout.row_label]
+    rise = digamma(counts + prior) - digamma(prior)
+    top = np.stack([np.bincount(layout.row_label, rise[:, k], minlength=K) for k in range(K)])
+    above = a.sum(1)
+    return top, (digamma(totals + above) - digamma(above)).sum(0)
+
+
+def ability_posterior(
+    layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    """An answer is right with probability sigma(ability of the worker * ease of the task); errors are spread evenly."""
+    n_tasks, K = Z.shape
+    cell, task = _cells(layout, K)
+    x = ability[layout.row_worker[layout.pair]] * ease[task]
+    miss = -np.logaddexp(0, x) - np.log(max(K - 1, 1))
+    hit = -np.logaddexp(0, -x)
+    logs = np.bincount(cell, hit - miss, minlength=n_tasks * K).reshape(n_tasks, K)
+    logs += np.bincount(task, miss, minlength=n_tasks)[:, None]
+    return _normalise(layout, logs, prior, gold, Z)
+
+
+def ability_slopes(
+    layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
+) -> tuple[Floats, Floats]:
+    """Sums of (h - 1/2) v and of tanh(x / 2) / (2 x) v^2 with x = ability * ease, h the chance to be right.
+
+    Of workers: v is the ease of the task, one sum a worker. Else v is the ability, one sum a task.
+    """
+    _, task = _cells(layout, Z.shape[1])
+    row = layout.pair
+    worker, label = layout.row_worker[row], layout.row_label[row]
+    x = ability[worker] * ease[task]
+    other, group, size = (ease[task], worker, len(ability)) if of_workers else (ability[worker], task, len(ease))
+    curve = np.where(np.abs(x) < 1e-4, 0.25, np.tanh(x / 2) / (2 * np.where(x == 0, 1, x)))
+    rise = (Z[task, label] - 0.5) * other
+    return np.bincount(group, rise, minlength=size), np.bincount(group, curve * other**2, minlength=size)
+
+
+def components(layout: Layout) -> Ints:
+    """(W,) which part of the crowd each worker belongs to; parts share no task. Numbered from 0 in worker order."""
+    _, task = _cells(layout, layout.n_classes)
+    worker = layout.row_worker[layout.pair]
+    part = np.arange(layout.n_workers)
+    while True:
+        low = np.full(layout.n_tasks, layout.n_workers)
+        np.minimum.at(low, task, part[worker])
+        new = part.copy()
+        np.minimum.at(new, worker, low[task])
+        new = new[new]  # pointer jumping: long chains of workers close in few rounds
+        if np.array_equal(new, part):
+            return np.unique(part, return_inverse=True)[1].astype(np.int32)
+        part = new
+
+
+def _cells(layout: Layout, K: int) -> tuple[Floats, Floats]:
+    task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+    return task * K + layout.row_label[layout.pair], task
+
+
+def _log(P: Floats) -> Floats:
+    return np.log(np.maximum(P, TINY))
+
+
+def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
+    """(S, K) sums of table[index] over the segments that ptr marks off."""
+    out = np.zeros((len(ptr) - 1, table.shape[1]))
+    some = np.diff(ptr) > 0
+    if len(index):
+        out[some] = np.add.reduceat(table[index], ptr[:-1][some], axis=0, dtype=np.float64)
+    return out
+
+
+def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> Swept:
+    with np.errstate(divide="ignore"):
+        logs = logs + np.log(prior)
+    known = np.flatnonzero(gold >= 0)
+    kept = logs[known, gold[known]]
+    logs[known] = -np.inf
+    logs[known, gold[known]] = kept
+    top = logs.max(1, keepdims=True)
+    q = np.exp(logs - top)
+    total = q.sum(1, keepdims=True)
+    q /= total
+    answered = np.diff(layout.task_ptr) > 0
+    flips = int((q.argmax(1) != Z.argmax(1))[answered].sum())
+    Z[:] = q
+    return Swept(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)

@@ -1,0 +1,36 @@
+"""What models with whole confusion matrices share. Matrices are kept as rows: a row is a (worker, label) that occurred."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.plain import TINY
+
+
+def diagonal_hits(layout: Layout, counts: Floats) -> Floats:
+    """(W,) expected right answers: the diagonal of expected counts (R, K), added up a worker."""
+    right = counts[np.arange(layout.n_rows), layout.row_label].astype(np.float64)
+    return per_worker(layout, right)
+
+
+def mean_rows(layout: Layout, counts: Floats, smoothing: float) -> Floats:
+    """(K, K) confusion matrix of all workers taken as one."""
+    K = layout.n_classes
+    order = np.argsort(layout.row_label, kind="stable")
+    starts = np.searchsorted(layout.row_label[order], np.arange(K))
+    sizes = np.diff(np.append(starts, layout.n_rows))
+    matrix = np.zeros((K, K))
+    if layout.n_rows:
+        matrix[sizes > 0] = np.add.reduceat(counts[order], starts[sizes > 0], axis=0, dtype=np.float64)
+    matrix = matrix.T + max(smoothing, TINY)
+    return matrix / matrix.sum(1, keepdims=True)
+
+
+def row_logs(layout: Layout, worker: Ints, label: Ints, rows: Floats, unseen: Floats, crowd: Floats) -> Floats:
+    """(M, K) log-probabilities of pairs (worker, label): from `rows` where the pair occurred, `unseen` (M, K) where a known
+    worker never gave that label, and the crowd's matrix for workers that are not known."""
+    at, there = find_rows(layout, worker, label)
+    out = np.where(there[:, None], rows[at] if layout.n_rows else unseen, unseen).astype(np.float64)
+    out[worker < 0] = crowd.T[label[worker < 0]]
+    return np.log(np.maximum(out, TINY))

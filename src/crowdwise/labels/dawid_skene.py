@@ -1,0 +1,84 @@
+"""Dawid-Skene: every worker has a confusion matrix; EM finds it together with the truth.
+
+Answer n says that worker j = worker_n gave task i = task_n the label l = label_n.
+    (1)  z_i ~ Categorical(rho)                  (2)  l | z_i = k ~ Categorical(pi[j, k])
+    (3)  q[i, k]     ~ rho[k] * product over answers n of task i of pi[j, k, l]
+    (4)  rho[k]      ~ s + sum_i q[i, k]
+    (5)  pi[j, k, l] ~ s + sum over j's answers n saying l of q[task_n, k]
+with s the pseudo-count of the Dirichlet(1 + s) priors, so EM climbs
+    (6)  log p(labels | rho, pi) + s * (sum log rho + sum log pi).
+Dawid & Skene 1979, eqs 2.3-2.5 are (4), (5), (3). Derivation in docs/maths/dawid_skene.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..answers import Labels
+from ..engine import ClimbingModel, Work
+from ..engine.model import NOT_NEGATIVE, rules
+from ..kernels.layout import Floats, Ints, Layout
+from ..kernels.plain import TINY, Swept
+from .confusions import diagonal_hits, mean_rows, row_logs
+from .registry import register
+
+
+class Params(NamedTuple):
+    rho: Floats  # (K,)    share of each class
+    rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
+    totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
+    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker
+    log_prior: Floats  # ()   the second term of (6)
+
+
+class Stats(NamedTuple):
+    shares: Floats  # (K,)
+    counts: Floats  # (R, K)
+
+
+@register("dawid-skene", "a confusion matrix for every worker, by EM (Dawid & Skene 1979)")
+@dataclass(frozen=True, kw_only=True)
+class DawidSkene(ClimbingModel[Params, Stats]):
+    """A full confusion matrix for each worker: K (K - 1) free numbers apiece."""
+
+    params_type = Params
+    smoothing: float = field(default=0.01, metadata=rules(NOT_NEGATIVE))  # s; 0 is maximum likelihood
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
+        return work.kernels.confusion_posterior(work.layout, params.rows, params.rho[None], work.gold, Z, work.threads)
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
+        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
+        rho /= rho.sum()
+        rows, totals, log_prior = work.kernels.smooth_rows(work.layout, stats.counts, self.smoothing)  # eq (5)
+        log_prior += self.smoothing * np.log(rho).sum()
+        crowd = mean_rows(work.layout, stats.counts, self.smoothing)
+        return Params(rho, rows, totals, crowd, np.asarray(log_prior))
+
+    def penalty(self, params: Params) -> float:
+        return float(params.log_prior)
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return diagonal_hits(work.layout, stats.counts)
+
+    def prevalence(self, params: Params) -> Floats:
+        return params.rho
+
+    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+        cells = answers.n_tasks + 2 * answers.layout.n_rows + 2 * answers.n_workers + answers.n_classes
+        return cells * answers.n_classes * dtype.itemsize
+
+    def class_prior(self, params: Params, n_classes: int) -> Floats:
+        return params.rho
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+        s, K = self.smoothing, layout.n_classes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unseen = np.nan_to_num(s / (params.totals[worker] + K * s), nan=1 / K)
+        return row_logs(layout, worker, label, params.rows, unseen, params.crowd)

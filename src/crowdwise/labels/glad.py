@@ -1,0 +1,105 @@
+"""GLAD: a worker's ability met by a task's ease.
+
+    (1)  z_i ~ Categorical(rho)
+    (2)  answer n is right with probability sigma(x_n),  x_n = ability[j] * ease[i];  errors are spread evenly
+    (3)  q[i, k] ~ rho[k] * product over answers n of task i of (sigma(x_n) if l = k else sigma(-x_n) / (K - 1))
+    (4)  ability[j] ~ Normal(1, 1)        (5)  ease[i] ~ Normal(1, v), at least 0.05
+EM, where the step uses the bound on log sigma that touches at the present x (its curvature is
+c_n = tanh(x_n / 2) / (2 x_n)), so both updates are closed and the objective log p(labels) + log priors never falls:
+    (6)  ability[j] = (1 + sum_n (h_n - 1/2) ease[i]) / (1 + sum_n c_n ease[i]^2),    h_n = q[task_n, label_n]
+    (7)  ease[i] = max(0.05, (1/v + sum_n (h_n - 1/2) ability[j]) / (1/v + sum_n c_n ability[j]^2))
+Difficulty is 1 / ease. Whitehill et al. 2009, who take gradients in log ease. Derivation in docs/maths/glad.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine import ClimbingModel, Work
+from ..engine.model import POSITIVE, even_log, rules
+from ..kernels.layout import Floats, Ints, Layout, per_worker
+from ..kernels.plain import Swept
+from ..kernels.special import expit
+from .classes import PREVALENCE, class_log_prior, class_shares
+from .registry import register
+
+HARDEST = 0.05
+
+
+class Params(NamedTuple):
+    rho: Floats  # (K,)
+    ability: Floats  # (W,)
+    ease: Floats  # (T,)
+    shares: Floats  # (K,) mean posterior
+
+
+class Stats(NamedTuple):
+    shares: Floats  # (K,)
+    right: Floats  # (R,)  expected right answers
+    rise: Floats  # (W,)  the sums of (6)
+    curve: Floats  # (W,)
+    ease: Floats  # (T,)  of these tasks: tasks are improved where they lie
+
+
+@register("glad", "ability of workers met by difficulty of tasks, by EM (Whitehill et al. 2009)")
+@dataclass(frozen=True, kw_only=True)
+class Glad(ClimbingModel[Params, Stats]):
+    """The only label model here with a difficulty for every task."""
+
+    params_type = Params
+    spread: float = field(default=1.0, metadata=rules(POSITIVE))  # v, of ease
+    prevalence_is: str = field(default="uniform", metadata=PREVALENCE)
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
+        return work.kernels.ability_posterior(
+            work.layout, params.ability, params.ease, params.rho[None], work.gold, Z, work.threads
+        )
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
+        layout = work.layout
+        ability = np.ones(layout.n_workers) if params is None else params.ability
+        ease = np.ones(layout.n_tasks) if params is None else params.ease
+        slopes, v = work.kernels.ability_slopes, self.spread
+        rise, curve = slopes(layout, ability, ease, Z, False, work.threads)
+        ease = np.maximum(HARDEST, (1 / v + rise) / (1 / v + curve))  # eq (7)
+        rise, curve = slopes(layout, ability, ease, Z, True, work.threads)
+        return Stats(shares, work.kernels.match_counts(layout, Z, work.threads), rise, curve, ease)
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        ability = (1 + stats.rise) / (1 + stats.curve)  # eq (6)
+        mean = stats.shares / max(stats.shares.sum(), 1)
+        return Params(class_shares(self.prevalence_is, stats.shares), ability, stats.ease, mean)
+
+    def add(self, first: Stats, second: Stats) -> Stats:
+        together = super().add(first._replace(ease=np.zeros(0)), second._replace(ease=np.zeros(0)))
+        return together._replace(ease=np.concatenate([first.ease, second.ease]))
+
+    def penalty(self, params: Params) -> float:
+        prior = -0.5 * ((params.ability - 1) ** 2).sum() - 0.5 / self.spread * ((params.ease - 1) ** 2).sum()
+        return float(prior) + class_log_prior(self.prevalence_is, params.rho)
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return per_worker(work.layout, stats.right)
+
+    def prevalence(self, params: Params) -> Floats:
+        return params.shares
+
+    def difficulty(self, params: Params) -> Floats:
+        return 1 / params.ease
+
+    def class_prior(self, params: Params, n_classes: int) -> Floats:
+        return params.rho
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+        """On a task of ease 1; an unknown worker has the mean ability."""
+        return self._logs(params, layout, worker, label, 1.0)
+
+    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        return self._logs(params, layout, worker, label, float(params.ease[task]))
+
+    def _logs(self, params: Params, layout: Layout, worker: Ints, label: Ints, ease: float) -> Floats:
+        ability = np.where(worker >= 0, params.ability[worker], params.ability.mean())
+        return even_log(expit(ability * ease), label, layout.n_classes)

@@ -1,0 +1,104 @@
+"""MACE: an answer is honest, and then right, or a guess from the worker's own habit.
+
+    (1)  z_i ~ Uniform                              (2)  h_n ~ Bernoulli(theta[j]),  theta[j] ~ Beta(b, b)
+    (3)  l = z_i if h_n = 1, else l ~ Categorical(xi[j]),  xi[j] ~ Dirichlet(c)
+Variational Bayes with q(z, h) q(theta) q(xi); t[j] = E log theta, u[j] = E log(1 - theta), x[j, l] = E log xi:
+    (4)  q[i, k] ~ product over answers n of task i of (exp(t) [l = k] + exp(u + x))
+    (5)  honest[j, l] = sum over j's answers n saying l of q[task_n, l] exp(t) / (exp(t) + exp(u + x))
+    (6)  theta[j] ~ Beta(b + honest[j, .], b + guesses[j, .]),  xi[j, l] ~ Dirichlet(c + guesses[j, l])
+where guesses = answers - honest. The bound is sum_i log(normaliser of (4)) - KL(q(theta)) - KL(q(xi)).
+Hovy et al. 2013, Sec. 2-3. Derivation in docs/maths/mace.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine import ClimbingModel, Work
+from ..engine.model import POSITIVE, rules
+from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.plain import Swept
+from ..kernels.special import digamma, dirichlet_kl, gammaln
+from .registry import register
+
+
+class Params(NamedTuple):
+    honest: Floats  # (W,)  expected honest answers
+    guesses: Floats  # (R,)  expected guesses of each row
+    hit: Floats  # (R,)  log(exp(t) + exp(u + x))
+    miss: Floats  # (R,)  u + x
+    bound: Floats  # ()
+    shares: Floats  # (K,)  mean posterior
+
+
+class Stats(NamedTuple):
+    shares: Floats  # (K,)
+    right: Floats  # (R,)  expected right answers
+    honest: Floats  # (R,)
+    answers: Floats  # (R,)
+
+
+@register("mace", "honest answers or guesses by habit, by variational Bayes (Hovy et al. 2013)")
+@dataclass(frozen=True, kw_only=True)
+class Mace(ClimbingModel[Params, Stats]):
+    """Finds spammers: each worker has a chance to be honest and a habit when not."""
+
+    params_type = Params
+    honesty: float = field(default=0.5, metadata=rules(POSITIVE))  # b
+    habit: float = field(default=1.0, metadata=rules(POSITIVE))  # c
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (4)
+        prior = self.class_prior(params, work.layout.n_classes)[None]
+        return work.kernels.match_posterior(work.layout, params.hit, params.miss, prior, work.gold, Z, work.threads)
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (5)
+        right = work.kernels.match_counts(work.layout, Z, work.threads)
+        rate = 0.5 if params is None else -np.expm1(params.miss - params.hit)
+        return Stats(shares, right, right * rate, np.diff(work.layout.row_ptr).astype(np.float64))
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:  # eq (6)
+        layout, K, b, c = work.layout, work.layout.n_classes, self.honesty, self.habit
+        guesses = stats.answers - stats.honest
+        honest, guessed = per_worker(layout, stats.honest), per_worker(layout, guesses)
+        below = digamma(honest + guessed + 2 * b)
+        t, u = digamma(honest + b) - below, digamma(guessed + b) - below
+        psi = digamma(guesses + c)
+        psi_total = digamma(guessed + K * c)
+        x = psi - psi_total[layout.row_worker]
+        miss = u[layout.row_worker] + x
+        hit = np.logaddexp(t[layout.row_worker], miss)
+        kl = dirichlet_kl(np.stack([honest, guessed], 1), np.full(2, b))
+        kl += float((guesses * x - gammaln(guesses + c) + gammaln(np.asarray(c))).sum())
+        kl += float((gammaln(guessed + K * c) - gammaln(np.asarray(K * c))).sum())
+        return Params(honest, guesses, hit, miss, np.asarray(-kl), stats.shares / max(stats.shares.sum(), 1))
+
+    def penalty(self, params: Params) -> float:
+        return float(params.bound)
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return per_worker(work.layout, stats.right)
+
+    def prevalence(self, params: Params) -> Floats:
+        return params.shares
+
+    def class_prior(self, params: Params, n_classes: int) -> Floats:
+        return np.full(n_classes, 1 / n_classes)
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+        """The means of theta and xi; an unknown worker has the crowd's."""
+        K, b, c = layout.n_classes, self.honesty, self.habit
+        guessed = per_worker(layout, params.guesses)
+        at, there = find_rows(layout, worker, label)
+        own = np.where(there, params.guesses[at] if layout.n_rows else 0.0, 0.0)
+        theta = (params.honest[worker] + b) / (params.honest[worker] + guessed[worker] + 2 * b)
+        habit = (own + c) / (guessed[worker] + K * c)
+        stranger = worker < 0
+        theta[stranger] = (params.honest.sum() + b) / (params.honest.sum() + guessed.sum() + 2 * b)
+        by_label = np.bincount(layout.row_label, params.guesses, minlength=K)
+        habit[stranger] = (by_label[label[stranger]] + c) / (guessed.sum() + K * c)
+        out = np.repeat(((1 - theta) * habit)[:, None], K, axis=1)
+        out[np.arange(len(label)), label] += theta
+        return np.log(out)

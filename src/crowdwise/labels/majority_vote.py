@@ -1,0 +1,31 @@
+"""Majority vote: the label that most workers gave.
+
+    (1)  q[i, k] = 1 / (number of classes tied for most votes on i) if k is one of them, else 0
+
+The lecture's first aggregation. Derivation in docs/maths/majority_vote.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine import Work
+from ..engine.model import Coins
+from ..kernels.layout import Floats
+from .registry import register
+from .votes import VoteModel
+
+
+@register("majority-vote", "the label most workers gave; every vote counts the same")
+@dataclass(frozen=True, kw_only=True)
+class MajorityVote(VoteModel):
+    """One worker, one vote. Knows nothing of skill; never a disaster."""
+
+    params_type = Coins
+
+    def shares(self, work: Work, weight: Floats) -> Floats:
+        Z = super().shares(work, weight)
+        top = Z >= Z.max(1, keepdims=True) * (1 - 1e-6)  # eq (1)
+        return np.divide(top, top.sum(1, keepdims=True), out=Z)

@@ -1,0 +1,114 @@
+"""Pooled Dawid-Skene: workers' confusion rows are drawn around the crowd's; how closely is learnt from the data.
+
+    (1)  z_i ~ Categorical(rho),  rho ~ Dirichlet(1)       (2)  l | z_i = k ~ Categorical(pi[j, k])
+    (3)  pi[j, k] ~ Dirichlet(a[k])                        (4)  a[k, l] ~ Gamma(2, 1)
+Row k of `a` is the crowd's confusion row times the strength of pooling. Variational Bayes with q(z) q(rho) q(pi):
+    (5)  q[i, k] ~ exp(psi(1 + n[k]) - psi(K + n.)) * product over answers n of i of
+                   exp(psi(a[k, l] + C[j, k, l]) - psi(a[k, .] + C[j, k, .]))
+    (6)  n[k] = sum_i q[i, k],   C[j, k, l] = sum over j's answers n saying l of q[task_n, k]
+    (7)  a[k, l] <- (a[k, l] * sum_j [psi(a[k, l] + C[j, k, l]) - psi(a[k, l])] + 1)
+                    / (sum_j [psi(a[k, .] + C[j, k, .]) - psi(a[k, .])] + 1)
+(7) maximises a bound that touches the evidence of the counts, so the bound on the evidence of the answers never falls:
+    (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log Gamma(a | 2, 1).
+With few answers a worker is taken as an average one, and that is a vote that knows the crowd's errors; with many
+it nears Dawid-Skene. Derivation in docs/maths/pooled.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..answers import Labels
+from ..engine import ClimbingModel, Work
+from ..engine.model import POSITIVE, rules
+from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.plain import Swept
+from ..kernels.special import digamma, dirichlet_kl
+from .confusions import diagonal_hits
+from .registry import register
+
+LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
+
+
+class Params(NamedTuple):
+    n: Floats  # (K,)    expected tasks of each class
+    a: Floats  # (K, K)  pseudo-counts around which workers' rows are drawn
+    counts: Floats  # (R, K)  C, observed (j, l) only
+    totals: Floats  # (W, K)  C[j, k, .]
+    rows: Floats  # (R, K)  the factors of eq (5)
+    bound: Floats  # ()      eq (8) without its first term
+
+
+class Stats(NamedTuple):
+    shares: Floats  # (K,)
+    counts: Floats  # (R, K)
+
+
+@register("pooled", "confusion matrices drawn around the crowd's, as closely as the data say, by variational Bayes")
+@dataclass(frozen=True, kw_only=True)
+class Pooled(ClimbingModel[Params, Stats]):
+    """Between a vote and Dawid-Skene, by the data: the default."""
+
+    params_type = Params
+    start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
+        prior = self.class_prior(params, work.layout.n_classes)[None]
+        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (6)
+        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        K = work.layout.n_classes
+        counts = stats.counts
+        if params is None:
+            a = np.ones((K, K)) + self.start_diagonal * np.eye(K)
+        else:
+            a = self._pool(work, counts, params)
+        rows, totals, kl = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
+        bound = np.log(a).sum() - a.sum() - kl - dirichlet_kl(stats.shares, np.ones(K))
+        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound))
+
+    def _pool(self, work: Work, counts: Floats, params: Params) -> Floats:  # eq (7)
+        totals = per_worker(work.layout, counts).astype(np.float64)
+        top, below = work.kernels.dirichlet_slopes(work.layout, counts, totals, params.a, work.threads)
+        return np.clip((params.a * top + 1) / (below[:, None] + 1), LOW, HIGH)
+
+    def penalty(self, params: Params) -> float:
+        return float(params.bound)
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return diagonal_hits(work.layout, stats.counts)
+
+    def prevalence(self, params: Params) -> Floats:
+        return (params.n + 1) / (params.n.sum() + len(params.n))
+
+    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+        cells = answers.n_tasks + 2 * answers.layout.n_rows + 4 * answers.n_workers + 4 * answers.n_classes
+        return cells * answers.n_classes * dtype.itemsize
+
+    def class_prior(self, params: Params, n_classes: int) -> Floats:
+        return np.exp(_class_logs(params.n))
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+        """The mean of a worker's row; of an unknown worker, the crowd's."""
+        above = params.a.sum(1)
+        below = params.totals[worker] + above
+        prior = params.a.T[label]
+        at, there = find_rows(layout, worker, label)
+        counts = params.counts[at] if layout.n_rows else np.zeros_like(prior)
+        known = (prior + np.where(there[:, None], counts, 0)) / below
+        crowd = params.a / above[:, None]
+        return np.log(np.where((worker >= 0)[:, None], known, crowd.T[label]))
+
+    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        at, _ = find_rows(layout, worker, label)
+        return np.log(params.rows[at].astype(np.float64))
+
+
+def _class_logs(n: Floats) -> Floats:
+    return digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))

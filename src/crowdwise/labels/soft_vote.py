@@ -1,0 +1,22 @@
+"""Soft vote: the share of votes of each label, kept as a distribution.
+
+    (1)  q[i, k] = (answers of task i that say k) / (answers of task i)
+
+The lecture's naive soft labels; also where every climb starts. Derivation in docs/maths/soft_vote.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..engine.model import Coins
+from .registry import register
+from .votes import VoteModel
+
+
+@register("soft-vote", "the share of votes of each label, as a distribution")
+@dataclass(frozen=True, kw_only=True)
+class SoftVote(VoteModel):
+    """Shares of votes: the labels of a majority vote with a naive doubt."""
+
+    params_type = Coins

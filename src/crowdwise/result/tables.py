@@ -1,0 +1,127 @@
+"""The tables of a result: labels, workers, tasks. Every model gives the same columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..answers import Labels
+from ..kernels.layout import Floats, Ints, per_worker, worker_answers
+
+TIE = 1e-6  # probabilities closer than this are tied
+CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
+Z95 = 1.959963984540054
+
+
+def decide(posterior: Floats, prevalence: Floats) -> tuple[Ints, Floats, Floats]:
+    """Most probable class of each task, its probability, and whether it is tied.
+
+    Among tied classes the more prevalent one is taken, then the first in class order: neither depends on row order.
+    """
+    T, K = posterior.shape
+    if T == 0 or K == 0:
+        return np.zeros(T, np.int32), np.zeros(T), np.zeros(T, bool)
+    top = posterior.max(1)
+    label = posterior.argmax(1).astype(np.int32)
+    near = posterior >= top[:, None] - TIE
+    tie = np.count_nonzero(near, axis=1) > 1
+    if tie.any():
+        by_share = np.argsort(-prevalence, kind="stable")
+        label[tie] = by_share[near[tie][:, by_share].argmax(1)]
+    return label, top.astype(np.float64), tie
+
+
+def label_table(answers: Labels, posterior: Floats, prevalence: Floats, votes_for: Floats) -> pl.DataFrame:
+    """task, label, probability, votes, tie, status; `votes_for` (T,) counts the answers that gave the label."""
+    label, probability, tie = decide(posterior, prevalence)
+    votes = answers.answers_per_task
+    known = answers.gold >= 0
+    label = np.where(known, answers.gold, label)
+    status = np.full(len(label), "ok", object)
+    status[votes_for == 0] = "unvoted"
+    status[votes == 0] = "no answers"
+    status[known] = "known"
+    silent = pl.Series((votes == 0) & ~known)
+    named = answers.classes[label].alias("label")
+    return pl.DataFrame(
+        {
+            "task": answers.tasks,
+            "label": named.set(silent, None) if silent.any() else named,
+            "probability": pl.Series(probability).set(silent, None) if silent.any() else probability,
+            "votes": votes,
+            "tie": tie & ~known & (votes > 0),
+            "status": pl.Series(status.tolist(), dtype=pl.String),
+        }
+    )
+
+
+def worker_table(answers: Labels, hits: Floats) -> pl.DataFrame:
+    """worker, answers, skill, low, high, status; `hits` (W,) are the expected right answers."""
+    total = worker_answers(answers.layout).astype(np.float64)
+    mean = hits.sum() / max(total.sum(), 1.0)
+    right, n = hits + CROWD * mean, total + CROWD
+    skill = right / n
+    low, high = wilson(skill, n)
+    alone = pl.Series(~_identifiable(answers))
+
+    def shown(values: Floats) -> pl.Series:
+        return pl.Series(values).set(alone, None)
+
+    status = np.where(alone.to_numpy(), "not identifiable", "ok")
+    return pl.DataFrame(
+        {
+            "worker": answers.workers,
+            "answers": worker_answers(answers.layout),
+            "skill": shown(skill),
+            "low": shown(low),
+            "high": shown(high),
+            "status": pl.Series(status.tolist(), dtype=pl.String),
+        }
+    )
+
+
+def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """95 % interval of a share seen in n trials (Wilson 1927)."""
+    below = 1 + Z95**2 / n
+    centre = (share + Z95**2 / (2 * n)) / below
+    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / below
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def _identifiable(answers: Labels) -> Floats:
+    """(W,) whether a worker's answers can be held against anything: another's answer, or gold."""
+    layout = answers.layout
+    worker = layout.row_worker[layout.pair]
+    first = layout.task_ptr[:-1][np.diff(layout.task_ptr) > 0]
+    several = np.zeros(answers.n_tasks, bool)
+    if len(worker):
+        differs = np.append(False, worker[1:] != worker[:-1])
+        differs[first] = False
+        several[np.diff(layout.task_ptr) > 0] = np.logical_or.reduceat(differs, first)
+    checked = (several | (answers.gold >= 0))[layout.task]
+    by_row = np.add.reduceat(checked.astype(np.int64), layout.row_ptr[:-1]) if layout.n_rows else np.zeros(0, np.int64)
+    return per_worker(layout, by_row) > 0
+
+
+def task_table(
+    answers: Labels, posterior: Floats, difficulty: Floats | None, most_votes: Floats
+) -> pl.DataFrame:
+    """task, answers, entropy (bits), disagreement (share of answers outside the most frequent label), difficulty."""
+    n = answers.answers_per_task
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log2(posterior, where=posterior > 0, out=np.zeros_like(posterior))
+        entropy = -(posterior * logs).sum(1, dtype=np.float64)
+        disagreement = 1 - most_votes / n
+    silent = pl.Series(n == 0)
+    hard: Any = pl.Series(np.full(len(n), np.nan) if difficulty is None else difficulty, nan_to_null=True)
+    return pl.DataFrame(
+        {
+            "task": answers.tasks,
+            "answers": n,
+            "entropy": pl.Series(np.maximum(entropy, 0.0)).set(silent, None),
+            "disagreement": pl.Series(disagreement).set(silent, None),
+            "difficulty": hard,
+        }
+    )

@@ -1,0 +1,39 @@
+"""What a reader should know before trusting a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .result import Result
+
+
+def found(result: Result) -> tuple[str, ...]:
+    """Warnings, worst first."""
+    answers = result.answers
+    said = []
+    if not result.converged:
+        said.append(
+            f"not converged after {len(result.trace)} sweeps: labels or skills still moved. Raise max_iter (--max-iter)"
+        )
+    if answers.n_workers == 1:
+        said.append("one worker only: labels are that worker's answers, and skill cannot be told")
+    else:
+        parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
+        if parts > 1:
+            said.append(
+                f"the crowd falls into {parts} parts that share no task: skills can be compared within a part only"
+            )
+    if answers.n_classes == 1:
+        said.append("one class only: every answer says the same, so nothing can be told of skill")
+    status = result.labels["status"]
+    for state, text in (("unvoted", "got a label that nobody gave them"), ("no answers", "have no answer and no label")):
+        count = int((status == state).sum())
+        if count:
+            said.append(f"{count} task(s) {text}")
+    ties = int(np.sum(result.labels["tie"].to_numpy()))
+    if ties:
+        said.append(f"{ties} task(s) are tied: the more prevalent label was taken, and the tie is flagged")
+    return (*said, *answers.intake.warnings)
