@@ -1,10 +1,10 @@
 """Crowdwise: the truth behind many unreliable answers, who is good, what is hard, and how sure it is.
 
-    import crowdwise as cw
+import crowdwise as cw
 
-    answers = cw.read("answers.csv")
-    result = cw.aggregate(answers)
-    result.labels, result.workers, result.tasks
+answers = cw.read("answers.csv")
+result = cw.aggregate(answers)
+result.labels, result.workers, result.tasks
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
     values = column.to_list()
     kinds = sorted({type(v).__name__ for v in values if v is not None})
     if not set(kinds) <= {"str", "int", "float", "bool", "str_", "int64", "float64", "bool_"}:
-        row = next(i for i, v in enumerate(values) if isinstance(v, (list, tuple, set, dict, np.ndarray)) or v is not None)
+        row = next(
+            i for i, v in enumerate(values) if isinstance(v, (list, tuple, set, dict, np.ndarray)) or v is not None
+        )
         raise ColumnError(
             f"{role} column {column.name!r} of {source} holds {', '.join(kinds)}, for instance {values[row]!r} in row "
             f"{row + 1}; one answer is one plain value: text, number or truth value"

@@ -42,9 +42,7 @@ class Intake:
             "extras": list(self.extras),
             "rows_read": self.rows_read,
             "rows_used": self.rows_used,
-            "dropped": [
-                {"reason": d.reason, "count": d.count, "examples": list(d.examples)} for d in self.dropped
-            ],
+            "dropped": [{"reason": d.reason, "count": d.count, "examples": list(d.examples)} for d in self.dropped],
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }

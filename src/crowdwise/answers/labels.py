@@ -129,7 +129,11 @@ class Labels:
     def frame(self) -> pl.DataFrame:
         """The answers as a table again: task, worker, label and the further columns, as they went in."""
         task, worker, label = self.codes()
-        columns = [self.tasks[task].alias("task"), self.workers[worker].alias("worker"), self.classes[label].alias("label")]
+        columns = [
+            self.tasks[task].alias("task"),
+            self.workers[worker].alias("worker"),
+            self.classes[label].alias("label"),
+        ]
         return pl.DataFrame([*columns, *self.extras.get_columns()])
 
     def task_number(self, task: object) -> int:
@@ -217,6 +221,7 @@ def _place(ids: pl.Series, wanted: object, role: str) -> int:
     except (pl.exceptions.PolarsError, TypeError):
         at = None
     if at is None:
-        raise UnknownIdError(f"no {role} {wanted!r} in these answers.{nearest(str(wanted), ids.head(10_000).to_list())}")
+        raise UnknownIdError(
+            f"no {role} {wanted!r} in these answers.{nearest(str(wanted), ids.head(10_000).to_list())}"
+        )
     return int(at)
-

@@ -69,12 +69,17 @@ def prepare(
     where: Where | None,
 ) -> Prepared:
     if frame.height == 0:
-        raise EmptyDataError(f"no answers in {source}: it has {frame.width} column(s) and no rows. Give a table with rows")
+        raise EmptyDataError(
+            f"no answers in {source}: it has {frame.width} column(s) and no rows. Give a table with rows"
+        )
     where = where or (lambda row: f"row {row + 1}")
     height = frame.height
     is_wide = looks_wide(frame, given) if wide is None else wide
     if is_wide:
-        notes = (*notes, f"wide table: {frame.columns[0]!r} names the task, the other {frame.width - 1} columns are workers")
+        notes = (
+            *notes,
+            f"wide table: {frame.columns[0]!r} names the task, the other {frame.width - 1} columns are workers",
+        )
         frame, where_wide = melt(frame, given.get("task")), where
         where = lambda row: where_wide(row % height)  # noqa: E731
         given = {"gold": None}
@@ -103,8 +108,12 @@ def prepare(
     classes, label, added = _code_labels(chosen["label"], known)
     codes, gold_notes = _gold_codes(known, tasks, classes)
     warnings += added + look_alikes(classes, "label")
-    extras = frame.select(column for column in frame.columns if column not in {columns[r] for r in ("task", "worker", "label")})
-    extras = extras.rename({name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns})
+    extras = frame.select(
+        column for column in frame.columns if column not in {columns[r] for r in ("task", "worker", "label")}
+    )
+    extras = extras.rename(
+        {name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns}
+    )
     extras = extras.filter(used) if used is not None and extras.width else extras
     return Prepared(
         tasks=tasks,
@@ -158,9 +167,7 @@ def _usable(
     for reason, mask in (("no task", no_task), ("no label", no_label)):
         rows = mask.arg_true().head(EXAMPLES).to_list()
         if rows and not (is_wide and reason == "no label"):
-            dropped.append(
-                Dropped(reason, int(mask.sum()), tuple(example(frame, columns, row, where) for row in rows))
-            )
+            dropped.append(Dropped(reason, int(mask.sum()), tuple(example(frame, columns, row, where) for row in rows)))
     return ~(no_task | no_label), tuple(dropped)
 
 

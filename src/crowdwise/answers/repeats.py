@@ -69,7 +69,11 @@ def _row(p: Prepared, answer: int) -> int:
 
 
 def _line(p: Prepared, answer: int) -> str:
-    task, worker, label = p.tasks[int(p.task[answer])], p.workers[int(p.worker[answer])], p.classes[int(p.label[answer])]
+    task, worker, label = (
+        p.tasks[int(p.task[answer])],
+        p.workers[int(p.worker[answer])],
+        p.classes[int(p.label[answer])],
+    )
     return f"{p.where(_row(p, answer))}: {task}, {worker}, {label}"
 
 

@@ -158,4 +158,3 @@ def expected_hits(work: Work, Z: Floats) -> tuple[Floats, Floats]:
     """(W,) expected number of right answers, and of all answers."""
     by_row = work.kernels.match_counts(work.layout, Z, work.threads)
     return per_worker(work.layout, by_row), worker_answers(work.layout).astype(np.float64)
-

@@ -299,9 +299,7 @@ def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> t
     kl = np.zeros(len(bounds) - 1)
 
     def work(b: int, start: int, stop: int) -> None:
-        kl[b] = _dirichlet(
-            layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop
-        )
+        kl[b] = _dirichlet(layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop)
 
     _run(work, bounds, threads)
     return P, totals, math.fsum(kl)

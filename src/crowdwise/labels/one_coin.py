@@ -48,9 +48,7 @@ class OneCoin(ClimbingModel[Params, Stats]):
         layout = work.layout
         hit = params.hit[layout.row_worker]
         miss = np.log((1 - hit) / max(layout.n_classes - 1, 1))
-        return work.kernels.match_posterior(
-            layout, np.log(hit), miss, params.rho[None], work.gold, Z, work.threads
-        )
+        return work.kernels.match_posterior(layout, np.log(hit), miss, params.rho[None], work.gold, Z, work.threads)
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
         return Stats(shares, work.kernels.match_counts(work.layout, Z, work.threads))

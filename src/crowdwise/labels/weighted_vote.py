@@ -67,7 +67,9 @@ class WeightedVote(VoteModel):
     def _gold(self, answers: Labels, work: Work) -> tuple[Floats, Floats]:
         known = answers.gold >= 0
         if not known.any():
-            raise ParameterError("weighted-vote cannot learn from gold: these answers carry none. Give gold, or another rule")
+            raise ParameterError(
+                "weighted-vote cannot learn from gold: these answers carry none. Give gold, or another rule"
+            )
         Z = np.zeros((answers.n_tasks, answers.n_classes), work.dtype)
         Z[known, answers.gold[known]] = 1
         hits = per_worker(work.layout, work.kernels.match_counts(work.layout, Z, work.threads))
@@ -86,7 +88,9 @@ class WeightedVote(VoteModel):
         _, worker, _ = answers.codes()
         column = answers.extras["weight"].cast(pl.Float64, strict=False)
         if column.null_count():
-            raise ParameterError(f"weighted-vote: column 'weight' has {column.null_count()} value(s) that are no numbers")
+            raise ParameterError(
+                f"weighted-vote: column 'weight' has {column.null_count()} value(s) that are no numbers"
+            )
         size = answers.n_workers
         total = np.bincount(worker, column.to_numpy(), minlength=size)
         return _checked(total / np.maximum(np.bincount(worker, minlength=size), 1), answers)
@@ -96,12 +100,16 @@ class WeightedVote(VoteModel):
 
     def infer(self, params: Any, seen: Layout, work: Work, worker: Ints, label: Ints) -> Floats:
         K = seen.n_classes
-        return self.shares(work, np.maximum(0.0, (params.of(worker) - 1 / K) / (1 - 1 / K)) if K > 1 else np.ones(len(worker)))
+        return self.shares(
+            work, np.maximum(0.0, (params.of(worker) - 1 / K) / (1 - 1 / K)) if K > 1 else np.ones(len(worker))
+        )
 
 
 def _checked(weight: Floats, answers: Labels) -> Floats:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         worker = answers.workers[int(bad[0])]
-        raise ParameterError(f"weighted-vote: the weight of worker {worker!r} is {weight[bad[0]]}; weights are at least 0")
+        raise ParameterError(
+            f"weighted-vote: the weight of worker {worker!r} is {weight[bad[0]]}; weights are at least 0"
+        )
     return weight

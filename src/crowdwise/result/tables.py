@@ -105,9 +105,7 @@ def _identifiable(answers: Labels) -> Floats:
     return per_worker(layout, by_row) > 0
 
 
-def task_table(
-    answers: Labels, posterior: Floats, difficulty: Floats | None, most_votes: Floats
-) -> pl.DataFrame:
+def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None, most_votes: Floats) -> pl.DataFrame:
     """task, answers, entropy (bits), disagreement (share of answers outside the most frequent label), difficulty."""
     n = answers.answers_per_task
     with np.errstate(divide="ignore", invalid="ignore"):

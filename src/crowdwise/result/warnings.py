@@ -29,7 +29,10 @@ def found(result: Result) -> tuple[str, ...]:
     if answers.n_classes == 1:
         said.append("one class only: every answer says the same, so nothing can be told of skill")
     status = result.labels["status"]
-    for state, text in (("unvoted", "got a label that nobody gave them"), ("no answers", "have no answer and no label")):
+    for state, text in (
+        ("unvoted", "got a label that nobody gave them"),
+        ("no answers", "have no answer and no label"),
+    ):
         count = int((status == state).sum())
         if count:
             said.append(f"{count} task(s) {text}")

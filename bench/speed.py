@@ -1,0 +1,579 @@
+"""How fast and how large, beside crowd-kit, peerannot and cleanlab: ratios, measured interleaved on this machine.
+
+python bench/speed.py [--only iteration,fit,...] [--small | --full] [--json FILE]
+
+Times of one machine mean little, so each figure is peer time / our time, with the target beside it. Both sides get the
+same answers and the same number of iterations, and take turns in one process; an iteration costs (time of n + m
+iterations - time of n) / m, so that setting up cancels. We use one thread, except where threads or the shell are the
+question. crowd-kit gets what suits it best: integer ids, in task order (strings where strings are the question).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+import crowdwise as cw
+
+Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
+Fit: TypeAlias = Callable[[int], int]  # iterations asked for -> iterations done
+Job: TypeAlias = Callable[[], float]  # -> seconds
+LINE = 64  # bytes of a cache line
+PER_TASK, PER_WORKER = 5, 100  # answers
+FILE_ITERATIONS, FIT_ITERATIONS = 10, 20
+NOT_CONVERGED = 3  # exit status of the command when iterations ran out, as they are meant to here
+COMMAND = Path(sys.executable).with_name("crowdwise")
+
+
+class Target(NamedTuple):
+    sign: Literal[">=", "<="]
+    bound: float
+
+    def met(self, value: float) -> bool:
+        return value >= self.bound if self.sign == ">=" else value <= self.bound
+
+
+class Figure(NamedTuple):
+    """One measured number, what it should be, and what stands behind it."""
+
+    section: str
+    what: str
+    value: float
+    unit: str
+    target: Target | None = None
+    details: dict[str, float | str] = {}
+
+    def __str__(self) -> str:
+        target = f"{self.target.sign} {self.target.bound:g} {self.unit}" if self.target else ""
+        verdict = "" if self.target is None else "met" if self.target.met(self.value) else "MISSED"
+        told = ", ".join(f"{k} {v}" if isinstance(v, str) else f"{k} {v:.3g}" for k, v in self.details.items())
+        return f"{self.section:10}{self.what:44}{self.value:>9.3g} {self.unit:3}{target:>10} {verdict:7}{told}"
+
+
+class Scale(NamedTuple):
+    """How many answers each section gets."""
+
+    sizes: tuple[int, ...]  # Dawid-Skene per iteration
+    hundred: int  # largest size at K = 100 that crowd-kit gets
+    whole: int  # whole fit, and pooled
+    models: int  # glad, mace, one-coin
+    large: int  # memory, threads, file, crowd of single answers
+    starts: int  # runs from the shell
+
+
+SMALL = Scale((10_000,), 10_000, 20_000, 5_000, 150_000, 3)
+MODERATE = Scale((10_000, 100_000, 1_000_000), 100_000, 1_000_000, 100_000, 1_000_000, 7)
+FULL = Scale((10_000, 100_000, 1_000_000, 10_000_000), 1_000_000, 1_000_000, 100_000, 10_000_000, 7)
+PEER_MEMORY = 1_000_000  # answers on which crowd-kit's memory is measured
+PEERANNOT = 10_000  # answers that its tasks x workers x classes cube can hold
+
+
+# ------------------------------------------------------------------------------------------------------ the crowd
+
+
+class Answers(NamedTuple):
+    """Coded answers in task order."""
+
+    task: Ints
+    worker: Ints
+    label: Ints
+
+    def labels(self) -> cw.Labels:
+        return cw.Labels(*self)
+
+    def pandas(self) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(self._asdict())
+
+    def strings(self) -> Any:
+        """A polars frame of names such as platforms give."""
+        import polars as pl
+
+        names = {"task": "task_{:08d}", "worker": "worker_{:07d}", "label": "class_{:03d}"}
+        columns = {}
+        for column, codes in self._asdict().items():
+            known = pl.Series([names[column].format(code) for code in range(int(codes.max()) + 1)])
+            columns[column] = known[codes]
+        return pl.DataFrame(columns)
+
+
+def simulate(n_answers: int, n_classes: int, seed: int = 0) -> Answers:
+    """Even classes, workers right with a chance from Beta(6, 2), even errors; no worker twice on a task."""
+    rng = np.random.default_rng(seed)
+    n_tasks, n_workers = n_answers // PER_TASK, max(n_answers // PER_WORKER, 10)
+    truth, skill = rng.integers(n_classes, size=n_tasks), rng.beta(6, 2, size=n_workers)
+    first = rng.integers(n_workers, size=(n_tasks, 1))
+    step = rng.integers(1, max(n_workers // PER_TASK, 2), size=(n_tasks, 1))
+    worker = (first + step * np.arange(PER_TASK)) % n_workers
+    error = np.where(rng.random(worker.shape) < skill[worker], 0, rng.integers(1, n_classes, size=worker.shape))
+    label = (truth[:, None] + error) % n_classes
+    task = np.repeat(np.arange(n_tasks), PER_TASK)
+    return Answers(task.astype(np.int32), worker.ravel().astype(np.int32), label.ravel().astype(np.int32))
+
+
+def short(count: int) -> str:
+    return f"{count // 1_000_000}M" if count >= 1_000_000 else f"{count // 1000}k"
+
+
+# ------------------------------------------------------------------------------------------------------ the clock
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def interleaved(repeats: int, *jobs: Job) -> list[float]:
+    """Median of each job; they take turns, and the first goes once more at the end."""
+    times: list[list[float]] = [[] for _ in jobs]
+    for _ in range(repeats):
+        for job, seen in zip(jobs, times, strict=True):
+            seen.append(job())
+    times[0].append(jobs[0]())
+    return [statistics.median(seen) for seen in times]
+
+
+class Plan(NamedTuple):
+    """Fits of `few` and of `few + more` iterations, all of it `repeats` times."""
+
+    few: int
+    more: int
+    repeats: int
+
+
+def plan_for(cells: int) -> Plan:
+    """By answers x classes: what crowd-kit does in half a minute or so, up to 10 million."""
+    for most, plan in ((200_000, Plan(2, 20, 7)), (1_000_000, Plan(2, 10, 5)), (10_000_000, Plan(2, 5, 3))):
+        if cells <= most:
+            return plan
+    return Plan(1, 2, 1)
+
+
+def per_iteration(fit: Fit, plan: Plan) -> Job:
+    def job() -> float:
+        done: list[int] = []
+        few = seconds(lambda: done.append(fit(plan.few)))
+        many = seconds(lambda: done.append(fit(plan.few + plan.more)))
+        return (many - few) / (done[1] - done[0]) if done[1] > done[0] else math.nan
+
+    return job
+
+
+# ------------------------------------------------------------------------------------------------ whose iteration
+
+
+def our_fit(name: str, answers: cw.Labels, threads: int = 1) -> Fit:
+    def fit(iterations: int) -> int:
+        return len(cw.model(name, max_iter=iterations, tol=0.0).fit(answers, cw.Run(threads=threads)).trace)
+
+    return fit
+
+
+def crowdkit_fit(name: str, frame: Any, **settings: Any) -> Fit:
+    """crowd-kit stops when its objective rises by less than `tol`: minus infinity keeps it going."""
+    import crowdkit.aggregation
+
+    kind = getattr(crowdkit.aggregation, name)
+    endless = {} if name == "MACE" else {"tol": -math.inf}  # MACE never stops early
+
+    def fit(iterations: int) -> int:
+        fitted = kind(n_iter=iterations, **endless, **settings).fit(frame)
+        return len(fitted.loss_history_) if endless else iterations
+
+    return fit
+
+
+def peerannot_fit(answers: Answers, n_classes: int) -> Fit:
+    os.environ["TQDM_DISABLE"] = "1"
+    from peerannot.models import DawidSkene
+
+    table: dict[int, dict[int, int]] = {}
+    for task, worker, label in zip(*(codes.tolist() for codes in answers), strict=True):
+        table.setdefault(task, {})[worker] = label
+    model = DawidSkene(table, n_workers=int(answers.worker.max()) + 1, n_classes=n_classes)
+
+    def fit(iterations: int) -> int:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return int(model.run(epsilon=0.0, maxiter=iterations)[1])
+
+    return fit
+
+
+@cache
+def bandwidth() -> float:
+    """Bytes a second that one thread reads from memory in a stream, at best."""
+    import numba
+
+    @numba.njit(fastmath=True)
+    def add(values):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for value in values:
+            total += value
+        return total
+
+    values = np.ones(1 << 26)
+    add(values)
+    return values.nbytes / min(seconds(lambda: add(values)) for _ in range(7))
+
+
+def least_bytes(n_classes: int, item: int) -> int:
+    """Memory an answer must touch in an iteration: a row of P, a row of Z, both in whole lines, and two indices."""
+    return 2 * LINE * math.ceil(n_classes * item / LINE) + 8
+
+
+def bound_details(spent: float, n_answers: int, n_classes: int, item: int) -> dict[str, float | str]:
+    each = spent / n_answers
+    share = least_bytes(n_classes, item) / bandwidth() / each
+    return {"ns/answer": 1e9 * each, "% of memory bound": 100 * share}
+
+
+# --------------------------------------------------------------------------------------------------- the sections
+
+
+def iteration(scale: Scale) -> Iterator[Figure]:
+    """One iteration of Dawid-Skene."""
+    for n_answers in scale.sizes:
+        for n_classes in (2, 10, 100):
+            if n_classes < 100 or n_answers <= scale.hundred or scale is FULL:
+                with_peer = n_classes < 100 or n_answers <= scale.hundred
+                yield _iteration(simulate(n_answers, n_classes), n_classes, with_peer)
+    yield from _small_peers(min(PEERANNOT, scale.sizes[0]))
+
+
+def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
+    n_answers, what = len(answers.task), f"dawid-skene, N = {short(len(answers.task))}, K = {n_classes}"
+    labels, plan = answers.labels(), plan_for(len(answers.task) * n_classes)
+    ours = our_fit("dawid-skene", labels)
+    try:
+        ours(1)  # compiles
+    except cw.errors.MemoryNeedError as error:
+        return Figure("iteration", what, math.nan, "x", None, {"left out:": str(error)})
+    item = labels.kernels.STORAGE.itemsize
+    if not with_peer:
+        spent = interleaved(plan.repeats, per_iteration(ours, plan))[0]
+        return Figure("iteration", what, spent, "s", None, bound_details(spent, n_answers, n_classes, item))
+    theirs = crowdkit_fit("DawidSkene", answers.pandas())
+    spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
+    target = Target(">=", 35 if n_classes == 100 else 50) if n_answers >= 1_000_000 else None
+    details = bound_details(spent, n_answers, n_classes, item) | {"theirs ns/answer": 1e9 * peer / n_answers}
+    return Figure("iteration", what, peer / spent, "x", target, details)
+
+
+def _small_peers(n_answers: int) -> Iterator[Figure]:
+    """peerannot and cleanlab, on what their dense tables hold."""
+    plan = Plan(1, 3, 2)
+    for n_classes in (2, 10):
+        answers = simulate(n_answers, n_classes)
+        labels, size = answers.labels(), f"N = {short(n_answers)}, K = {n_classes}"
+        ours = our_fit("dawid-skene", labels)
+        ours(1)
+        theirs = peerannot_fit(answers, n_classes)
+        spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
+        yield Figure("iteration", f"against peerannot's, {size}", peer / spent, "x")
+        spent, peer = interleaved(3, lambda labels=labels: _our_vote(labels), _cleanlab_vote(answers))  # type: ignore[misc]
+        yield Figure("iteration", f"majority vote against cleanlab's, {size}", peer / spent, "x")
+
+
+def _our_vote(labels: cw.Labels) -> float:
+    return seconds(lambda: cw.MajorityVote().fit(labels).labels)
+
+
+def _cleanlab_vote(answers: Answers) -> Job:
+    from cleanlab.multiannotator import get_majority_vote_label
+
+    wide = answers.pandas().pivot(index="task", columns="worker", values="label")
+    return lambda: seconds(lambda: get_majority_vote_label(wide, verbose=False))
+
+
+def fit(scale: Scale) -> Iterator[Figure]:
+    """A whole fit of Dawid-Skene, from what the user has in hand to the labels."""
+    answers = simulate(scale.whole, 10)
+    text = answers.strings().to_pandas()
+
+    def ours(make: Callable[[], cw.Labels]) -> Job:
+        return lambda: seconds(lambda: our_fit("dawid-skene", make())(FIT_ITERATIONS))
+
+    def theirs(frame: Any) -> Job:
+        return lambda: seconds(lambda: crowdkit_fit("DawidSkene", frame)(FIT_ITERATIONS))
+
+    our_fit("dawid-skene", answers.labels())(1)
+    codes, peer_codes, strings, peer_strings = interleaved(
+        1, ours(answers.labels), theirs(answers.pandas()), ours(lambda: cw.Labels(text)), theirs(text)
+    )
+    size = f"{FIT_ITERATIONS} iterations, N = {short(scale.whole)}, K = 10"
+    told = {"ours s": codes, "theirs s": peer_codes, "theirs on strings x": peer_strings / codes}
+    yield Figure("fit", f"from codes, {size}", peer_codes / codes, "x", Target(">=", 40), told)
+    told = {"ours s": strings, "theirs s": peer_strings}
+    yield Figure("fit", f"from strings, {size}", peer_strings / strings, "x", Target(">=", 15), told)
+
+
+def models(scale: Scale) -> Iterator[Figure]:
+    """One iteration of the other models."""
+    labels, plan = simulate(scale.whole, 10).labels(), Plan(2, 5, 3)
+    fits = [our_fit(name, labels) for name in ("dawid-skene", "pooled")]
+    for run in fits:
+        run(2)  # compiles; the second sweep is the first to pool
+    plain, pooled = interleaved(plan.repeats, *(per_iteration(run, plan) for run in fits))
+    size = f"N = {short(scale.whole)}, K = 10"
+    yield Figure("models", f"pooled over dawid-skene, {size}", pooled / plain, "x", Target("<=", 3))
+    for n_classes in (2, 10):
+        yield from _against_crowdkit(scale.models, n_classes, with_glad=n_classes == 2)
+
+
+def _against_crowdkit(n_answers: int, n_classes: int, with_glad: bool) -> Iterator[Figure]:
+    """crowd-kit's GLAD takes minutes an iteration beyond two classes."""
+    answers = simulate(n_answers, n_classes)
+    labels, frame = answers.labels(), answers.pandas()
+    for name, peer, settings in (
+        ("one-coin", "OneCoinDawidSkene", {}),
+        ("mace", "MACE", {"n_restarts": 1}),
+        ("glad", "GLAD", {}),
+    ):
+        if name == "glad" and not with_glad:
+            continue
+        ours, theirs = our_fit(name, labels), crowdkit_fit(peer, frame, **settings)
+        ours(2)
+        plan = Plan(1, 2, 1) if name == "glad" else Plan(2, 5, 3)
+        spent, theirs_spent = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
+        details = {"ours ms": 1e3 * spent, "theirs ms": 1e3 * theirs_spent}
+        what = f"{name}, N = {short(n_answers)}, K = {n_classes}"
+        yield Figure("models", what, theirs_spent / spent, "x", Target(">=", 20), details)
+
+
+def memory(scale: Scale) -> Iterator[Figure]:
+    """Bytes an answer that a fit takes above its input."""
+    ours = child("memory", "crowdwise", scale.large, 10)["bytes"]
+    few = min(scale.large, PEER_MEMORY)
+    theirs = child("memory", "crowdkit", few, 10)["bytes"]
+    yield Figure("memory", f"ours, N = {short(scale.large)}, K = 10", ours, "B", Target("<=", 32))
+    yield Figure("memory", f"crowd-kit, N = {short(few)}, K = 10", theirs, "B", None, {"over ours x": theirs / ours})
+
+
+def threads(scale: Scale) -> Iterator[Figure]:
+    """Two threads against one."""
+    labels = simulate(scale.large, 10).labels()
+    plan = Plan(1, 5, 3) if scale is FULL else Plan(2, 20, 5)
+    jobs = [per_iteration(our_fit("dawid-skene", labels, count), plan) for count in (2, 1)]
+    our_fit("dawid-skene", labels)(1)
+    two, one = interleaved(plan.repeats, *jobs)
+    what = f"two over one, N = {short(scale.large)}, K = 10"
+    told = {"one ms": 1e3 * one, "two ms": 1e3 * two, "load": os.getloadavg()[0]}
+    yield Figure("threads", what, one / two, "x", Target(">=", 1.6), told)
+
+
+def file(scale: Scale) -> Iterator[Figure]:
+    """From a CSV of names on disk to labels on disk, each side a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = Path(folder) / "answers.csv", Path(folder) / "out"
+        simulate(scale.large, 10).strings().write_csv(table)
+        settings = ("--model", "dawid-skene", "--max-iter", FILE_ITERATIONS, "--tol", "0")
+        told: dict[str, float | str] = {}
+        if command_works():
+            ours = lambda: shell(COMMAND, "aggregate", table, "--out", out, *settings)  # noqa: E731
+        else:
+            told["no command yet:"] = "cw.Labels of a polars frame stands in"
+            ours = lambda: shell(*_child("stand-in", table, out))  # noqa: E731
+        spent, peer = interleaved(1, ours, lambda: shell(*_child("pandas", table, out)))
+        size = f"CSV to labels, N = {short(scale.large)}, K = 10"
+        yield Figure("file", size, peer / spent, "x", Target(">=", 10), {"ours s": spent, "theirs s": peer} | told)
+
+
+def crowd(scale: Scale) -> Iterator[Figure]:
+    """As many workers as answers."""
+    seen = child("crowd", scale.large if scale is SMALL else 1_000_000)
+    what = f"{short(int(seen['workers']))} workers, an answer each: peak"
+    yield Figure("crowd", what, seen["gigabytes"], "GB", Target("<=", 2), {"s": seen["seconds"]})
+
+
+def start(scale: Scale) -> Iterator[Figure]:
+    """From the shell, in units of `python -c "import numpy"`."""
+    if not command_works():
+        yield Figure("start", "left out: the command does not run", math.nan, "x")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = Path(folder) / "answers.csv", Path(folder) / "out"
+        simulate(10_000, 2).strings().write_csv(table)
+        numpy, helped, small = interleaved(
+            scale.starts,
+            lambda: shell(sys.executable, "-c", "import numpy"),
+            lambda: shell(COMMAND, "--help"),
+            lambda: shell(COMMAND, "aggregate", table, "--out", out),
+        )
+    told: dict[str, float | str] = {"import numpy ms": 1e3 * numpy}
+    yield Figure("start", "crowdwise --help over import numpy", helped / numpy, "x", Target("<=", 2), told)
+    yield Figure("start", "aggregate 10k rows over import numpy", small / numpy, "x", Target("<=", 6), told)
+
+
+SECTIONS = (iteration, fit, models, memory, threads, file, crowd, start)
+
+
+# ------------------------------------------------------------------------------------------------ other processes
+
+
+def shell(*words: object) -> float:
+    """Seconds of a command, from start to end of its process."""
+    began = time.perf_counter()
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    spent = time.perf_counter() - began
+    if done.returncode not in (0, NOT_CONVERGED):
+        raise RuntimeError(f"{' '.join(map(str, words))} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return spent
+
+
+@cache
+def command_works() -> bool:
+    return COMMAND.exists() and subprocess.run([COMMAND, "--help"], capture_output=True).returncode == 0
+
+
+def _child(name: str, *values: object) -> list[object]:
+    return [sys.executable, __file__, "--child", name, *values]
+
+
+def child(name: str, *values: object) -> dict[str, float]:
+    """What one of CHILDREN measures in a fresh process."""
+    words = [str(word) for word in _child(name, *values)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def status(field: str) -> int:
+    """Bytes that Linux says of this process: VmRSS now, VmHWM at most."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {field}")
+
+
+def peak_above(work: Callable[[], Any]) -> int:
+    """Bytes that `work` takes at its peak above what is held before."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    before = status("VmRSS")
+    work()
+    return status("VmHWM") - before
+
+
+def child_memory(whose: str, n_answers: str, n_classes: str) -> dict[str, float]:
+    warm, answers = simulate(200_000, int(n_classes)), simulate(int(n_answers), int(n_classes))
+    make: Callable[[Answers], Fit]
+    if whose == "crowdwise":
+        make = lambda given: our_fit("dawid-skene", given.labels())  # noqa: E731
+    else:
+        make = lambda given: crowdkit_fit("DawidSkene", given.pandas())  # noqa: E731
+    make(warm)(2)  # compiles, imports
+    fit = make(answers)
+    del warm
+    return {"bytes": peak_above(lambda: fit(3)) / len(answers.task)}
+
+
+def child_crowd(n_workers: str) -> dict[str, float]:
+    count = int(n_workers)
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(count // PER_TASK), PER_TASK)
+    truth = rng.integers(2, size=len(task) // PER_TASK).repeat(PER_TASK)
+    label = np.where(rng.random(len(task)) < 0.75, truth, 1 - truth)
+
+    def work() -> None:
+        result = cw.aggregate(cw.Labels(task, np.arange(len(task)), label))
+        _ = result.labels, result.workers, result.tasks
+
+    spent = seconds(work)
+    return {"seconds": spent, "gigabytes": status("VmHWM") / 1e9, "workers": len(task)}
+
+
+def child_pandas(table: str, out: str) -> None:
+    import pandas as pd
+
+    frame = pd.read_csv(table, dtype=str)
+    from crowdkit.aggregation import DawidSkene
+
+    labels = DawidSkene(n_iter=FILE_ITERATIONS, tol=-math.inf).fit_predict(frame)
+    Path(out).mkdir(exist_ok=True)
+    labels.to_csv(Path(out) / "peer.csv")
+
+
+def child_stand_in(table: str, out: str) -> None:
+    import polars as pl
+
+    answers = cw.Labels(pl.read_csv(table, infer_schema=False))
+    result = cw.DawidSkene(max_iter=FILE_ITERATIONS, tol=0.0).fit(answers)
+    Path(out).mkdir(exist_ok=True)
+    result.labels.write_csv(Path(out) / "labels.csv")
+
+
+CHILDREN: dict[str, Callable[..., dict[str, float] | None]] = {
+    "memory": child_memory,
+    "crowd": child_crowd,
+    "pandas": child_pandas,
+    "stand-in": child_stand_in,
+}
+
+
+# ------------------------------------------------------------------------------------------------------- the door
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [section.__name__ for section in SECTIONS]
+    parser.add_argument("--only", type=lambda text: text.split(","), default=names, help=", ".join(names))
+    parser.add_argument("--full", action="store_true", help="all sizes, up to 10 million answers: an hour")
+    parser.add_argument("--small", action="store_true", help="only to see that it runs: the figures say nothing")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if unknown := set(asked.only) - set(names):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    return asked
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Figure]:
+    scale = FULL if asked.full else SMALL if asked.small else MODERATE
+    for section in SECTIONS:
+        if section.__name__ in asked.only:
+            try:
+                yield from section(scale)
+            except ImportError as error:
+                yield Figure(section.__name__, f"left out: {error}", math.nan, "x")
+
+
+def as_json(figures: list[Figure]) -> str:
+    plain = [{**f._asdict(), "target": f.target and f"{f.target.sign} {f.target.bound:g}"} for f in figures]
+    return json.dumps({"version": cw.__version__, "bandwidth": bandwidth(), "figures": plain}, indent=1)
+
+
+def main() -> None:
+    asked = options()
+    if asked.child:
+        print(json.dumps(CHILDREN[asked.child[0]](*asked.child[1:])))
+        return
+    figures = []
+    for figure in measure(asked):
+        print(figure, flush=True)
+        figures.append(figure)
+    aimed = [f for f in figures if f.target]
+    print(f"{sum(f.target.met(f.value) for f in aimed if f.target)} of {len(aimed)} targets met")
+    if asked.json:
+        asked.json.write_text(as_json(figures))
+
+
+if __name__ == "__main__":
+    main()

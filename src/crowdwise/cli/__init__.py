@@ -1,0 +1,33 @@
+"""The command line: doors only, no arithmetic. Data go to stdout or files, words to stderr."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run `crowdwise`; exit status 0 well, 1 data refused, 2 wrong usage, 3 not converged, 130 or 143 interrupted."""
+    import typer
+
+    from ..errors import CrowdwiseError
+    from .app import app
+    from .say import error
+
+    try:
+        status = app(standalone_mode=False)
+    except CrowdwiseError as problem:
+        error(str(problem))
+        status = problem.exit_status
+    except typer.TyperException as problem:
+        show = getattr(problem, "show", None)
+        show() if show else error(problem.format_message())
+        status = problem.exit_code
+    except typer.Exit as leaving:
+        status = leaving.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        error("interrupted; nothing half-written is left")
+        status = 130
+    except BrokenPipeError:  # the reader of our output has gone: no more to say
+        sys.stderr.close()
+        status = 0
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,39 @@
+"""The demonstration: a crowd with spammers, its answers, and the truth behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+from ..compare import score
+from ..io import read
+from ..labels import aggregate
+from ..report import summarise
+from ..simulate import crowd
+from .run import write_tables
+from .say import table
+
+
+def run(out: Path, seed: int) -> None:
+    """Everything that `crowdwise demo` does."""
+    made = crowd("hammer-spammer", tasks=300, workers=30, classes=3, per_task=6, seed=seed, spammers=0.5, accuracy=0.8)
+    made.save(out)
+    answers = read(out / "answers.csv")
+    gold = read(out / "answers.csv", gold=made.truth).gold
+    result = aggregate(answers)
+    write_tables(result, out)
+    vote = aggregate(answers, "majority-vote")
+    print(f"A made-up crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
+    for name, fit in (("majority vote", vote), (f"crowdwise ({result.model.name})", result)):
+        print(f"  labels right, {name}: {score(fit.posterior, gold)[0]:.1%}")
+    for line in summarise(result).lines():
+        print(f"  {line}")
+    print("The best and the worst workers, and what they truly are:")
+    truth = dict(zip(made.workers["worker"], made.workers["skill"], strict=True))
+    ranked = result.workers.sort("low", descending=True)
+    rows = [[w, n, s, lo, hi, truth[w]] for w, n, s, lo, hi, _ in ranked.head(3).rows() + ranked.tail(3).rows()]
+    table(["worker", "answers", "skill", "low", "high", "true skill"], rows)
+    print(
+        f"Results are in {out}: labels.csv, workers.csv, tasks.csv; the answers are in answers.csv, the truth in truth.csv."
+    )
+    print(f"Next: crowdwise inspect {out}/answers.csv; crowdwise compare {out}/answers.csv --gold {out}/truth.csv")

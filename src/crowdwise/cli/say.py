@@ -1,0 +1,64 @@
+"""Words for people: on stderr, without anything a terminal would obey."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(value: object) -> str:
+    """Text in which control characters are shown, not obeyed."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)).replace("\n", "\\n").replace("\t", " ")
+
+
+def words(*lines: str) -> None:
+    """Say something to a person."""
+    for line in lines:
+        print(clean(line), file=sys.stderr)
+
+
+def error(text: str) -> None:
+    words(f"error: {text}")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], file: Any = None) -> None:
+    """Columns side by side; numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    width = [max(len(r[c]) for r in [list(header), *cells]) for c in range(len(header))]
+    right = [all(isinstance(row[c], (int, float)) or row[c] is None for row in rows) for c in range(len(header))]
+    for line in [list(header), *cells]:
+        text = "  ".join(v.rjust(w) if r else v.ljust(w) for v, w, r in zip(line, width, right, strict=True))
+        print(text.rstrip(), file=file or sys.stdout)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4f}" if isinstance(value, float) else clean(value)[:60]
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Any]:
+    """A watcher for fits that draws on stderr, or None when nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
+
+        def watch(step: Any) -> None:
+            state = f"sweep {step.iteration}, {step.flips} labels changed, skills moved {step.moved:.1e}"
+            bar.update(line, state=state)
+
+        yield watch

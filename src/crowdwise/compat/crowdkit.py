@@ -1,0 +1,98 @@
+"""For users of crowd-kit: the same class names and `fit_predict`, on our models. Change one import:
+
+    from crowdwise.compat.crowdkit import DawidSkene      # was: from crowdkit.aggregation import DawidSkene
+
+Frames go in with the columns task, worker, label; pandas comes out, indexed by task. What differs: a worker's doubled
+answer to a task counts once (the last), a missing label is never a class, and ties do not depend on the order of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..answers import Labels
+from ..engine import LabelModel
+from ..errors import CrowdwiseError
+from ..labels import model
+from ..result import Result
+
+
+class _Aggregator:
+    """fit, fit_predict and fit_predict_proba, and afterwards labels_, probas_, skills_ and result_."""
+
+    _model: LabelModel
+    result_: Result
+
+    def fit(self, data: Any, true_labels: Any = None) -> Any:
+        answers = Labels(data, gold=None if true_labels is None else dict(true_labels), duplicates="last")
+        self.result_ = self._model.fit(answers)
+        return self
+
+    def fit_predict(self, data: Any, true_labels: Any = None) -> Any:
+        return self.fit(data, true_labels).labels_
+
+    def fit_predict_proba(self, data: Any, true_labels: Any = None) -> Any:
+        return self.fit(data, true_labels).probas_
+
+    @property
+    def labels_(self) -> Any:
+        table = self.result_.labels
+        return _pandas().Series(table["label"].to_list(), index=self._index("task", table["task"]), name="agg_label")
+
+    @property
+    def probas_(self) -> Any:
+        classes = self._index("label", self.result_.classes)
+        return _pandas().DataFrame(
+            self.result_.posterior, index=self._index("task", self.result_.answers.tasks), columns=classes
+        )
+
+    @property
+    def skills_(self) -> Any:
+        table = self.result_.workers
+        return _pandas().Series(table["skill"].to_list(), index=self._index("worker", table["worker"]), name="skill")
+
+    def _index(self, name: str, values: Any) -> Any:
+        return _pandas().Index(values.to_list(), name=name)
+
+
+class MajorityVote(_Aggregator):
+    def __init__(self) -> None:
+        self._model = model("majority-vote")
+
+
+class Wawa(_Aggregator):
+    """Votes weighed by agreement."""
+
+    def __init__(self) -> None:
+        self._model = model("weighted-vote")
+
+
+class DawidSkene(_Aggregator):
+    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
+        self._model = model("dawid-skene", max_iter=n_iter, tol=tol)
+
+
+class OneCoinDawidSkene(_Aggregator):
+    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
+        self._model = model("one-coin", max_iter=n_iter, tol=tol)
+
+
+class GLAD(_Aggregator):
+    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
+        self._model = model("glad", max_iter=n_iter, tol=tol)
+
+
+class MACE(_Aggregator):
+    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
+        self._model = model("mace", max_iter=n_iter, tol=tol)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise CrowdwiseError("crowdwise.compat.crowdkit gives back pandas objects. Install pandas") from error
+    return pandas
+
+
+__all__ = ["GLAD", "MACE", "DawidSkene", "MajorityVote", "OneCoinDawidSkene", "Wawa"]

@@ -1,0 +1,47 @@
+"""Files in: tables of answers and gold, and saved results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..answers import Labels
+from ..result import Result
+from ..result import store
+from .tables import read_table
+
+
+def read(
+    path: str | Path,
+    *,
+    gold: Any = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    **options: Any,
+) -> Labels:
+    """Answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these.
+
+    `gold` is another file, a table, a mapping, or the name of a column. Further options are those of `Labels`: `task`,
+    `worker`, `label` name the columns, `duplicates` says what to do when a worker answers a task twice.
+
+    >>> import crowdwise as cw, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("task,worker,label\\n001,ann,NA\\n001,bob,NA\\n")
+    >>> cw.read(file).frame().rows()
+    [('001', 'ann', 'NA'), ('001', 'bob', 'NA')]
+    """
+    table = read_table(path, format, delimiter, encoding)
+    if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
+        gold = read_table(gold, None, None, None).frame
+    return Labels(table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, **options)
+
+
+def load(path: str | Path) -> Result:
+    """A result that `Result.save` or `crowdwise aggregate` wrote."""
+    from ..labels import model
+
+    return store.read(Path(path), model)
+
+
+__all__ = ["load", "read", "read_table"]

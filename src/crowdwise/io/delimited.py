@@ -1,0 +1,197 @@
+"""CSV and its kin, read as text: nothing is inferred, nothing is lost, and a torn file is refused with its line."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..errors import ColumnError, FileError
+
+DELIMITERS = (",", "\t", ";", "|")
+QUOTE, NEWLINE = ord('"'), ord("\n")
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Text:
+    """The bytes of a delimited file, in UTF-8 and without a mark at the front."""
+
+    name: str
+    data: bytes
+    delimiter: str
+    notes: tuple[str, ...]
+
+    @cached_property
+    def quoted(self) -> bool:
+        return b'"' in self.data
+
+    @cached_property
+    def lines(self) -> tuple[Any, Any, Any]:
+        """Of every logical line: where it ends, how many delimiters it has, and on which physical line it starts."""
+        ends, delimiters, starts = [], [], []
+        inside, before, physical = False, 0, 1
+        opened = 0
+        for at in range(0, len(self.data), CHUNK):
+            chunk = np.frombuffer(self.data, np.uint8, count=min(CHUNK, len(self.data) - at), offset=at)
+            parity = np.bitwise_xor.accumulate(chunk == QUOTE) ^ inside
+            new = chunk == NEWLINE
+            end = np.flatnonzero(new & ~parity)
+            count = np.cumsum((chunk == ord(self.delimiter)) & ~parity)
+            newlines = np.cumsum(new)
+            at_end = count[end] + before
+            ends.append(end + at)
+            delimiters.append(at_end)
+            starts.append(newlines[end] + physical)
+            quotes = np.flatnonzero(chunk == QUOTE)
+            if len(quotes) and bool(parity[-1]):
+                opened = physical + int(newlines[quotes[-1]])
+            before, physical, inside = before + int(count[-1]), physical + int(newlines[-1]), bool(parity[-1])
+        if inside:
+            raise FileError(
+                f"{self.name}:{opened}: a quote is opened here and never closed. Close it, or double a lone one"
+            )
+        ends.append(np.array([len(self.data)]))
+        delimiters.append(np.array([before]))
+        end_of = np.concatenate(ends)
+        per_line = np.diff(np.concatenate(delimiters), prepend=0)
+        first = np.concatenate([[1], np.concatenate(starts)]).astype(np.int64)
+        return end_of, per_line, first
+
+    def line_of(self, row: int) -> int:
+        """The line of the file on which a row of the table starts."""
+        if not self.quoted and not self._has_blank:
+            return row + 2
+        end, delimiters, first = self.lines
+        return int(first[~_blank(self.data, end, delimiters)][row + 1])
+
+    @cached_property
+    def _has_blank(self) -> bool:
+        return b"\n\n" in self.data or b"\n\r\n" in self.data
+
+    def check(self, width: int, height: int) -> None:
+        """Every row has as many fields as the header, and none was lost on the way."""
+        if not self.quoted:
+            lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+            if lines == height + 1 and self.data.count(self.delimiter.encode()) == lines * (width - 1):
+                return
+        end, delimiters, first = self.lines
+        full = ~_blank(self.data, end, delimiters)
+        odd = np.flatnonzero(full & (delimiters != width - 1))
+        if len(odd):
+            found = int(delimiters[odd[0]]) + 1
+            raise FileError(
+                f"{self.name}:{first[odd[0]]}: {found} field(s) where the header has {width}. Mend the line, or quote a "
+                f"field that holds the delimiter {self.delimiter!r}"
+            )
+        if int(full.sum()) != height + 1:
+            raise FileError(
+                f"{self.name}: {int(full.sum()) - 1} rows in the file, but {height} were read; it may be damaged"
+            )
+
+
+def _blank(data: bytes, end: Any, delimiters: Any) -> Any:
+    """Lines without any character."""
+    start = np.concatenate([[0], end[:-1] + 1])
+    length = end - start
+    blank = length == 0
+    for i in np.flatnonzero((length == 1) & (delimiters == 0)):
+        blank[i] = data[start[i] : start[i] + 1] == b"\r"
+    return blank
+
+
+def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[str, ...]]:
+    """The data in UTF-8, and how it was found; other encodings are recognised by their mark, or refused."""
+    if encoding is not None:
+        try:
+            return data.decode(encoding).encode(), (f"encoding {encoding}, as said",)
+        except (LookupError, UnicodeDecodeError) as error:
+            raise FileError(f"{name} cannot be read as {encoding}: {error}") from error
+    if data.startswith(codecs.BOM_UTF8):
+        return data[3:], ("UTF-8 with a byte order mark",)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16").encode(), ("UTF-16, recognised by its byte order mark",)
+        except UnicodeDecodeError as error:
+            raise FileError(f"{name} starts as UTF-16 but is torn at byte {error.start}") from error
+    head = data[:2000]
+    if len(head) > 3 and head.count(0) > len(head) // 4:
+        raise FileError(
+            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Say --encoding utf-16-le"
+        )
+    return data, ()
+
+
+def not_utf8(data: bytes, name: str) -> FileError | None:
+    """An error that names the first byte that is no UTF-8, if there is one."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return FileError(
+            f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8. "
+            "Say --encoding latin-1 (or what it is), or convert the file"
+        )
+    return None
+
+
+def sniff(data: bytes, name: str) -> str:
+    """The delimiter: the one that stands most often in the header."""
+    header = data[: data.find(b"\n") if b"\n" in data else len(data)].decode(errors="replace")
+    outside = "".join(header.split('"')[::2])
+    best = max(DELIMITERS, key=outside.count)
+    if outside.count(best) == 0:
+        raise ColumnError(
+            f"{name} has one column only, {header.strip()[:80]!r}, by any of the delimiters comma, tab, semicolon and bar. "
+            "Say --delimiter"
+        )
+    return best
+
+
+def read_delimited(
+    data: bytes, name: str, delimiter: str | None, encoding: str | None
+) -> tuple[pl.DataFrame, tuple[str, ...], Callable[[int], str]]:
+    """A frame of text columns, how it was read, and the place of a row in words."""
+    data, notes = decode(data, name, encoding)
+    if not data.strip():
+        return pl.DataFrame(), notes, str
+    text = Text(name, data, delimiter or sniff(data, name), notes)
+    header = _header(text)
+    try:
+        frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
+    except pl.exceptions.PolarsError as error:
+        torn = not_utf8(data, name)
+        if torn is None:
+            text.check(len(header), _rows(text))
+        raise torn or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
+    blank = _rows_of_nothing(frame) if text._has_blank else None
+    frame = frame if blank is None else frame.filter(~blank)
+    text.check(len(header), frame.height)
+    said = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
+    return frame.rename(dict(zip(frame.columns, header, strict=True))), said, lambda row: f"{name}:{text.line_of(row)}"
+
+
+def _rows(text: Text) -> int:
+    end, delimiters, _ = text.lines
+    return int((~_blank(text.data, end, delimiters)).sum()) - 1
+
+
+def _rows_of_nothing(frame: pl.DataFrame) -> pl.Series:
+    return frame.select(pl.all_horizontal(pl.all().is_null()).alias("blank"))["blank"]
+
+
+def _header(text: Text) -> list[str]:
+    import csv
+
+    first = io.StringIO(text.data[: 1 << 20].decode(errors="replace"), newline="")
+    names = next(csv.reader(first, delimiter=text.delimiter))
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ColumnError(f"{text.name}:1: the header has {twice[0]!r} more than once. Rename one of the columns")
+    return names

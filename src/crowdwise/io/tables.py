@@ -1,0 +1,131 @@
+"""One reader for every kind of file: by its ending, else by its first bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ..answers.frames import to_frame
+from ..errors import EmptyDataError, FileError, ParameterError
+from .delimited import read_delimited
+
+FORMATS = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+
+
+class Table(NamedTuple):
+    """A file as a frame, and how it was read."""
+
+    frame: pl.DataFrame
+    name: str
+    notes: tuple[str, ...]
+    where: Callable[[int], str] | None  # the place of a row, in words
+
+
+def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
+    """Read a file; '-' is standard input."""
+    if format is not None and format not in FORMATS.values():
+        raise ParameterError(f"format is {format!r}; it can be {', '.join(sorted(set(FORMATS.values())))}")
+    if delimiter is not None and len(delimiter.encode()) != 1:
+        raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
+    name, data = _bytes(path)
+    notes: tuple[str, ...] = ()
+    ending = Path(name).suffix.lower()
+    if data[:2] == b"\x1f\x8b":
+        data, notes = _unzipped(data, name), ("gzip",)
+        ending = Path(Path(name).stem).suffix.lower()
+    if not data:
+        raise EmptyDataError(f"no answers in {name}: the file is empty")
+    kind = format or ("parquet" if data[:4] == b"PAR1" else FORMATS.get(ending) or _by_first_byte(data))
+    if kind == "csv":
+        frame, said, where = read_delimited(data, name, delimiter, encoding)
+        if frame.height == 0:
+            raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
+        return Table(frame, name, (*notes, *said), where)
+    if kind == "parquet":
+        return Table(_parquet(data, name), name, notes, None)
+    return Table(_json(data, name, kind == "jsonl"), name, notes, None)
+
+
+def _bytes(path: str | Path) -> tuple[str, bytes]:
+    if str(path) == "-":
+        return "standard input", sys.stdin.buffer.read()
+    file = Path(path)
+    try:
+        return file.name, file.read_bytes()
+    except IsADirectoryError:
+        raise FileError(f"{path} is a folder; name the file of answers in it") from None
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the rights") from error
+
+
+def _unzipped(data: bytes, name: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(f"{name} is not a whole gzip file: {error}. Make or fetch it again") from error
+
+
+def _by_first_byte(data: bytes) -> str:
+    first = data.lstrip()[:1]
+    if first == b"[":
+        return "json"
+    return "jsonl" if first == b"{" else "csv"
+
+
+def _parquet(data: bytes, name: str) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(io.BytesIO(data))
+    except Exception as error:
+        if not isinstance(error, (pl.exceptions.PolarsError, OSError)) and "Panic" not in type(error).__name__:
+            raise
+        raise FileError(
+            f"{name} is not a whole Parquet file: {str(error).splitlines()[0][:200]}. Make or fetch it again"
+        ) from error
+
+
+def _json(data: bytes, name: str, lines: bool) -> pl.DataFrame:
+    """Records keep the types that JSON gives them."""
+    records = _records(data, name) if lines else _parsed(data, name)
+    if isinstance(records, dict) and all(isinstance(v, dict) for v in records.values()):  # {task: {worker: label}}
+        records = [{"task": t, "worker": w, "label": v} for t, said in records.items() for w, v in said.items()]
+    if not isinstance(records, list) or not all(isinstance(r, dict) for r in records):
+        raise FileError(
+            f'{name} holds no list of records; wanted is [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
+            "record a line (--format jsonl)"
+        )
+    if not records:
+        raise EmptyDataError(f"no answers in {name}: the list is empty")
+    return to_frame(records)
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise FileError(
+            f"{name}:{error.lineno}: no valid JSON: {error.msg}. One record a line? Say --format jsonl"
+        ) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise FileError(f"{name}: no valid JSON: {error}") from error
+
+
+def _records(data: bytes, name: str) -> list[Any]:
+    records = []
+    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), 1):
+        if line.strip():
+            try:
+                records.append(json.loads(line))
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise FileError(f"{name}:{number}: no valid JSON record: {error}. Mend or remove the line") from error
+    return records

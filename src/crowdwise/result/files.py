@@ -1,0 +1,71 @@
+"""Files are written whole or not at all: to a temporary neighbour, synced, then renamed over the old one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from ..errors import FileError
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path` only if the block ends well."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_up(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        file = temporary.open("wb")
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another place with --out") from error
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise FileError(
+                f"cannot write {path}: {error.strerror or error}; what stood there before is kept"
+            ) from error
+        raise
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
+    """Let `write` fill a file that replaces `path` when done."""
+    with whole(path) as file:
+        write(file)
+    return path
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sweep_up(path: Path) -> None:
+    """Remove what a killed process left half written under this name."""
+    for left in path.parent.glob(f".{path.name}.*.tmp"):
+        pid = left.name.split(".")[-2]
+        if pid.isdigit() and not _alive(int(pid)):
+            left.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
