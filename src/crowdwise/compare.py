@@ -28,8 +28,8 @@ def compare(
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> pl.DataFrame:
-    """A row a model: model, differs (labels unlike the default model's), held_out (mean log-likelihood of hidden answers),
-    accuracy and log_loss (where gold is known; gold is not shown to the models), sweeps, converged, seconds.
+    """A row a model: model, differs (labels unlike the default model's), held_out (mean log-likelihood of hidden
+    answers), accuracy and log_loss (where gold is known; gold is not shown to the models), sweeps, converged, seconds.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=10, seed=3)
@@ -74,7 +74,7 @@ def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
         return None, None
     Z = posterior[known].astype(np.float64)
     right = np.arange(len(known)), gold[known]
-    tied = Z >= Z.max(1, keepdims=True) - TIE
+    tied = Z.max(1, keepdims=True) - TIE <= Z
     accuracy = (tied[right] / tied.sum(1)).mean()
     return float(accuracy), float(-np.log(np.clip(Z[right], 1e-5, 1)).mean())
 

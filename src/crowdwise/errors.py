@@ -69,7 +69,7 @@ class ParameterError(CrowdwiseError, ValueError):
     exit_status = 2
 
 
-class Interrupted(CrowdwiseError):
+class Interrupted(CrowdwiseError):  # noqa: N818 - nothing is wrong with the data
     """A signal stopped the fit; `checkpoint` holds what was reached."""
 
     exit_status = 130

@@ -5,6 +5,7 @@ Every simulator is `crowd` with other confusion matrices; later models build the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -63,7 +64,7 @@ def hammer_spammer(
 def groups(
     workers: int, classes: int, *, shares: tuple[float, ...] = (0.5, 0.3, 0.2), rng: np.random.Generator
 ) -> tuple[Floats, Whole]:
-    """(W, K, K) matrices shared by groups, and the group of each worker: good, confusing neighbours, spamming one label."""
+    """(W, K, K) matrices, and the group of each worker: good ones, confusers of neighbours, givers of one label."""
     kinds = np.stack([_coins(np.array([0.85]), classes)[0], _neighbours(classes, 0.55), _one_label(classes)])
     if not 1 <= len(shares) <= len(kinds) or min(shares) < 0 or sum(shares) <= 0:
         raise ParameterError(f"shares is {shares!r}; give 1 to {len(kinds)} numbers of at least 0")
@@ -90,7 +91,7 @@ def _one_label(classes: int) -> Floats:
 def who_answers(
     tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: np.random.Generator
 ) -> tuple[Whole, Whole]:
-    """(task, worker) of every answer: `per_task` different workers a task, all alike or a few doing most of the work."""
+    """(task, worker) of every answer: `per_task` workers a task, all alike or a few doing most of the work."""
     if not 1 <= per_task <= workers:
         raise ParameterError(f"answers a task is {per_task}; it must be from 1 to the number of workers, {workers}")
     weight = np.ones(workers) if load == "even" else 1 / np.arange(1, workers + 1)
@@ -167,8 +168,12 @@ def crowd(
     if kind == "groups":
         matrices, group = groups(workers, classes, rng=rng, **settings)
     else:
-        make = {"confusion": confusion, "one-coin": one_coin, "hammer-spammer": hammer_spammer}[kind]
-        matrices = make(workers, classes, rng=rng, **settings)
+        makers: dict[str, Callable[..., Floats]] = {
+            "confusion": confusion,
+            "one-coin": one_coin,
+            "hammer-spammer": hammer_spammer,
+        }
+        matrices = makers[kind](workers, classes, rng=rng, **settings)
     rho = np.full(classes, 1 / classes) if prevalence is None else np.asarray(prevalence, float) / np.sum(prevalence)
     truth = rng.choice(classes, tasks, p=rho)
     task, worker = who_answers(tasks, workers, per_task, load=load, rng=rng)

@@ -99,7 +99,7 @@ def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
 
 
 def look_alikes(ids: pl.Series, role: str) -> list[str]:
-    """Warnings about text ids that a reader would take for the same: "cat" and "Cat ", composed and decomposed letters."""
+    """Warnings about text ids that a reader would take for the same: "cat" and "Cat ", composed and split letters."""
     if ids.dtype != pl.String or len(ids) > 100_000:
         return []
     import unicodedata

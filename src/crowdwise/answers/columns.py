@@ -53,8 +53,9 @@ def find(columns: Sequence[str], given: Mapping[str, str | None], source: str) -
             raise missing(role, name, columns, source)
     guessed = False
     for role in NAMES:
-        if role not in found and (name := guess(role, columns, set(found.values()))) is not None:
-            found[role] = name
+        likely = None if role in found else guess(role, columns, set(found.values()))
+        if likely is not None:
+            found[role] = likely
             guessed = True
     for role in REQUIRED:
         if role not in found:

@@ -28,8 +28,8 @@ def to_frame(data: Any) -> pl.DataFrame:
         names = list(dict.fromkeys(name for record in data for name in record))
         return to_frame({name: [record.get(name) for record in data] for name in names})
     raise DataError(
-        f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of columns, "
-        "or three arrays: tasks, workers, labels"
+        f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of "
+        "columns, or three arrays: tasks, workers, labels"
     )
 
 

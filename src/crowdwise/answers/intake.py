@@ -1,4 +1,4 @@
-"""What was understood of a table of answers: which column is what, how many rows were used, what was dropped and why."""
+"""What was understood of a table of answers: which column is what, how many rows were used, what was dropped."""
 
 from __future__ import annotations
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from ..errors import ParameterError, UnknownIdError, nearest
-from ..kernels import choose
+from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Layout, sort_answers, task_answers, worker_answers
-from .intake import Intake
 from .frames import to_frame
+from .intake import Intake
 from .prepare import Policy, Prepared, prepare
 from .repeats import settle_repeats
 
@@ -109,7 +110,7 @@ class Labels:
         return self.layout.n_answers
 
     @property
-    def kernels(self) -> Any:
+    def kernels(self) -> Kernels:
         """The arithmetic that suits the size of this table."""
         return choose(self.n_answers, self.n_classes)
 
@@ -152,7 +153,7 @@ class Labels:
     def shards(self, count: int) -> Iterator[Labels]:
         """The tasks in `count` runs. A shard knows all workers, rows and classes, so statistics of shards add up."""
         bounds = np.linspace(0, self.n_tasks, count + 1).astype(int)
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        for start, stop in pairwise(bounds):
             yield self._tasks_between(int(start), int(stop))
 
     def take(self, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Labels:
@@ -215,7 +216,7 @@ def _frozen(array: Ints) -> Ints:
     return array
 
 
-def _place(ids: pl.Series, wanted: object, role: str) -> int:
+def _place(ids: pl.Series, wanted: Any, role: str) -> int:
     try:
         at = ids.index_of(wanted)
     except (pl.exceptions.PolarsError, TypeError):

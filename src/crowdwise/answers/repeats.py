@@ -39,8 +39,8 @@ def settle_repeats(p: Prepared, layout: Layout, order: Ints, policy: Policy | No
         raise _clash_error(p, groups, clash)
     rank = groups["answer"].to_numpy() if times is None or policy == "first" else times[groups["answer"].to_numpy()]
     ranked = groups.with_columns(pl.Series("rank", rank)).sort("group", "rank", "answer")
-    kept = ranked.group_by("group", maintain_order=True)
-    kept = kept.first() if policy == "first" else kept.last()
+    by_group = ranked.group_by("group", maintain_order=True)
+    kept = by_group.first() if policy == "first" else by_group.last()
     drop = ranked.join(kept.select("answer"), on="answer", how="anti")
     mask = np.ones(len(p.task), bool)
     mask[drop["answer"].to_numpy()] = False

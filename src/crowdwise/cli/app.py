@@ -117,7 +117,7 @@ def aggregate(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
     ] = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted run of the same stopped (needs --out)")] = False,
+    resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped (needs --out)")] = False,
     seed: Seed = 0, threads: Threads = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Find the truth behind answers. Writes labels.csv, workers.csv, tasks.csv and the saved result to --out; without

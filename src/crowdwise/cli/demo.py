@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
 from ..compare import score
 from ..io import read
 from ..labels import aggregate
@@ -34,6 +33,6 @@ def run(out: Path, seed: int) -> None:
     rows = [[w, n, s, lo, hi, truth[w]] for w, n, s, lo, hi, _ in ranked.head(3).rows() + ranked.tail(3).rows()]
     table(["worker", "answers", "skill", "low", "high", "true skill"], rows)
     print(
-        f"Results are in {out}: labels.csv, workers.csv, tasks.csv; the answers are in answers.csv, the truth in truth.csv."
+        f"Results are in {out}: labels.csv, workers.csv, tasks.csv; made from answers.csv, the truth is in truth.csv."
     )
     print(f"Next: crowdwise inspect {out}/answers.csv; crowdwise compare {out}/answers.csv --gold {out}/truth.csv")

@@ -1,8 +1,8 @@
 """The one loop: infer the truth given both sides, add up statistics, improve both sides, until nothing moves.
 
-The objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It is
-recorded after every sweep and never falls beyond rounding. The climb stops when what a user sees has stopped moving: no
-label changed in the last `PATIENCE` sweeps, and no worker's skill moved more than `tol` in the last one.
+The objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It
+is recorded after every sweep and never falls beyond rounding. The climb stops when what a user sees has stopped moving:
+no label changed in the last `PATIENCE` sweeps, and no worker's skill moved more than `tol` in the last one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from ..answers import Labels
 from ..errors import Interrupted
+from ..kernels import Swept
 from ..kernels.layout import Floats, worker_answers
-from ..kernels.plain import Swept
 from ..result import Result
 from .memory import refuse_if_too_large
 from .model import COUNT, NOT_NEGATIVE, LabelModel, Work, rules

@@ -25,6 +25,6 @@ def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
     if need > room:
         raise MemoryNeedError(
             f"{name} needs about {need / 1e9:.1f} GB for {answers.n_tasks} tasks, {answers.n_workers} workers and "
-            f"{answers.n_classes} classes, and {room / 1e9:.1f} GB may be used. Take 'majority-vote' or 'one-coin', whose "
-            "tables do not grow with classes squared, or merge rare labels"
+            f"{answers.n_classes} classes, and {room / 1e9:.1f} GB may be used. Take 'majority-vote' or 'one-coin', "
+            "whose tables do not grow with classes squared, or merge rare labels"
         )

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..answers import Labels
 from ..errors import ParameterError
+from ..kernels import Kernels
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
 from ..result import Result
 from .run import Run
@@ -23,7 +24,7 @@ from .run import Run
 class Work(NamedTuple):
     """What a sweep works on: the arithmetic, the answers, what is known, and how many threads."""
 
-    kernels: Any
+    kernels: Kernels
     layout: Layout
     gold: Ints  # (T,) or -1
     threads: int
@@ -50,7 +51,7 @@ class Work(NamedTuple):
     def shares(self, Z: Floats) -> Floats:
         """(K,) sum of the posterior over tasks that have answers."""
         answered = np.diff(self.layout.task_ptr) > 0
-        return Z.sum(0, dtype=np.float64) if answered.all() else Z[answered].sum(0, dtype=np.float64)
+        return np.asarray((Z if answered.all() else Z[answered]).sum(0, dtype=np.float64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +114,9 @@ class Rule:
     def holds(self, value: object) -> bool:
         if self.choices:
             return value in self.choices
-        if isinstance(value, bool) or not isinstance(value, self.kind):
+        if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
             return False
-        return math.isfinite(value) and value >= self.low and value > self.above  # type: ignore[arg-type]
+        return math.isfinite(value) and value >= self.low and value > self.above
 
     @property
     def text(self) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
-from ..result import Result
-from ..result import store
+from ..result import Result, store
 from .tables import read_table
 
 

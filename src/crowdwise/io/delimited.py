@@ -87,8 +87,8 @@ class Text:
         if len(odd):
             found = int(delimiters[odd[0]]) + 1
             raise FileError(
-                f"{self.name}:{first[odd[0]]}: {found} field(s) where the header has {width}. Mend the line, or quote a "
-                f"field that holds the delimiter {self.delimiter!r}"
+                f"{self.name}:{first[odd[0]]}: {found} field(s) where the header has {width}. Mend the line, or quote "
+                f"a field that holds the delimiter {self.delimiter!r}"
             )
         if int(full.sum()) != height + 1:
             raise FileError(
@@ -148,8 +148,7 @@ def sniff(data: bytes, name: str) -> str:
     best = max(DELIMITERS, key=outside.count)
     if outside.count(best) == 0:
         raise ColumnError(
-            f"{name} has one column only, {header.strip()[:80]!r}, by any of the delimiters comma, tab, semicolon and bar. "
-            "Say --delimiter"
+            f"{name} has one column only, {header.strip()[:80]!r}, by comma, tab, semicolon or bar. Say --delimiter"
         )
     return best
 

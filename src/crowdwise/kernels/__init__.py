@@ -4,15 +4,68 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import Any, NamedTuple, Protocol, cast
+
+from .layout import Floats, Ints, Layout
 
 SMALL = 1_000_000  # answers x classes: below, numpy is done before numba is loaded
+TINY = 1e-38  # probabilities below are taken as this: eight of them multiply without underflow
 
 
-def choose(n_answers: int, n_classes: int) -> Any:
+class Swept(NamedTuple):
+    """What the inference of all tasks comes to."""
+
+    evidence: float  # sum over tasks of log p(answers of the task)
+    shares: Floats  # (K,) sum of the posterior over tasks with answers
+    flips: int  # tasks whose most probable class is another than before
+
+
+class Kernels(Protocol):
+    """The functions that both twins have; `plain` says what each does."""
+
+    STORAGE: Any
+
+    def order(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]: ...
+
+    def confusion_posterior(
+        self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+    ) -> Swept: ...
+
+    def confusion_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
+
+    def match_posterior(
+        self, layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+    ) -> Swept: ...
+
+    def match_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
+
+    def votes(self, layout: Layout, weight: Floats, Z: Floats, threads: int) -> None: ...
+
+    def smooth_rows(self, layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]: ...
+
+    def dirichlet_rows(
+        self, layout: Layout, counts: Floats, a: Floats, threads: int
+    ) -> tuple[Floats, Floats, float]: ...
+
+    def dirichlet_slopes(
+        self, layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+    ) -> tuple[Floats, Floats]: ...
+
+    def ability_posterior(
+        self, layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+    ) -> Swept: ...
+
+    def ability_slopes(
+        self, layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
+    ) -> tuple[Floats, Floats]: ...
+
+    def components(self, layout: Layout) -> Ints: ...
+
+
+def choose(n_answers: int, n_classes: int) -> Kernels:
     """The kernel module for a table of this size; it depends on the data alone, so the bits of a fit do."""
     name = "plain" if n_answers * n_classes <= SMALL else "fast"
-    return importlib.import_module(f"{__name__}.{name}")
+    return cast(Kernels, importlib.import_module(f"{__name__}.{name}"))
 
 
 def cores() -> int:

@@ -18,9 +18,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .intrinsics import prefetch
+from . import TINY, Swept
+from .intrinsics import prefetch as _prefetch
 from .layout import Floats, Ints, Layout
-from .plain import TINY, Swept
 from .plain import components as components  # linear time in numpy, too, and asked once a fit
 
 STORAGE = np.dtype(np.float32)
@@ -28,7 +28,8 @@ BLOCK = 1 << 16  # answers
 AHEAD = 32  # answers between asking for a row and using it
 RENEW = 8  # factors multiplied before the product is scaled back: TINY ** 8 is still a normal double
 
-jit = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
+prefetch: Any = _prefetch
+jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
 def _blocks(ptr: Ints) -> NDArray[np.int64]:

@@ -8,10 +8,10 @@ from numba.extending import intrinsic
 
 
 @intrinsic
-def prefetch(typingctx, table, row):  # type: ignore[no-untyped-def]
+def prefetch(typingctx, table, row):
     """Start loading row `row` of a C-ordered 2-d array: 2.5 to 3 times faster gathers once tables outgrow the cache."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
         index = context.cast(builder, args[1], signature.args[1], types.intp)
         zero = context.get_constant(types.intp, 0)

@@ -6,13 +6,18 @@ order (for the posterior of a task) and in row order (for the counts of a worker
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int32]
-Floats: TypeAlias = NDArray[np.floating[Any]]
+if TYPE_CHECKING:
+    from . import Kernels
+
+# Shapes stand beside each use; the kind is for readers, since numpy's stubs lose it at the first arithmetic.
+Ints: TypeAlias = NDArray[Any]
+Floats: TypeAlias = NDArray[Any]
+Bools: TypeAlias = NDArray[Any]
 
 
 class Layout(NamedTuple):
@@ -45,7 +50,7 @@ class Layout(NamedTuple):
 
 
 def sort_answers(
-    kernels: Any, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]
+    kernels: Kernels, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]
 ) -> tuple[Layout, Ints]:
     """Lay coded answers out; `shape` is (T, W, K).
 
@@ -78,12 +83,12 @@ def _pointers(counts: NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def worker_answers(layout: Layout) -> NDArray[np.int64]:
+def worker_answers(layout: Layout) -> Ints:
     """(W,) answers of each worker."""
     return np.diff(layout.row_ptr[layout.worker_ptr]).astype(np.int64)
 
 
-def task_answers(layout: Layout) -> NDArray[np.int64]:
+def task_answers(layout: Layout) -> Ints:
     """(T,) answers of each task."""
     return np.diff(layout.task_ptr).astype(np.int64)
 
@@ -97,7 +102,7 @@ def per_worker(layout: Layout, by_row: Floats) -> Floats:
     return out
 
 
-def find_rows(layout: Layout, worker: Ints, label: Ints) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def find_rows(layout: Layout, worker: Ints, label: Ints) -> tuple[Ints, Bools]:
     """Where the pairs (worker, label) stand among the rows, and which of them do."""
     key = layout.row_worker.astype(np.int64) * layout.n_classes + layout.row_label
     wanted = worker.astype(np.int64) * layout.n_classes + label

@@ -7,21 +7,13 @@ Z (T, K) posterior, read as the former posterior and overwritten.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from . import TINY, Swept
 from .layout import Floats, Ints, Layout, per_worker
 from .special import digamma, gammaln
 
 STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
-TINY = 1e-38  # probabilities below are taken as this: eight of them multiply without underflow
-
-
-class Swept(NamedTuple):
-    evidence: float  # sum over tasks of log p(answers of the task)
-    shares: Floats  # (K,) sum of the posterior over tasks with answers
-    flips: int  # tasks whose most probable class is another than before
 
 
 def order(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:

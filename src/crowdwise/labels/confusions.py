@@ -1,11 +1,11 @@
-"""What models with whole confusion matrices share. Matrices are kept as rows: a row is a (worker, label) that occurred."""
+"""What models with whole confusion matrices share. A matrix is kept as rows: a (worker, label) that occurred each."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
-from ..kernels.plain import TINY
 
 
 def diagonal_hits(layout: Layout, counts: Floats) -> Floats:
@@ -24,12 +24,12 @@ def mean_rows(layout: Layout, counts: Floats, smoothing: float) -> Floats:
     if layout.n_rows:
         matrix[sizes > 0] = np.add.reduceat(counts[order], starts[sizes > 0], axis=0, dtype=np.float64)
     matrix = matrix.T + max(smoothing, TINY)
-    return matrix / matrix.sum(1, keepdims=True)
+    return np.asarray(matrix / matrix.sum(1, keepdims=True))
 
 
 def row_logs(layout: Layout, worker: Ints, label: Ints, rows: Floats, unseen: Floats, crowd: Floats) -> Floats:
-    """(M, K) log-probabilities of pairs (worker, label): from `rows` where the pair occurred, `unseen` (M, K) where a known
-    worker never gave that label, and the crowd's matrix for workers that are not known."""
+    """(M, K) log-probabilities of pairs (worker, label): from `rows` where the pair occurred, `unseen` (M, K) where a
+    known worker never gave that label, and the crowd's matrix for workers that are not known."""
     at, there = find_rows(layout, worker, label)
     out = np.where(there[:, None], rows[at] if layout.n_rows else unseen, unseen).astype(np.float64)
     out[worker < 0] = crowd.T[label[worker < 0]]

@@ -20,8 +20,8 @@ import numpy as np
 from ..answers import Labels
 from ..engine import ClimbingModel, Work
 from ..engine.model import NOT_NEGATIVE, rules
+from ..kernels import TINY, Swept
 from ..kernels.layout import Floats, Ints, Layout
-from ..kernels.plain import TINY, Swept
 from .confusions import diagonal_hits, mean_rows, row_logs
 from .registry import register
 

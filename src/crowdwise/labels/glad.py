@@ -20,8 +20,8 @@ import numpy as np
 
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, even_log, rules
+from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker
-from ..kernels.plain import Swept
 from ..kernels.special import expit
 from .classes import PREVALENCE, class_log_prior, class_shares
 from .registry import register

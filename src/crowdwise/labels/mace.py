@@ -19,8 +19,8 @@ import numpy as np
 
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, rules
+from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
-from ..kernels.plain import Swept
 from ..kernels.special import digamma, dirichlet_kl, gammaln
 from .registry import register
 

@@ -27,5 +27,5 @@ class MajorityVote(VoteModel):
 
     def shares(self, work: Work, weight: Floats) -> Floats:
         Z = super().shares(work, weight)
-        top = Z >= Z.max(1, keepdims=True) * (1 - 1e-6)  # eq (1)
-        return np.divide(top, top.sum(1, keepdims=True), out=Z)
+        top = Z.max(1, keepdims=True) * (1 - 1e-6) <= Z  # eq (1)
+        return np.asarray(np.divide(top, top.sum(1, keepdims=True), out=Z))

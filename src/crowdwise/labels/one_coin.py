@@ -3,8 +3,8 @@
     (1)  z_i ~ Categorical(rho)        (2)  l | z_i = k: k with probability p[j], each other label (1 - p[j]) / (K - 1)
     (3)  q[i, k] ~ rho[k] * product over answers n of task i of (p[j] if l = k else (1 - p[j]) / (K - 1))
     (4)  p[j] = (u + sum over j's answers n of q[task_n, label_n]) / (u + v + answers of j)
-with Beta(1 + u, 1 + v) priors, so EM climbs log p(labels | rho, p) + sum_j [u log p[j] + v log(1 - p[j])], and, where the
-shares of classes are learnt, + sum log rho. Derivation in docs/maths/one_coin.md.
+with Beta(1 + u, 1 + v) priors, so EM climbs log p(labels | rho, p) + sum_j [u log p[j] + v log(1 - p[j])], and, where
+the shares of classes are learnt, + sum log rho. Derivation in docs/maths/one_coin.md.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, even_log, rules
+from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
-from ..kernels.plain import Swept
 from .classes import PREVALENCE, class_log_prior, class_shares
 from .registry import register
 

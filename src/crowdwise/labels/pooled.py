@@ -24,8 +24,8 @@ import numpy as np
 from ..answers import Labels
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, rules
+from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
-from ..kernels.plain import Swept
 from ..kernels.special import digamma, dirichlet_kl
 from .confusions import diagonal_hits
 from .registry import register
@@ -65,10 +65,8 @@ class Pooled(ClimbingModel[Params, Stats]):
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         K = work.layout.n_classes
         counts = stats.counts
-        if params is None:
-            a = np.ones((K, K)) + self.start_diagonal * np.eye(K)
-        else:
-            a = self._pool(work, counts, params)
+        start = np.ones((K, K)) + self.start_diagonal * np.eye(K)
+        a = start if params is None else self._pool(work, counts, params)
         rows, totals, kl = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
         bound = np.log(a).sum() - a.sum() - kl - dirichlet_kl(stats.shares, np.ones(K))
         return Params(stats.shares, a, counts, totals, rows, np.asarray(bound))
@@ -76,7 +74,7 @@ class Pooled(ClimbingModel[Params, Stats]):
     def _pool(self, work: Work, counts: Floats, params: Params) -> Floats:  # eq (7)
         totals = per_worker(work.layout, counts).astype(np.float64)
         top, below = work.kernels.dirichlet_slopes(work.layout, counts, totals, params.a, work.threads)
-        return np.clip((params.a * top + 1) / (below[:, None] + 1), LOW, HIGH)
+        return np.asarray(np.clip((params.a * top + 1) / (below[:, None] + 1), LOW, HIGH))
 
     def penalty(self, params: Params) -> float:
         return float(params.bound)
@@ -85,14 +83,14 @@ class Pooled(ClimbingModel[Params, Stats]):
         return diagonal_hits(work.layout, stats.counts)
 
     def prevalence(self, params: Params) -> Floats:
-        return (params.n + 1) / (params.n.sum() + len(params.n))
+        return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
 
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
         cells = answers.n_tasks + 2 * answers.layout.n_rows + 4 * answers.n_workers + 4 * answers.n_classes
         return cells * answers.n_classes * dtype.itemsize
 
     def class_prior(self, params: Params, n_classes: int) -> Floats:
-        return np.exp(_class_logs(params.n))
+        return np.asarray(np.exp(_class_logs(params.n)))
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
         """The mean of a worker's row; of an unknown worker, the crowd's."""
@@ -111,4 +109,4 @@ class Pooled(ClimbingModel[Params, Stats]):
 
 
 def _class_logs(n: Floats) -> Floats:
-    return digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))
+    return np.asarray(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n))))

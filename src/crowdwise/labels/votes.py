@@ -1,7 +1,7 @@
 """What votes share: a posterior that is a share of votes, and a crowd that errs evenly.
 
-A vote is no likelihood. So that votes can be explained, scored on hidden answers and compared, their worker side is a coin:
-right with the chance that an answer agrees with the shares (of all votes, or of the worker's own), wrong evenly.
+A vote is no likelihood. So that votes can be explained, scored on hidden answers and compared, their worker side is a
+coin: right with the chance that an answer agrees with the shares (of all votes, or of the worker's own), wrong evenly.
 """
 
 from __future__ import annotations

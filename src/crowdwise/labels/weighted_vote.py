@@ -4,8 +4,8 @@
 
 Weights v are given (a mapping, or the column `weight` of the answers), or learnt, from gold or from agreement:
     (2)  v[j] = max(0, (p[j] - 1/K) / (1 - 1/K)),   p[j] = (hits[j] + m s) / (n[j] + s)
-where hits[j] counts j's answers that are right by gold, or adds, over j's answers, the share of the *other* votes on the
-task that agree; n[j] counts what was compared; m is the crowd's mean and s = 2. A worker at chance weighs nothing.
+where hits[j] counts j's answers that are right by gold, or adds, over j's answers, the share of the *other* votes on
+the task that agree; n[j] counts what was compared; m is the crowd's mean and s = 2. A worker at chance weighs nothing.
 Derivation in docs/maths/weighted_vote.md.
 """
 

@@ -44,7 +44,8 @@ class Explanation:
             return f"{head}\n{self.flip}"
         rows = "\n".join(f"  {row[0]!s:<20} {row[1]!s:<16} {row[2]:+8.2f}" for row in self.answers.iter_rows())
         return (
-            f"{head}\nlog-odds for {self.label} against {self.rival}:\n  {'before any answer':<37} {self.prior:+8.2f}\n{rows}\n"
+            f"{head}\nlog-odds for {self.label} against {self.rival}:\n"
+            f"  {'before any answer':<37} {self.prior:+8.2f}\n{rows}\n"
             f"  {'sum':<37} {self.total:+8.2f}\n{self.flip}"
         )
 

@@ -21,8 +21,8 @@ from .tables import label_table, task_table, worker_table
 class Model(Protocol):
     """What a result asks of the model that made it."""
 
-    name: str
-
+    @property
+    def name(self) -> str: ...
     def settings(self) -> dict[str, Any]: ...
     def emission(self, params: Any, layout: Layout, worker: Ints, label: Ints) -> Floats: ...
     def factors(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats: ...
@@ -167,8 +167,8 @@ class Result:
         )
 
     def predict(self, answers: Any) -> Prediction:
-        """Labels of new answers by the workers of this fit. A worker not met before is taken as an average one; an answer
-        with a label not met before is ignored, and counted."""
+        """Labels of new answers by the workers of this fit. A worker not met before is taken as an average one; an
+        answer with a label not met before is ignored, and counted."""
         new = answers if isinstance(answers, Labels) else Labels(answers)
         known = {worker: j for j, worker in enumerate(self.answers.workers.to_list())}
         places = {label: k for k, label in enumerate(self.classes.to_list())}

@@ -1,7 +1,7 @@
-"""Results and checkpoints on disk: one file with JSON, Parquet and safetensors inside, every part checksummed. No pickle.
+"""Results and checkpoints on disk: one file of JSON, Parquet and safetensors, every part checksummed. No pickle.
 
-The file is an uncompressed zip, so there is one thing to write, and one rename makes it whole. `result.json` names every
-other part with its SHA-256; the zip keeps a CRC of `result.json` itself.
+The file is an uncompressed zip, so there is one thing to write, and one rename makes it whole. `result.json` names
+every other part with its SHA-256; the zip keeps a CRC of `result.json` itself.
 """
 
 from __future__ import annotations

@@ -1,0 +1,5 @@
+"""`python -m crowdwise` is the command `crowdwise`."""
+
+from .cli import main
+
+main()
