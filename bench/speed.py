@@ -11,6 +11,7 @@ question. crowd-kit gets what suits it best: integer ids, in task order (strings
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import math
@@ -21,9 +22,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -56,7 +58,7 @@ class Figure(NamedTuple):
     value: float
     unit: str
     target: Target | None = None
-    details: dict[str, float | str] = {}
+    details: Mapping[str, float | str] = MappingProxyType({})
 
     def __str__(self) -> str:
         target = f"{self.target.sign} {self.target.bound:g} {self.unit}" if self.target else ""
@@ -81,6 +83,8 @@ MODERATE = Scale((10_000, 100_000, 1_000_000), 100_000, 1_000_000, 100_000, 1_00
 FULL = Scale((10_000, 100_000, 1_000_000, 10_000_000), 1_000_000, 1_000_000, 100_000, 10_000_000, 7)
 PEER_MEMORY = 1_000_000  # answers on which crowd-kit's memory is measured
 PEERANNOT = 10_000  # answers that its tasks x workers x classes cube can hold
+CLEANLAB = 100_000  # answers that its tasks x workers table can hold
+CROWDKIT = {"one-coin": ("OneCoinDawidSkene", {}), "mace": ("MACE", {"n_restarts": 1}), "glad": ("GLAD", {})}
 
 
 # ------------------------------------------------------------------------------------------------------ the crowd
@@ -202,7 +206,6 @@ def crowdkit_fit(name: str, frame: Any, **settings: Any) -> Fit:
 
 
 def peerannot_fit(answers: Answers, n_classes: int) -> Fit:
-    os.environ["TQDM_DISABLE"] = "1"
     from peerannot.models import DawidSkene
 
     table: dict[int, dict[int, int]] = {}
@@ -235,6 +238,10 @@ def bandwidth() -> float:
     return values.nbytes / min(seconds(lambda: add(values)) for _ in range(7))
 
 
+def milliseconds(ours: float, theirs: float) -> dict[str, float | str]:
+    return {"ours ms": 1e3 * ours, "theirs ms": 1e3 * theirs}
+
+
 def least_bytes(n_classes: int, item: int) -> int:
     """Memory an answer must touch in an iteration: a row of P, a row of Z, both in whole lines, and two indices."""
     return 2 * LINE * math.ceil(n_classes * item / LINE) + 8
@@ -256,7 +263,9 @@ def iteration(scale: Scale) -> Iterator[Figure]:
             if n_classes < 100 or n_answers <= scale.hundred or scale is FULL:
                 with_peer = n_classes < 100 or n_answers <= scale.hundred
                 yield _iteration(simulate(n_answers, n_classes), n_classes, with_peer)
-    yield from _small_peers(min(PEERANNOT, scale.sizes[0]))
+    for n_classes in (2, 10):
+        yield _against_peerannot(min(PEERANNOT, scale.sizes[-1]), n_classes)
+        yield _against_cleanlab(min(CLEANLAB, scale.sizes[-1]), n_classes)
 
 
 def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
@@ -278,30 +287,28 @@ def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
     return Figure("iteration", what, peer / spent, "x", target, details)
 
 
-def _small_peers(n_answers: int) -> Iterator[Figure]:
-    """peerannot and cleanlab, on what their dense tables hold."""
-    plan = Plan(1, 3, 2)
-    for n_classes in (2, 10):
-        answers = simulate(n_answers, n_classes)
-        labels, size = answers.labels(), f"N = {short(n_answers)}, K = {n_classes}"
-        ours = our_fit("dawid-skene", labels)
-        ours(1)
-        theirs = peerannot_fit(answers, n_classes)
-        spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
-        yield Figure("iteration", f"against peerannot's, {size}", peer / spent, "x")
-        spent, peer = interleaved(3, lambda labels=labels: _our_vote(labels), _cleanlab_vote(answers))  # type: ignore[misc]
-        yield Figure("iteration", f"majority vote against cleanlab's, {size}", peer / spent, "x")
+def _against_peerannot(n_answers: int, n_classes: int) -> Figure:
+    answers, plan = simulate(n_answers, n_classes), Plan(1, 3, 3)
+    ours, theirs = our_fit("dawid-skene", answers.labels()), peerannot_fit(answers, n_classes)
+    ours(1)
+    spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
+    what = f"dawid-skene / peerannot, N = {short(n_answers)}, K = {n_classes}"
+    return Figure("iteration", what, peer / spent, "x", None, milliseconds(spent, peer))
 
 
-def _our_vote(labels: cw.Labels) -> float:
-    return seconds(lambda: cw.MajorityVote().fit(labels).labels)
-
-
-def _cleanlab_vote(answers: Answers) -> Job:
+def _against_cleanlab(n_answers: int, n_classes: int) -> Figure:
+    """The vote alone: cleanlab has no Dawid-Skene, and gets its wide table made."""
     from cleanlab.multiannotator import get_majority_vote_label
 
-    wide = answers.pandas().pivot(index="task", columns="worker", values="label")
-    return lambda: seconds(lambda: get_majority_vote_label(wide, verbose=False))
+    answers = simulate(n_answers, n_classes)
+    labels, wide = answers.labels(), answers.pandas().pivot(index="task", columns="worker", values="label")
+    spent, peer = interleaved(
+        3,
+        lambda: seconds(lambda: cw.MajorityVote().fit(labels)),
+        lambda: seconds(lambda: get_majority_vote_label(wide, verbose=False)),
+    )
+    what = f"majority-vote / cleanlab, N = {short(n_answers)}, K = {n_classes}"
+    return Figure("iteration", what, peer / spent, "x", None, milliseconds(spent, peer))
 
 
 def fit(scale: Scale) -> Iterator[Figure]:
@@ -343,20 +350,16 @@ def _against_crowdkit(n_answers: int, n_classes: int, with_glad: bool) -> Iterat
     """crowd-kit's GLAD takes minutes an iteration beyond two classes."""
     answers = simulate(n_answers, n_classes)
     labels, frame = answers.labels(), answers.pandas()
-    for name, peer, settings in (
-        ("one-coin", "OneCoinDawidSkene", {}),
-        ("mace", "MACE", {"n_restarts": 1}),
-        ("glad", "GLAD", {}),
-    ):
+    for name, (peer, settings) in CROWDKIT.items():
         if name == "glad" and not with_glad:
             continue
         ours, theirs = our_fit(name, labels), crowdkit_fit(peer, frame, **settings)
         ours(2)
         plan = Plan(1, 2, 1) if name == "glad" else Plan(2, 5, 3)
         spent, theirs_spent = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
-        details = {"ours ms": 1e3 * spent, "theirs ms": 1e3 * theirs_spent}
         what = f"{name}, N = {short(n_answers)}, K = {n_classes}"
-        yield Figure("models", what, theirs_spent / spent, "x", Target(">=", 20), details)
+        told = milliseconds(spent, theirs_spent)
+        yield Figure("models", what, theirs_spent / spent, "x", Target(">=", 20), told)
 
 
 def memory(scale: Scale) -> Iterator[Figure]:
@@ -466,6 +469,7 @@ def status(field: str) -> int:
 def peak_above(work: Callable[[], Any]) -> int:
     """Bytes that `work` takes at its peak above what is held before."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what is freed but not given back would hide what is taken
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = status("VmRSS")
     work()
@@ -473,7 +477,7 @@ def peak_above(work: Callable[[], Any]) -> int:
 
 
 def child_memory(whose: str, n_answers: str, n_classes: str) -> dict[str, float]:
-    warm, answers = simulate(200_000, int(n_classes)), simulate(int(n_answers), int(n_classes))
+    warm, answers = simulate(110_000, int(n_classes)), simulate(int(n_answers), int(n_classes))
     make: Callable[[Answers], Fit]
     if whose == "crowdwise":
         make = lambda given: our_fit("dawid-skene", given.labels())  # noqa: E731
@@ -550,13 +554,16 @@ def measure(asked: argparse.Namespace) -> Iterator[Figure]:
     for section in SECTIONS:
         if section.__name__ in asked.only:
             try:
-                yield from section(scale)
+                yield from (f if scale is not SMALL else f._replace(target=None) for f in section(scale))
             except ImportError as error:
                 yield Figure(section.__name__, f"left out: {error}", math.nan, "x")
 
 
 def as_json(figures: list[Figure]) -> str:
-    plain = [{**f._asdict(), "target": f.target and f"{f.target.sign} {f.target.bound:g}"} for f in figures]
+    plain = [
+        {**f._asdict(), "target": f.target and f"{f.target.sign} {f.target.bound:g}", "details": dict(f.details)}
+        for f in figures
+    ]
     return json.dumps({"version": cw.__version__, "bandwidth": bandwidth(), "figures": plain}, indent=1)
 
 
@@ -565,6 +572,7 @@ def main() -> None:
     if asked.child:
         print(json.dumps(CHILDREN[asked.child[0]](*asked.child[1:])))
         return
+    os.environ["TQDM_DISABLE"] = "1"  # peerannot draws a bar for every fit
     figures = []
     for figure in measure(asked):
         print(figure, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections import defaultdict
 
 import numpy as np
@@ -45,16 +46,15 @@ def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
 
 def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
     values = column.to_list()
+    for row, value in enumerate(values):
+        plain = value is None or isinstance(value, (str, numbers.Real, np.generic))
+        if not plain or (isinstance(value, numbers.Real) and np.isinf(float(value))):
+            raise ColumnError(
+                f"{role} column {column.name!r} of {source} has {value!r} in row {row + 1}, a {type(value).__name__}; "
+                "one answer is one plain value: text, a finite number or a truth value"
+            )
     kinds = sorted({type(v).__name__ for v in values if v is not None})
-    if not set(kinds) <= {"str", "int", "float", "bool", "str_", "int64", "float64", "bool_"}:
-        row = next(
-            i for i, v in enumerate(values) if isinstance(v, (list, tuple, set, dict, np.ndarray)) or v is not None
-        )
-        raise ColumnError(
-            f"{role} column {column.name!r} of {source} holds {', '.join(kinds)}, for instance {values[row]!r} in row "
-            f"{row + 1}; one answer is one plain value: text, number or truth value"
-        )
-    text = pl.Series(column.name, [_text(v) for v in values], dtype=pl.String)
+    text = pl.Series(column.name, [as_text(v) for v in values], dtype=pl.String)
     text = text.set(text == "", None) if (text == "").any() else text
     warnings = []
     if len(kinds) > 1:
@@ -65,7 +65,8 @@ def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
     return text, warnings
 
 
-def _text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
+    """The one rule from values to text: 1, 1.0 and "1" are "1", True is "True"; None and NaN are missing."""
     if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (float, np.floating)) and float(value).is_integer():

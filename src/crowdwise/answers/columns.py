@@ -79,6 +79,8 @@ def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
         return False
     if guess("worker", columns, set()) or guess("label", columns, set()):
         return False
+    if any(nearest(role, columns) for role in ("worker", "label")):  # a misspelt long table, not a worker
+        return False
     return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
 
 

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, DataError, EmptyDataError
+from ..errors import ColumnError, DataError, EmptyDataError, ParameterError
 from ..kernels.layout import Ints
-from .coding import code, look_alikes, settle
+from .coding import as_text, code, look_alikes, settle
 from .columns import find, looks_wide, melt
 from .frames import to_frame
 from .intake import EXAMPLES, Dropped, Intake
@@ -104,9 +104,9 @@ def prepare(
     tasks, task = code(settled["task"])
     task = task if rows is None else task[rows]
     workers, worker = code(chosen["worker"])
-    known = _gold_table(frame, columns, gold, settled, source)
+    known, gold_notes = _gold_table(frame, columns, gold, settled, source)
     classes, label, added = _code_labels(chosen["label"], known)
-    codes, gold_notes = _gold_codes(known, tasks, classes)
+    codes = _gold_codes(known, tasks, classes)
     warnings += added + look_alikes(classes, "label")
     extras = frame.select(
         column for column in frame.columns if column not in {columns[r] for r in ("task", "worker", "label")}
@@ -176,6 +176,8 @@ def _name_anonymous(
 ) -> pl.Series:
     """Answers without a worker are refused, or each becomes a person of its own."""
     worker = settled["worker"]
+    if anonymous not in ("refuse", "each"):
+        raise ParameterError(f"anonymous is {anonymous!r}; it can be 'refuse' or 'each'")
     nobody = worker.is_null() & settled["label"].is_not_null() & settled["task"].is_not_null()
     if not nobody.any():
         return worker
@@ -188,8 +190,12 @@ def _name_anonymous(
     # numbered by what was said, not by where it stands, so that the order of rows does not matter
     order = pl.DataFrame({"task": settled["task"], "label": settled["label"], "row": np.arange(len(worker))})
     rows = order.filter(nobody).sort("task", "label")["row"].to_numpy()
-    names = np.array([f"anonymous-{n:06d}" for n in range(1, len(rows) + 1)], object)
-    return worker.cast(pl.String).scatter(rows, pl.Series(names.tolist(), dtype=pl.String))
+    named = worker.cast(pl.String)
+    stem = "anonymous"
+    while named.str.starts_with(stem).any():  # somebody is really called so
+        stem += "-"
+    names = [f"{stem}-{n:06d}" for n in range(1, len(rows) + 1)]
+    return named.scatter(rows, pl.Series(names, dtype=pl.String))
 
 
 def _code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series, Ints, list[str]]:
@@ -207,8 +213,8 @@ def _code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Serie
 
 def _gold_table(
     frame: pl.DataFrame, columns: Mapping[str, str], gold: Any, settled: Mapping[str, pl.Series], source: str
-) -> pl.DataFrame | None:
-    """(task, label) of tasks whose truth is known: from a table or mapping, else from a column of the answers."""
+) -> tuple[pl.DataFrame | None, list[str]]:
+    """(task, label) of tasks whose truth is known, from a table or mapping, else from a column; and notes on it."""
     if gold is not None:
         if isinstance(gold, Mapping) and not {"task", "label"} <= set(map(str, gold)):
             gold = {"task": list(gold), "label": list(gold.values())}
@@ -218,7 +224,7 @@ def _gold_table(
     elif "gold" in columns:
         task, label = settled["task"], frame[columns["gold"]]
     else:
-        return None
+        return None, []
     label, _ = settle(label, "gold", source)
     task, _ = settle(task, "task", source)
     pairs = pl.DataFrame(
@@ -231,7 +237,11 @@ def _gold_table(
             f"gold of {source} names task {twice['task'][0]!r} twice with different labels: "
             f"{twice['label'][0]!r} and {twice['label'][1]!r}. Keep one"
         )
-    return pairs
+    met = pairs.filter(pairs["task"].is_in(settled["task"].drop_nulls().unique().implode()))
+    notes = [f"gold for {met.height} task(s)"]
+    if met.height < pairs.height:
+        notes.append(f"gold for {pairs.height - met.height} task(s) that have no answers was ignored")
+    return met, notes
 
 
 def find_gold(names: Sequence[str]) -> dict[str, str]:
@@ -249,8 +259,8 @@ def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
     """Gold in the type of the answers, so that 1 in a typed table meets "1" in a text file."""
     if column.dtype == kind:
         return column
-    if kind == pl.String and column.dtype.is_float():
-        return pl.Series(column.name, [None if v is None else f"{v:g}" for v in column.to_list()])
+    if kind == pl.String:
+        return pl.Series(column.name, [as_text(v) for v in column.to_list()], dtype=pl.String)
     try:
         return column.cast(kind)
     except pl.exceptions.PolarsError:
@@ -260,15 +270,12 @@ def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
         ) from None
 
 
-def _gold_codes(known: pl.DataFrame | None, tasks: pl.Series, classes: pl.Series) -> tuple[Ints, list[str]]:
+def _gold_codes(known: pl.DataFrame | None, tasks: pl.Series, classes: pl.Series) -> Ints:
     codes = np.full(len(tasks), -1, np.int32)
     if known is None:
-        return codes, []
+        return codes
     places = pl.DataFrame({"task": tasks, "i": np.arange(len(tasks), dtype=np.int32)})
     names = pl.DataFrame({"label": classes, "k": np.arange(len(classes), dtype=np.int32)})
     met = known.join(places, on="task", how="inner").join(names, on="label", how="inner")
     codes[met["i"].to_numpy()] = met["k"].to_numpy()
-    notes = [f"gold for {met.height} task(s)"]
-    if met.height < known.height:
-        notes.append(f"gold for {known.height - met.height} task(s) that have no answers was ignored")
-    return codes, notes
+    return codes

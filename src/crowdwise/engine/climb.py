@@ -57,6 +57,11 @@ class ClimbingModel(LabelModel, Generic[P, S]):
         """(W,) expected number of right answers of each worker."""
 
     @abstractmethod
+    def left_out(self, work: Work, params: P, Z: Floats) -> tuple[Floats, Floats]:
+        """(W,) how a worker's answers look to posteriors q that have not seen them: added up over the answers, the
+        probability of the label given, and the sum of squares of q (how sure q is)."""
+
+    @abstractmethod
     def prevalence(self, params: P) -> Floats:
         """(K,) share of each class."""
 
@@ -81,12 +86,15 @@ class ClimbingModel(LabelModel, Generic[P, S]):
         refuse_if_too_large(self.need(answers, work.dtype), answers, self.name)
         began = time.perf_counter()
         climb = _climb(self, work, run)
+        right, sure = self.left_out(work, climb.params, climb.Z)
         return Result(
             answers=answers,
             model=self,
             params=climb.params,
-            posterior=climb.Z,
+            posterior=self.reported(work, climb.Z),
             prevalence=self.prevalence(climb.params),
+            right=right,
+            sure=sure,
             trace=tuple(climb.trace),
             converged=climb.converged,
             seed=int(run.seed),

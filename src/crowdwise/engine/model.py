@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,9 +17,11 @@ import numpy as np
 from ..answers import Labels
 from ..errors import ParameterError
 from ..kernels import Kernels
-from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..kernels.layout import Floats, Ints, Layout, vote_parts
 from ..result import Result
 from .run import Run
+
+CHUNK = 1 << 20  # answers handled at a time
 
 
 class Work(NamedTuple):
@@ -47,6 +50,10 @@ class Work(NamedTuple):
         Z[known] = 0
         Z[known, self.gold[known]] = 1
         return Z
+
+    def votes_by_part(self) -> Iterator[tuple[slice, Floats]]:
+        """Votes (some tasks, K) of all tasks, a run of tasks at a time, so that they need little memory."""
+        return vote_parts(self.kernels, self.layout, self.threads)
 
     def shares(self, Z: Floats) -> Floats:
         """(K,) sum of the posterior over tasks that have answers."""
@@ -89,17 +96,52 @@ class LabelModel(ABC):
         """(M, K) log-factors that answers to this task contributed to its posterior."""
         return self.emission(params, layout, worker, label)
 
-    def infer(self, params: Any, seen: Layout, work: Work, worker: Ints, label: Ints) -> Floats:
-        """(T, K) posterior of new answers; worker and label (R,) give the rows of `work` in the numbers of the fit."""
+    def infer(self, params: Any, seen: Layout, answers: Labels, worker: Ints) -> Floats:
+        """(T, K) posterior of new answers whose rows are given by the workers (R,) of the fit, -1 for others."""
+        work = Work.on(answers, Run(threads=1))
+        label = work.layout.row_label
         P = np.exp(self.emission(params, seen, worker, label)).astype(work.dtype)
         Z = work.vote_shares()
         prior = self.class_prior(params, seen.n_classes)[None]
         work.kernels.confusion_posterior(work.layout, P, prior, work.gold, Z, work.threads)
+        return self.reported(work, Z)
+
+    def reported(self, work: Work, Z: Floats) -> Floats:
+        """The posterior as it is told to users; Z may be overwritten."""
         return Z
+
+    def task_posterior(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        """(K,) posterior of a task if just these answers (M,) had been given to it: what `explain` asks."""
+        logs = np.log(np.maximum(self.class_prior(params, layout.n_classes), 1e-300))
+        logs += self.factors(params, layout, worker, label, task).sum(0)
+        q = np.exp(logs - logs.max())
+        return np.asarray(q / q.sum())
 
     def difficulty(self, params: Any) -> Floats | None:
         """(T,) how hard each task is, where the model knows."""
         return None
+
+
+def match_left_out(work: Work, Z: Floats, odds: Callable[[slice], Floats]) -> tuple[Floats, Floats]:
+    """What `left_out` is where an answer only favours its own label; `odds` gives, for a run of answers in row order,
+    by how much. O(1) an answer, whatever the number of classes."""
+    layout = work.layout
+    row = np.repeat(np.arange(layout.n_rows, dtype=np.int32), np.diff(layout.row_ptr))
+    squares = np.einsum("ik,ik->i", Z, Z, dtype=np.float64)
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    for start in range(0, layout.n_answers, CHUNK):
+        part = slice(start, start + CHUNK)
+        task, worker = layout.task[part], layout.row_worker[row[part]]
+        own = Z[task, layout.row_label[row[part]]].astype(np.float64)
+        left = np.where(work.gold[task] >= 0, own, own / odds(part))
+        total = 1 - own + left
+        nothing = total < 1e-9  # no other vote is left: any class is as good
+        total[nothing] = 1
+        agrees = np.where(nothing, 1 / Z.shape[1], left / total)
+        square = np.where(nothing, 1 / Z.shape[1], (squares[task] - own**2 + left**2) / total**2)
+        right += np.bincount(worker, agrees, minlength=layout.n_workers)
+        sure += np.bincount(worker, square, minlength=layout.n_workers)
+    return right, sure
 
 
 @dataclass(frozen=True)
@@ -109,6 +151,7 @@ class Rule:
     kind: type | tuple[type, ...]
     low: float = -math.inf
     above: float = -math.inf
+    high: float = math.inf
     choices: tuple[str, ...] = ()
 
     def holds(self, value: object) -> bool:
@@ -116,13 +159,15 @@ class Rule:
             return value in self.choices
         if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
             return False
-        return math.isfinite(value) and value >= self.low and value > self.above
+        return math.isfinite(value) and self.low <= value <= self.high and value > self.above
 
     @property
     def text(self) -> str:
         if self.choices:
             return " or ".join(map(repr, self.choices))
         word = "a whole number" if self.kind is int else "a number"
+        if self.high < math.inf:
+            return f"{word} from {self.low:g} to {self.high:g}"
         bound = f" above {self.above:g}" if self.above > -math.inf else ""
         return word + (f" of at least {self.low:g}" if self.low > -math.inf else bound)
 
@@ -143,19 +188,3 @@ def even_log(hit: Floats, label: Ints, n_classes: int) -> Floats:
     out = np.repeat(np.log((1 - hit) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
     out[np.arange(len(label)), label] = np.log(hit) if n_classes > 1 else 0.0
     return out
-
-
-class Coins(NamedTuple):
-    """What models know of workers who are right with some chance, whatever the truth."""
-
-    hit: Floats  # (W,) chance of a right answer
-    crowd: Floats  # (1,) of an average worker
-
-    def of(self, worker: Ints) -> Floats:
-        return np.where(worker >= 0, self.hit[worker], self.crowd[0])
-
-
-def expected_hits(work: Work, Z: Floats) -> tuple[Floats, Floats]:
-    """(W,) expected number of right answers, and of all answers."""
-    by_row = work.kernels.match_counts(work.layout, Z, work.threads)
-    return per_worker(work.layout, by_row), worker_answers(work.layout).astype(np.float64)

@@ -66,13 +66,13 @@ class Text:
 
     def line_of(self, row: int) -> int:
         """The line of the file on which a row of the table starts."""
-        if not self.quoted and not self._has_blank:
+        if not self.quoted and not self.has_blank:
             return row + 2
         end, delimiters, first = self.lines
         return int(first[~_blank(self.data, end, delimiters)][row + 1])
 
     @cached_property
-    def _has_blank(self) -> bool:
+    def has_blank(self) -> bool:
         return b"\n\n" in self.data or b"\n\r\n" in self.data
 
     def check(self, width: int, height: int) -> None:
@@ -169,8 +169,10 @@ def read_delimited(
         if torn is None:
             text.check(len(header), _rows(text))
         raise torn or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
-    blank = _rows_of_nothing(frame) if text._has_blank else None
-    frame = frame if blank is None else frame.filter(~blank)
+    if text.has_blank:
+        end, delimiters, _ = text.lines
+        blank = _blank(data, end, delimiters)
+        frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
     text.check(len(header), frame.height)
     said = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
     return frame.rename(dict(zip(frame.columns, header, strict=True))), said, lambda row: f"{name}:{text.line_of(row)}"
@@ -181,13 +183,12 @@ def _rows(text: Text) -> int:
     return int((~_blank(text.data, end, delimiters)).sum()) - 1
 
 
-def _rows_of_nothing(frame: pl.DataFrame) -> pl.Series:
-    return frame.select(pl.all_horizontal(pl.all().is_null()).alias("blank"))["blank"]
-
-
 def _header(text: Text) -> list[str]:
     import csv
 
+    wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name)
+    if wrong is not None:
+        raise wrong
     first = io.StringIO(text.data[: 1 << 20].decode(errors="replace"), newline="")
     names = next(csv.reader(first, delimiter=text.delimiter))
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from .layout import Floats, Ints, Layout
 
 SMALL = 1_000_000  # answers x classes: below, numpy is done before numba is loaded
-TINY = 1e-38  # probabilities below are taken as this: eight of them multiply without underflow
+TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
 
 
 class Swept(NamedTuple):
@@ -57,6 +57,10 @@ class Kernels(Protocol):
 
     def ability_slopes(
         self, layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
+    ) -> tuple[Floats, Floats]: ...
+
+    def confusion_left_out(
+        self, layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int
     ) -> tuple[Floats, Floats]: ...
 
     def components(self, layout: Layout) -> Ints: ...

@@ -26,7 +26,8 @@ from .plain import components as components  # linear time in numpy, too, and as
 STORAGE = np.dtype(np.float32)
 BLOCK = 1 << 16  # answers
 AHEAD = 32  # answers between asking for a row and using it
-RENEW = 8  # factors multiplied before the product is scaled back: TINY ** 8 is still a normal double
+RENEW = 8  # factors multiplied before the products are scaled back
+FAR = TINY**RENEW  # a class this far behind the top one could underflow before the next scaling
 
 prefetch: Any = _prefetch
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
@@ -105,13 +106,13 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
 
     @jit
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
-        q = np.empty(K)
+        q, logs = np.empty(K), np.empty(K)
         evidence, flips, wide, last = 0.0, 0, 1 if len(prior) > 1 else 0, len(pair) - 1
         for i in range(start, stop):
             first, end = ptr[i], ptr[i + 1]
             for k in range(K):
                 q[k] = prior[i * wide, k]
-            scale, since = 0.0, 0
+            scale, since, apart = 0.0, 0, False  # apart: classes keep logarithms of their own in `logs`
             for n in range(first, end):
                 prefetch(P, pair[min(n + AHEAD, last)])
                 r = pair[n]
@@ -120,12 +121,26 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
                 since += 1
                 if since == RENEW:
                     since = 0
-                    top = 0.0
+                    top, low = 0.0, np.inf
                     for k in range(K):
-                        top = max(top, q[k])
-                    for k in range(K):
-                        q[k] /= top
-                    scale += math.log(top)
+                        top, low = max(top, q[k]), min(low, q[k])
+                    if low > top * FAR:
+                        for k in range(K):
+                            q[k] /= top
+                        scale += math.log(top)
+                    else:
+                        for k in range(K):
+                            logs[k] = (logs[k] if apart else 0.0) + math.log(q[k])
+                            q[k] = 1.0
+                        apart = True
+            if apart:
+                top = -np.inf
+                for k in range(K):
+                    logs[k] += math.log(q[k])
+                    top = max(top, logs[k] if gold[i] < 0 or k == gold[i] else -np.inf)
+                for k in range(K):
+                    q[k] = math.exp(logs[k] - top)
+                scale += top
             if gold[i] >= 0:
                 for k in range(K):
                     q[k] = q[k] if k == gold[i] else 0.0
@@ -137,10 +152,10 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
             for k in range(K):
                 if Z[i, k] > was:
                     was, old = Z[i, k], k
-                if q[k] > now:
-                    now, new = q[k], k
                 q[k] *= inverse
                 Z[i, k] = q[k]
+                if Z[i, k] > now:  # as stored: rounding must not look like a change of label
+                    now, new = Z[i, k], k
             if end > first:
                 evidence += scale + math.log(total)
                 flips += old != new
@@ -195,6 +210,30 @@ def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
         lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C, start, stop), _blocks(layout.row_ptr), threads
     )
     return C
+
+
+@jit
+def _left_out(ptr, task, row_label, P, gold, Z, right, sure, start, stop):
+    K = Z.shape[1]
+    for r in range(start, stop):
+        for n in range(ptr[r], ptr[r + 1]):
+            i = task[n]
+            total, square, told = 0.0, 0.0, 0.0
+            for k in range(K):
+                q = Z[i, k] if gold[i] >= 0 else Z[i, k] / P[r, k]
+                total += q
+                square += q * q
+                if k == row_label[r]:
+                    told = q
+            right[r] += told / total
+            sure[r] += square / (total * total)
+
+
+def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int) -> tuple[Floats, Floats]:
+    right, sure = np.zeros(layout.n_rows), np.zeros(layout.n_rows)
+    parts = (layout.row_ptr, layout.task, layout.row_label, P, gold, Z, right, sure)
+    _run(lambda b, start, stop: _left_out(*parts, start, stop), _blocks(layout.row_ptr), threads)
+    return right, sure
 
 
 @jit
@@ -363,10 +402,10 @@ def _close(q, first, end, base, gold, Z, i, shares):
     for k in range(K):
         if Z[i, k] > was:
             was, old = Z[i, k], k
-        if q[k] > now:
-            now, new = q[k], k
         q[k] /= total
         Z[i, k] = q[k]
+        if Z[i, k] > now:
+            now, new = Z[i, k], k
     if end == first:
         return 0.0, 0
     for k in range(K):

@@ -6,6 +6,7 @@ order (for the posterior of a task) and in row order (for the counts of a worker
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[Any]
 Bools: TypeAlias = NDArray[Any]
+
+
+PART = 1 << 17  # tasks whose votes are counted at a time
 
 
 class Layout(NamedTuple):
@@ -108,3 +112,18 @@ def find_rows(layout: Layout, worker: Ints, label: Ints) -> tuple[Ints, Bools]:
     wanted = worker.astype(np.int64) * layout.n_classes + label
     at = np.searchsorted(key, wanted).clip(max=max(len(key) - 1, 0))
     return at, (key[at] == wanted) & (worker >= 0) if len(key) else np.zeros(len(wanted), bool)
+
+
+def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple[slice, Floats]]:
+    """Which tasks, and their votes (tasks, K), a run of tasks at a time."""
+    ones = np.ones(layout.n_rows)
+    for start in range(0, layout.n_tasks, PART):
+        stop = min(start + PART, layout.n_tasks)
+        first, last = layout.task_ptr[start], layout.task_ptr[stop]
+        some = layout._replace(
+            task_ptr=layout.task_ptr[start : stop + 1] - first,
+            pair=layout.pair[first:last],
+        )
+        votes = np.empty((stop - start, layout.n_classes), np.float32)
+        kernels.votes(some, ones, votes, threads)
+        yield slice(start, stop), votes

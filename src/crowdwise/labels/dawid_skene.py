@@ -21,7 +21,7 @@ from ..answers import Labels
 from ..engine import ClimbingModel, Work
 from ..engine.model import NOT_NEGATIVE, rules
 from ..kernels import TINY, Swept
-from ..kernels.layout import Floats, Ints, Layout
+from ..kernels.layout import Floats, Ints, Layout, per_worker
 from .confusions import diagonal_hits, mean_rows, row_logs
 from .registry import register
 
@@ -66,6 +66,10 @@ class DawidSkene(ClimbingModel[Params, Stats]):
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return diagonal_hits(work.layout, stats.counts)
+
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
+        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
 
     def prevalence(self, params: Params) -> Floats:
         return params.rho

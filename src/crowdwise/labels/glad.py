@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, even_log, rules
+from ..engine.model import POSITIVE, even_log, match_left_out, rules
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, Layout, per_worker
+from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
 from ..kernels.special import expit
 from .classes import PREVALENCE, class_log_prior, class_shares
 from .registry import register
@@ -83,6 +83,12 @@ class Glad(ClimbingModel[Params, Stats]):
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return per_worker(work.layout, stats.right)
+
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        layout = work.layout
+        ability = np.repeat(params.ability, worker_answers(layout))
+        others = max(layout.n_classes - 1, 1)
+        return match_left_out(work, Z, lambda part: np.exp(ability[part] * params.ease[layout.task[part]]) * others)
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares

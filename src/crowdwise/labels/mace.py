@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, rules
+from ..engine.model import POSITIVE, match_left_out, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
 from ..kernels.special import digamma, dirichlet_kl, gammaln
@@ -80,6 +80,10 @@ class Mace(ClimbingModel[Params, Stats]):
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return per_worker(work.layout, stats.right)
+
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        odds = np.repeat(np.exp(params.hit - params.miss), np.diff(work.layout.row_ptr))
+        return match_left_out(work, Z, odds.__getitem__)
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine import Work
-from ..engine.model import Coins
 from ..kernels.layout import Floats
 from .registry import register
 from .votes import VoteModel
@@ -23,9 +21,6 @@ from .votes import VoteModel
 class MajorityVote(VoteModel):
     """One worker, one vote. Knows nothing of skill; never a disaster."""
 
-    params_type = Coins
-
-    def shares(self, work: Work, weight: Floats) -> Floats:
-        Z = super().shares(work, weight)
-        top = Z.max(1, keepdims=True) * (1 - 1e-6) <= Z  # eq (1)
-        return np.asarray(np.divide(top, top.sum(1, keepdims=True), out=Z))
+    def decided(self, shares: Floats) -> Floats:
+        top = shares.max(1, keepdims=True) * (1 - 1e-6) <= shares  # eq (1)
+        return np.asarray(np.divide(top, top.sum(1, keepdims=True), out=shares))

@@ -9,9 +9,12 @@ Row k of `a` is the crowd's confusion row times the strength of pooling. Variati
     (7)  a[k, l] <- (a[k, l] * sum_j [psi(a[k, l] + C[j, k, l]) - psi(a[k, l])] + 1)
                     / (sum_j [psi(a[k, .] + C[j, k, .]) - psi(a[k, .])] + 1)
 (7) maximises a bound that touches the evidence of the counts, so the bound on the evidence of the answers never falls:
-    (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log Gamma(a | 2, 1).
+    (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log p(a)
 With few answers a worker is taken as an average one, and that is a vote that knows the crowd's errors; with many
-it nears Dawid-Skene. Derivation in docs/maths/pooled.md.
+it nears Dawid-Skene. Real answers are not as independent as (2) has it, so (5) is too sure of itself. What is reported
+hedges it with the vote, one more vote being cast by the mean posterior m:
+    (9)  (1 - h) * q[i, k] + h * (votes[i, k] + m[k]) / (votes[i, .] + 1)
+Workers' skills and matrices stay those of (5). Derivation in docs/maths/pooled.md.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, rules
+from ..engine.model import POSITIVE, Rule, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
 from ..kernels.special import digamma, dirichlet_kl
@@ -53,6 +56,7 @@ class Pooled(ClimbingModel[Params, Stats]):
     """Between a vote and Dawid-Skene, by the data: the default."""
 
     params_type = Params
+    hedge: float = field(default=0.25, metadata=rules(Rule((int, float), low=0.0, high=1.0)))  # h of eq (9)
     start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
 
     def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
@@ -82,6 +86,10 @@ class Pooled(ClimbingModel[Params, Stats]):
     def hits(self, work: Work, stats: Stats) -> Floats:
         return diagonal_hits(work.layout, stats.counts)
 
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
+        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+
     def prevalence(self, params: Params) -> Floats:
         return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
 
@@ -104,8 +112,29 @@ class Pooled(ClimbingModel[Params, Stats]):
         return np.log(np.where((worker >= 0)[:, None], known, crowd.T[label]))
 
     def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
-        at, _ = find_rows(layout, worker, label)
-        return np.log(params.rows[at].astype(np.float64))
+        at, there = find_rows(layout, worker, label)
+        means = self.emission(params, layout, worker, label)
+        own = np.log(params.rows[at].astype(np.float64)) if layout.n_rows else means
+        return np.where(there[:, None], own, means)
+
+    def reported(self, work: Work, Z: Floats) -> Floats:  # eq (9)
+        if self.hedge > 0:
+            mean = work.shares(Z) / max(int((np.diff(work.layout.task_ptr) > 0).sum()), 1)
+            for part, votes in work.votes_by_part():
+                free = work.gold[part] < 0
+                hedged = (1 - self.hedge) * Z[part] + self.hedge * _doubting(votes, mean)
+                Z[part] = np.where(free[:, None], hedged, Z[part])
+        return Z
+
+    def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        q = super().task_posterior(params, layout, worker, label, task)
+        votes = np.bincount(label, minlength=layout.n_classes)[None]
+        return np.asarray((1 - self.hedge) * q + self.hedge * _doubting(votes, self.prevalence(params))[0])
+
+
+def _doubting(votes: Floats, mean: Floats) -> Floats:
+    """(T, K) shares of votes (T, K), with the mean posterior (K,) as one vote more."""
+    return np.asarray((votes + mean) / (votes.sum(1, keepdims=True) + 1))
 
 
 def _class_logs(n: Floats) -> Floats:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engine.model import Coins
 from .registry import register
 from .votes import VoteModel
 
@@ -18,5 +17,3 @@ from .votes import VoteModel
 @dataclass(frozen=True, kw_only=True)
 class SoftVote(VoteModel):
     """Shares of votes: the labels of a majority vote with a naive doubt."""
-
-    params_type = Coins

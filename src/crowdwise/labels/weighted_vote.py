@@ -20,9 +20,9 @@ import polars as pl
 
 from ..answers import Labels
 from ..engine import Work
-from ..engine.model import Coins, Rule, rules
+from ..engine.model import Rule, rules
 from ..errors import ParameterError
-from ..kernels.layout import Floats, Ints, Layout, per_worker
+from ..kernels.layout import Floats, per_worker
 from .registry import register
 from .votes import VoteModel
 
@@ -34,17 +34,16 @@ STRENGTH = 2.0
 class WeightedVote(VoteModel):
     """Votes that count by worker: weights given, or learnt in one step."""
 
-    params_type = Coins
     learn_from: str = field(default="agreement", metadata=rules(Rule(str, choices=("agreement", "gold", "column"))))
     given: Mapping[Any, float] | None = None  # worker -> weight; a worker not named weighs 0
 
     def weights(self, answers: Labels, work: Work) -> Floats:
         if self.given is not None:
-            return self._given(answers)[work.layout.row_worker]
+            return self._given(answers)
         if self.learn_from == "column":
-            return self._column(answers)[work.layout.row_worker]
+            return self._column(answers)
         hits, total = self._gold(answers, work) if self.learn_from == "gold" else self._agreement(work)
-        return self._learnt(hits, total, answers.n_classes)[work.layout.row_worker]
+        return self._learnt(hits, total, answers.n_classes)
 
     def _learnt(self, hits: Floats, total: Floats, K: int) -> Floats:  # eq (2)
         mean = hits.sum() / total.sum() if total.sum() > 0 else 1 / K
@@ -97,12 +96,6 @@ class WeightedVote(VoteModel):
 
     def coins(self, hits: Floats, total: Floats, crowd: float) -> Floats:
         return (hits + STRENGTH * crowd) / (total + STRENGTH)
-
-    def infer(self, params: Any, seen: Layout, work: Work, worker: Ints, label: Ints) -> Floats:
-        K = seen.n_classes
-        return self.shares(
-            work, np.maximum(0.0, (params.of(worker) - 1 / K) / (1 - 1 / K)) if K > 1 else np.ones(len(worker))
-        )
 
 
 def _checked(weight: Floats, answers: Labels) -> Floats:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, Ints
+
+if TYPE_CHECKING:
+    from .result import Result
+
+MOST = 100  # answers that are tried before saying that none would do
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Explanation:
             return "there is only one class, so nothing can flip the label"
         said = []
         if self.removals is not None:
-            said.append(f"without the {self.removals} strongest answer(s) for it, the label would be {self.rival}")
+            said.append(f"without the {self.removals} strongest answer(s) for it, the label would be another")
         if self.additions is not None:
             said.append(f"{self.additions} more answer(s) {self.rival} by average workers would flip it")
         return "; ".join(said) if said else f"no answers by average workers would make it {self.rival}"
@@ -50,14 +55,59 @@ class Explanation:
         )
 
 
-def removals_to_flip(total: float, log_odds: Floats) -> int | None:
-    """How many of the strongest answers for the label must go until the sum falls below 0."""
-    strongest = -np.sort(-log_odds[log_odds > 0])
-    left = total - np.cumsum(strongest)
-    flips = np.flatnonzero(left < 0)
-    return int(flips[0]) + 1 if len(flips) else None
+def explain(result: Result, task: Any) -> Explanation:
+    """Each answer's log-odds for the label against its strongest rival, and what would flip it."""
+    answers, layout = result.answers, result.answers.layout
+    i, K = answers.task_number(task), answers.n_classes
+    rows = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
+    worker, label = layout.row_worker[rows], layout.row_label[rows]
+    who, said = answers.workers[worker].alias("worker"), answers.classes[label].alias("label")
+    q, name = result.posterior[i].astype(np.float64), result.labels[i, "label"]
+    first = int(q.argmax()) if name is None else int(answers.classes.index_of(name) or 0)
+    if K == 1:
+        table = pl.DataFrame([who, said, pl.Series("log_odds", np.zeros(len(rows)))])
+        return Explanation(task, name, None, float(q[0]), 0.0, table, 0.0, None, None)
+    factors = result.model.factors(result.params, layout, worker, label, i)
+    prior = np.log(np.maximum(result.model.class_prior(result.params, K), 1e-300))
+    scores = factors.sum(0) + prior
+    scores[first] = -np.inf
+    second = int(scores.argmax())
+    odds = factors[:, first] - factors[:, second]
+    before = float(prior[first] - prior[second])
+    known = bool(answers.gold[i] >= 0)
+
+    def label_of(who: Ints, what: Ints) -> int:
+        return int(result.model.task_posterior(result.params, layout, who, what, i).argmax())
+
+    return Explanation(
+        task=task,
+        label=name,
+        rival=answers.classes[second],
+        probability=float(q[first]),
+        prior=before,
+        answers=pl.DataFrame([who, said, pl.Series("log_odds", odds)]).sort(
+            "log_odds", "worker", descending=[True, False]
+        ),
+        total=before + float(odds.sum()),
+        removals=None if known else _removals(label_of, worker, label, odds, first),
+        additions=None if known else _additions(label_of, worker, label, second),
+    )
 
 
-def additions_to_flip(total: float, one_more: float) -> int | None:
-    """How many answers, each worth `one_more` (negative), take the sum below 0."""
-    return max(1, math.floor(total / -one_more) + 1) if one_more < 0 else None
+def _removals(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, odds: Floats, first: int) -> int | None:
+    """How many of the strongest answers for the label must go until it is another."""
+    strongest = np.argsort(-odds, kind="stable")
+    for gone in range(1, len(odds)):
+        kept = np.sort(strongest[gone:])
+        if label_of(worker[kept], label[kept]) != first:
+            return gone
+    return None
+
+
+def _additions(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, second: int) -> int | None:
+    """How many answers of average workers for the rival make it the label."""
+    for more in range(1, MOST + 1):
+        strangers = np.full(more, -1, np.int32)
+        if label_of(np.append(worker, strangers), np.append(label, np.full(more, second, np.int32))) == second:
+            return more
+    return None

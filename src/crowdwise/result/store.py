@@ -43,8 +43,9 @@ def write(result: Result, path: Path) -> Path:
     answers = result.answers
     arrays = {f"layout.{name}": array for name, array in answers.layout._asdict().items() if name != "n_classes"}
     arrays |= {f"params.{name}": np.asarray(array) for name, array in result.params._asdict().items()}
-    arrays |= {"posterior": result.posterior, "prevalence": result.prevalence, "gold": answers.gold}
-    parts = {"arrays.safetensors": save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
+    arrays |= {"posterior": result.posterior, "prevalence": result.prevalence, "right": result.right}
+    arrays |= {"sure": result.sure, "gold": answers.gold}
+    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
     for name in ("tasks", "workers", "classes"):
         parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(answers, name)}))
     if answers.extras.width:
@@ -84,6 +85,8 @@ def read(path: Path, model: Callable[..., Any]) -> Result:
         params=made_by.params_type(**_under(arrays, "params.")),
         posterior=arrays["posterior"],
         prevalence=arrays["prevalence"],
+        right=arrays["right"],
+        sure=arrays["sure"],
         trace=tuple(about["trace"]),
         converged=about["converged"],
         seed=about["seed"],
@@ -180,7 +183,7 @@ def write_checkpoint(path: Path, model: str, settings: Mapping[str, Any], mark: 
     """Keep where a climb was broken off; `mark` tells the answers it belongs to."""
     from safetensors.numpy import save
 
-    arrays = {f"params.{name}": np.ascontiguousarray(array) for name, array in reached.params.items()}
+    arrays = {f"params.{name}": np.asarray(array, order="C") for name, array in reached.params.items()}
     arrays |= {"hits": np.ascontiguousarray(reached.hits), "labels": np.ascontiguousarray(reached.labels)}
     about = {
         "model": model, "settings": _plain(settings), "mark": mark, "trace": reached.trace, "still": reached.still,

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..kernels.layout import Floats, Ints, per_worker, worker_answers
+from ..kernels.layout import Floats, Ints, per_worker, vote_parts, worker_answers
 
 TIE = 1e-6  # probabilities closer than this are tied
 CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
@@ -33,12 +33,15 @@ def decide(posterior: Floats, prevalence: Floats) -> tuple[Ints, Floats, Floats]
     return label, top.astype(np.float64), tie
 
 
-def label_table(answers: Labels, posterior: Floats, prevalence: Floats, votes_for: Floats) -> pl.DataFrame:
-    """task, label, probability, votes, tie, status; `votes_for` (T,) counts the answers that gave the label."""
+def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.DataFrame:
+    """task, label, probability, votes, tie, status."""
     label, probability, tie = decide(posterior, prevalence)
     votes = answers.answers_per_task
     known = answers.gold >= 0
     label = np.where(known, answers.gold, label)
+    votes_for = np.zeros(len(label))
+    for part, counts in vote_parts(answers.kernels, answers.layout, 1):
+        votes_for[part] = np.take_along_axis(counts, label[part, None], 1)[:, 0]
     status = np.full(len(label), "ok", object)
     status[votes_for == 0] = "unvoted"
     status[votes == 0] = "no answers"
@@ -57,13 +60,9 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats, votes_fo
     )
 
 
-def worker_table(answers: Labels, hits: Floats) -> pl.DataFrame:
-    """worker, answers, skill, low, high, status; `hits` (W,) are the expected right answers."""
-    total = worker_answers(answers.layout).astype(np.float64)
-    mean = hits.sum() / max(total.sum(), 1.0)
-    right, n = hits + CROWD * mean, total + CROWD
-    skill = right / n
-    low, high = wilson(skill, n)
+def worker_table(answers: Labels, right: Floats, sure: Floats) -> pl.DataFrame:
+    """worker, answers, skill, low, high, status; `right` and `sure` (W,) are those of `skills`."""
+    skill, low, high = skills(right, sure, worker_answers(answers.layout), answers.n_classes)
     alone = pl.Series(~_identifiable(answers))
 
     def shown(values: Floats) -> pl.Series:
@@ -80,6 +79,27 @@ def worker_table(answers: Labels, hits: Floats) -> pl.DataFrame:
             "status": pl.Series(status.tolist(), dtype=pl.String),
         }
     )
+
+
+def skills(right: Floats, sure: Floats, n: Floats, n_classes: int) -> tuple[Floats, Floats, Floats]:
+    """(W,) chance of a right answer, with its 95 % interval, from posteriors that have not seen the answer.
+
+    Let q be such a posterior of a task, and the worker be right with chance p. The probability that q gives to the
+    label told is then p s + (1 - p) (1 - s) / (K - 1) on average, with s the sum of squares of q. Solving the mean over
+    n answers for p leaves no bias towards the worker's own answers; the slope of that line says how many answers with
+    known truth these n are worth.
+    """
+    others = max(n_classes - 1, 1)
+    n = np.maximum(n, 1).astype(np.float64)
+    s = sure / n
+    base = (1 - s) / others
+    slope = np.maximum(s - base, 1e-6) if n_classes > 1 else np.ones(len(n))
+    worth = n * slope**2
+    share = np.clip((right / n - base) / slope, 0, 1) if n_classes > 1 else right / n
+    mean = float((share * worth).sum() / max(worth.sum(), 1e-12))
+    skill = (share * worth + CROWD * mean) / (worth + CROWD)
+    low, high = wilson(skill, worth + CROWD)
+    return skill, low, high
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
@@ -105,9 +125,12 @@ def _identifiable(answers: Labels) -> Floats:
     return per_worker(layout, by_row) > 0
 
 
-def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None, most_votes: Floats) -> pl.DataFrame:
+def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) -> pl.DataFrame:
     """task, answers, entropy (bits), disagreement (share of answers outside the most frequent label), difficulty."""
     n = answers.answers_per_task
+    most_votes = np.zeros(len(n))
+    for part, counts in vote_parts(answers.kernels, answers.layout, 1):
+        most_votes[part] = counts.max(1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log2(posterior, where=posterior > 0, out=np.zeros_like(posterior))
         entropy = -(posterior * logs).sum(1, dtype=np.float64)
