@@ -2,7 +2,8 @@
 
 The objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It
 is recorded after every sweep and never falls beyond rounding. The climb stops when what a user sees has stopped moving:
-no label changed in the last `PATIENCE` sweeps, and no worker's skill moved more than `tol` in the last one.
+no label changed in the last `PATIENCE` sweeps, no worker's skill moved more than `tol` in the last one, and the
+objective rose no more than `tol` / 100 an answer in it, so that what lies behind labels and skills is at rest, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ P = TypeVar("P", bound=tuple[Any, ...])
 S = TypeVar("S", bound=tuple[Any, ...])
 
 PATIENCE = 5
+GAIN = 0.01  # of tol: what the objective may still rise an answer and sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,10 @@ class ClimbingModel(LabelModel, Generic[P, S]):
     def prevalence(self, params: P) -> Floats:
         """(K,) share of each class."""
 
+    def begin(self, work: Work) -> Floats:
+        """(T, K) posterior to start from: soft votes."""
+        return work.vote_shares()
+
     def add(self, first: S, second: S) -> S:
         """Statistics of two disjoint sets of tasks together."""
         return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
@@ -91,7 +97,7 @@ class ClimbingModel(LabelModel, Generic[P, S]):
             answers=answers,
             model=self,
             params=climb.params,
-            posterior=self.reported(work, climb.Z),
+            posterior=self.reported(work, climb.params, climb.Z),
             prevalence=self.prevalence(climb.params),
             right=right,
             sure=sure,
@@ -130,15 +136,21 @@ def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
         here.still = here.still + 1 if swept.flips == 0 else 0
         if run.watch is not None:
             run.watch(Step(len(here.trace), model.max_iter, here.trace[-1], swept.flips, moved))
-        here.converged = here.still >= PATIENCE and moved <= model.tol
+        here.converged = here.still >= PATIENCE and moved <= model.tol and _rise(here, work) <= GAIN * model.tol
         if here.converged or len(here.trace) == model.max_iter:
             break
         here.params = model.maximise(work, stats, here.params)
     return here
 
 
+def _rise(here: _Climb, work: Work) -> float:
+    """How much the objective rose in the last sweep, for an answer."""
+    before = here.trace[-2] if len(here.trace) > 1 else -np.inf
+    return (here.trace[-1] - before) / max(work.layout.n_answers, 1)
+
+
 def _begin(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
-    Z = work.vote_shares()
+    Z = model.begin(work)
     if run.resume is not None:
         saved = run.resume
         Z[:] = 0

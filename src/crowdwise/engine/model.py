@@ -38,14 +38,19 @@ class Work(NamedTuple):
         dtype = {"auto": answers.kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
         return cls(answers.kernels, answers.layout, answers.gold, run.threads, np.dtype(dtype))
 
-    def vote_shares(self) -> Floats:
-        """(T, K) soft votes: where every climb starts. Known labels are obeyed; no answers: all classes alike."""
+    def vote_shares(self, weight: Floats | None = None) -> Floats:
+        """(T, K) shares of votes, each weighing 1, or `weight` (R,) by row.
+
+        Votes that all weigh nothing count alike, known labels are obeyed, and without answers all classes are alike.
+        """
         K = self.layout.n_classes
         Z = np.empty((self.layout.n_tasks, K), self.dtype)
-        self.kernels.votes(self.layout, np.ones(self.layout.n_rows), Z, self.threads)
+        self.kernels.votes(self.layout, np.ones(self.layout.n_rows) if weight is None else weight, Z, self.threads)
         total = Z.sum(1, keepdims=True)
         np.divide(Z, total, out=Z, where=total > 0)
-        Z[total[:, 0] == 0] = 1 / K
+        void = total[:, 0] == 0
+        if void.any():
+            Z[void] = 1 / K if weight is None else self.vote_shares()[void]
         known = np.flatnonzero(self.gold >= 0)
         Z[known] = 0
         Z[known, self.gold[known]] = 1
@@ -104,9 +109,9 @@ class LabelModel(ABC):
         Z = work.vote_shares()
         prior = self.class_prior(params, seen.n_classes)[None]
         work.kernels.confusion_posterior(work.layout, P, prior, work.gold, Z, work.threads)
-        return self.reported(work, Z)
+        return self.reported(work, params, Z)
 
-    def reported(self, work: Work, Z: Floats) -> Floats:
+    def reported(self, work: Work, params: Any, Z: Floats) -> Floats:
         """The posterior as it is told to users; Z may be overwritten."""
         return Z
 
@@ -133,7 +138,8 @@ def match_left_out(work: Work, Z: Floats, odds: Callable[[slice], Floats]) -> tu
         part = slice(start, start + CHUNK)
         task, worker = layout.task[part], layout.row_worker[row[part]]
         own = Z[task, layout.row_label[row[part]]].astype(np.float64)
-        left = np.where(work.gold[task] >= 0, own, own / odds(part))
+        with np.errstate(invalid="ignore"):  # 0 / 0 where gold overrules
+            left = np.where(work.gold[task] >= 0, own, own / odds(part))
         total = 1 - own + left
         nothing = total < 1e-9  # no other vote is left: any class is as good
         total[nothing] = 1

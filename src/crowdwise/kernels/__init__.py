@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from .layout import Floats, Ints, Layout
 
-SMALL = 1_000_000  # answers x classes: below, numpy is done before numba is loaded
+SMALL = 250_000  # answers x classes: below, numpy is done before numba is loaded
 TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
 
 
@@ -45,11 +45,11 @@ class Kernels(Protocol):
 
     def dirichlet_rows(
         self, layout: Layout, counts: Floats, a: Floats, threads: int
-    ) -> tuple[Floats, Floats, float]: ...
+    ) -> tuple[Floats, Floats, float, float]: ...
 
     def dirichlet_slopes(
         self, layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
-    ) -> tuple[Floats, Floats]: ...
+    ) -> tuple[Floats, Floats, float]: ...
 
     def ability_posterior(
         self, layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int

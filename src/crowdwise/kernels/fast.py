@@ -156,6 +156,8 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
                 Z[i, k] = q[k]
                 if Z[i, k] > now:  # as stored: rounding must not look like a change of label
                     now, new = Z[i, k], k
+            if gold[i] >= 0:
+                Z[i, gold[i]] = q[gold[i]] = 1.0
             if end > first:
                 evidence += scale + math.log(total)
                 flips += old != new
@@ -297,7 +299,7 @@ def digamma(x):
 @jit(inline="always")
 def _stirling(y, log_y, product, one):
     two = one * one
-    series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two / 1680)))
+    series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two * (1 / 1680 - two / 1188))))
     return (y - 0.5) * log_y - y + 0.9189385332046727 + series - math.log(product)
 
 
@@ -309,9 +311,9 @@ def gammaln(x):
 
 @jit
 def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop):
-    """KL of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
+    """KL and evidence of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
     K = C.shape[1]
-    kl = 0.0
+    kl, fit = 0.0, 0.0
     for j in range(start, stop):
         for r in range(worker_ptr[j], worker_ptr[j + 1]):
             for k in range(K):
@@ -320,29 +322,30 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_total = math.log(y)
             psi_total = log_total - tail
-            kl += _stirling(y, log_total, product, one) - gammaln(above[k])
+            fit -= _stirling(y, log_total, product, one) - gammaln(above[k])
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 c, prior = C[r, k], a[k, row_label[r]]
                 y, tail, product, one = _digamma_parts(c + prior)
                 log_y = math.log(y)
                 elog = log_y - tail - psi_total
                 P[r, k] = max(math.exp(elog), TINY)
-                kl += c * elog - _stirling(y, log_y, product, one) + base[k, row_label[r]]
-    return kl
+                kl += c * elog
+                fit += _stirling(y, log_y, product, one) - base[k, row_label[r]]
+    return kl - fit, fit
 
 
-def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float]:
+def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
     P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
-    base = np.array([[gammaln(x) for x in row] for row in a]) if a.size <= 400 else _gammaln_all(a)
+    base = _gammaln_all(a)
     above = a.sum(1)
     bounds = _worker_blocks(layout)
-    kl = np.zeros(len(bounds) - 1)
+    kl, fit = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1)
 
     def work(b: int, start: int, stop: int) -> None:
-        kl[b] = _dirichlet(layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop)
+        kl[b], fit[b] = _dirichlet(layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop)
 
     _run(work, bounds, threads)
-    return P, totals, math.fsum(kl)
+    return P, totals, math.fsum(kl), math.fsum(fit)
 
 
 @jit
@@ -355,32 +358,55 @@ def _gammaln_all(a):
 
 
 @jit
-def _slopes(worker_ptr, row_label, C, totals, a, above, top, below, start, stop):
+def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, start, stop):
+    """Adds to top and below; psi[k, l] = digamma(a[k, l]), base[k, l] = gammaln(a[k, l]). Returns the evidence."""
     K = C.shape[1]
+    fit = 0.0
     for j in range(start, stop):
         for k in range(K):
-            below[k] += digamma(totals[j, k] + above[k]) - digamma(above[k])
+            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
+            log_y = math.log(y)
+            below[k] += log_y - tail - digamma(above[k])
+            fit -= _stirling(y, log_y, product, one) - gammaln(above[k])
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
-                prior = a[k, row_label[r]]
-                top[k, row_label[r]] += digamma(C[r, k] + prior) - digamma(prior)
+                label = row_label[r]
+                y, tail, product, one = _digamma_parts(C[r, k] + a[k, label])
+                log_y = math.log(y)
+                top[k, label] += log_y - tail - psi[k, label]
+                fit += _stirling(y, log_y, product, one) - base[k, label]
+    return fit
 
 
-def dirichlet_slopes(layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int) -> tuple[Floats, Floats]:
+def dirichlet_slopes(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+) -> tuple[Floats, Floats, float]:
     K = counts.shape[1]
     bounds = _worker_blocks(layout)
     top, below = np.zeros((len(bounds) - 1, K, K)), np.zeros((len(bounds) - 1, K))
-    above = a.sum(1)
+    fit = np.zeros(len(bounds) - 1)
+    above, base, psi = a.sum(1), _gammaln_all(a), _digamma_all(a)
+    parts = (layout.worker_ptr, layout.row_label, counts, totals, a, above, base, psi)
 
     def work(b: int, start: int, stop: int) -> None:
-        _slopes(layout.worker_ptr, layout.row_label, counts, totals, a, above, top[b], below[b], start, stop)
+        fit[b] = _slopes(*parts, top[b], below[b], start, stop)
 
     _run(work, bounds, threads)
-    return top.sum(0), below.sum(0)
+    return top.sum(0), below.sum(0), math.fsum(fit)
+
+
+@jit
+def _digamma_all(a):
+    out = np.empty_like(a)
+    for k in range(a.shape[0]):
+        for m in range(a.shape[1]):
+            out[k, m] = digamma(a[k, m])
+    return out
 
 
 def _worker_blocks(layout: Layout) -> NDArray[np.int64]:
-    """Few blocks (each holds K x K sums), by workers."""
-    return np.unique(np.linspace(0, layout.n_workers, 17).astype(np.int64))
+    """Few blocks by workers, fewer where there are many classes: a block may hold K x K sums."""
+    count = max(1, min(16, 10_000_000 // layout.n_classes**2))
+    return np.unique(np.linspace(0, layout.n_workers, count + 1).astype(np.int64))
 
 
 # ------------------------------------------------------------------------------------ right or wrong, nothing more

@@ -88,26 +88,30 @@ def smooth_rows(layout: Layout, counts: Floats, smoothing: float) -> tuple[Float
     return P, totals, smoothing * log_prior
 
 
-def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float]:
-    """exp of the expected log of confusion rows drawn around a (K, K), totals (W, K), and the sum of their KL to a."""
+def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
+    """Confusion rows drawn around a (K, K), given their counts: exp of their expected log, totals (W, K), the sum of
+    their KL to a, and the log-evidence of the counts."""
     totals = per_worker(layout, counts)
     prior = a.T[layout.row_label]  # (R, K): the pseudo-count of this label under each true class
     above = a.sum(1)
     psi, psi_total = digamma(counts + prior), digamma(totals + above)
     elog = psi - psi_total[layout.row_worker]
-    kl = (counts * elog).sum() - (gammaln(counts + prior) - gammaln(prior)).sum()
-    kl += (gammaln(totals + above) - gammaln(above)).sum()
-    return np.maximum(np.exp(elog), TINY), totals, float(kl)
+    fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
+    return np.maximum(np.exp(elog), TINY), totals, float((counts * elog).sum() - fit), float(fit)
 
 
-def dirichlet_slopes(layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int) -> tuple[Floats, Floats]:
-    """Sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,)."""
+def dirichlet_slopes(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+) -> tuple[Floats, Floats, float]:
+    """Sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,), and the
+    log-evidence of the counts."""
     K = layout.n_classes
     prior = a.T[layout.row_label]
     rise = digamma(counts + prior) - digamma(prior)
     top = np.stack([np.bincount(layout.row_label, rise[:, k], minlength=K) for k in range(K)])
     above = a.sum(1)
-    return top, (digamma(totals + above) - digamma(above)).sum(0)
+    fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
+    return top, (digamma(totals + above) - digamma(above)).sum(0), float(fit)
 
 
 def ability_posterior(
@@ -163,7 +167,7 @@ def _cells(layout: Layout, K: int) -> tuple[Floats, Floats]:
 
 
 def _log(P: Floats) -> Floats:
-    return np.log(np.maximum(P, TINY))
+    return np.log(np.maximum(P, TINY), dtype=np.float64)
 
 
 def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:

@@ -23,7 +23,7 @@ def gammaln(x: Floats) -> Floats:
     """log Gamma(x) for x > 0, the same way (Stirling's series)."""
     y, shift = _shifted(x)
     inverse = 1.0 / (y * y)
-    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / y
+    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / y
     product = np.ones_like(y)
     for i in range(shift):
         product *= x + i

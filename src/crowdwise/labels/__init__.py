@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from ..answers import Labels
@@ -22,7 +23,7 @@ def model(name: str, **settings: Any) -> LabelModel:
     if name not in MODELS:
         raise ParameterError(f"no model {name!r}; there are {', '.join(sorted(MODELS))}.{nearest(name, MODELS)}")
     kind = MODELS[name]
-    known = kind.__dataclass_fields__
+    known = [field.name for field in fields(kind)]
     for key in settings:
         if key not in known:
             raise ParameterError(f"{name} has no setting {key!r}; it has {', '.join(known)}.{nearest(key, known)}")

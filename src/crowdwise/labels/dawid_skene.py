@@ -7,7 +7,7 @@ Answer n says that worker j = worker_n gave task i = task_n the label l = label_
     (5)  pi[j, k, l] ~ s + sum over j's answers n saying l of q[task_n, k]
 with s the pseudo-count of the Dirichlet(1 + s) priors, so EM climbs
     (6)  log p(labels | rho, pi) + s * (sum log rho + sum log pi).
-Dawid & Skene 1979, eqs 2.3-2.5 are (4), (5), (3). Derivation in docs/maths/dawid_skene.md.
+Dawid & Skene 1979: eqs 2.3 and 2.4 are the steps (4) and (5), 2.5 is (3). Derivation in docs/maths/dawid_skene.md.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class DawidSkene(ClimbingModel[Params, Stats]):
         return params.rho
 
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
-        cells = answers.n_tasks + 2 * answers.layout.n_rows + 2 * answers.n_workers + answers.n_classes
-        return cells * answers.n_classes * dtype.itemsize
+        K, rows = answers.n_classes, answers.layout.n_rows
+        return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
 
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return params.rho

@@ -3,7 +3,7 @@
     (1)  z_i ~ Uniform                              (2)  h_n ~ Bernoulli(theta[j]),  theta[j] ~ Beta(b, b)
     (3)  l = z_i if h_n = 1, else l ~ Categorical(xi[j]),  xi[j] ~ Dirichlet(c)
 Variational Bayes with q(z, h) q(theta) q(xi); t[j] = E log theta, u[j] = E log(1 - theta), x[j, l] = E log xi:
-    (4)  q[i, k] ~ product over answers n of task i of (exp(t) [l = k] + exp(u + x))
+    (4)  q[i, k] ~ 1/K * product over answers n of task i of (exp(t) [l = k] + exp(u + x))
     (5)  honest[j, l] = sum over j's answers n saying l of q[task_n, l] exp(t) / (exp(t) + exp(u + x))
     (6)  theta[j] ~ Beta(b + honest[j, .], b + guesses[j, .]),  xi[j, l] ~ Dirichlet(c + guesses[j, l])
 where guesses = answers - honest. The bound is sum_i log(normaliser of (4)) - KL(q(theta)) - KL(q(xi)).
@@ -80,6 +80,16 @@ class Mace(ClimbingModel[Params, Stats]):
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return per_worker(work.layout, stats.right)
+
+    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        """Those of eq (4) where the worker gave this label, else the means."""
+        at, there = find_rows(layout, worker, label)
+        means = self.emission(params, layout, worker, label)
+        if not layout.n_rows:
+            return means
+        own = np.repeat(params.miss[at][:, None], layout.n_classes, axis=1)
+        own[np.arange(len(label)), label] = params.hit[at]
+        return np.where(there[:, None], own, means)
 
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
         odds = np.repeat(np.exp(params.hit - params.miss), np.diff(work.layout.row_ptr))

@@ -8,11 +8,11 @@ Row k of `a` is the crowd's confusion row times the strength of pooling. Variati
     (6)  n[k] = sum_i q[i, k],   C[j, k, l] = sum over j's answers n saying l of q[task_n, k]
     (7)  a[k, l] <- (a[k, l] * sum_j [psi(a[k, l] + C[j, k, l]) - psi(a[k, l])] + 1)
                     / (sum_j [psi(a[k, .] + C[j, k, .]) - psi(a[k, .])] + 1)
-(7) maximises a bound that touches the evidence of the counts, so the bound on the evidence of the answers never falls:
+(7) never lowers the evidence of the counts, so the bound on the evidence of the answers never falls:
     (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log p(a)
 With few answers a worker is taken as an average one, and that is a vote that knows the crowd's errors; with many
 it nears Dawid-Skene. Real answers are not as independent as (2) has it, so (5) is too sure of itself. What is reported
-hedges it with the vote, one more vote being cast by the mean posterior m:
+hedges it with the vote, one more vote being cast by the shares of classes m:
     (9)  (1 - h) * q[i, k] + h * (votes[i, k] + m[k]) / (votes[i, .] + 1)
 Workers' skills and matrices stay those of (5). Derivation in docs/maths/pooled.md.
 """
@@ -28,12 +28,14 @@ from ..answers import Labels
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, Rule, rules
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker, worker_answers
 from ..kernels.special import digamma, dirichlet_kl
 from .confusions import diagonal_hits
 from .registry import register
 
 LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
+FASTEST = 100.0  # steps of (7) gone at once, at most
+CROWD = 2.0  # answers of the crowd's habit that every worker's labels start from
 
 
 class Params(NamedTuple):
@@ -43,6 +45,8 @@ class Params(NamedTuple):
     totals: Floats  # (W, K)  C[j, k, .]
     rows: Floats  # (R, K)  the factors of eq (5)
     bound: Floats  # ()      eq (8) without its first term
+    step: Floats  # (K, K)  log of the step that (7) proposed last
+    pace: Floats  # (K,)    how many times that step was gone, by row
 
 
 class Stats(NamedTuple):
@@ -66,19 +70,45 @@ class Pooled(ClimbingModel[Params, Stats]):
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (6)
         return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
-        K = work.layout.n_classes
-        counts = stats.counts
-        start = np.ones((K, K)) + self.start_diagonal * np.eye(K)
-        a = start if params is None else self._pool(work, counts, params)
-        rows, totals, kl = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
-        bound = np.log(a).sum() - a.sum() - kl - dirichlet_kl(stats.shares, np.ones(K))
-        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound))
+    def begin(self, work: Work) -> Floats:
+        """Votes, where those of a worker weigh 1 - sum of squares of the shares of that worker's labels: who always
+        says the same tells nothing. A crowd that is mostly such spammers would else win from the start."""
+        layout, K = work.layout, work.layout.n_classes
+        n = np.diff(layout.row_ptr).astype(np.float64)
+        habit = np.bincount(layout.row_label, n, minlength=K) / max(n.sum(), 1)
+        total = worker_answers(layout) + CROWD
+        seen = per_worker(layout, ((n + CROWD * habit[layout.row_label]) / total[layout.row_worker]) ** 2)
+        unseen = (habit**2).sum() - per_worker(layout, habit[layout.row_label] ** 2)
+        variety = 1 - seen - unseen * (CROWD / total) ** 2
+        return work.vote_shares(np.maximum(variety, 0)[layout.row_worker])
 
-    def _pool(self, work: Work, counts: Floats, params: Params) -> Floats:  # eq (7)
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        K, counts = work.layout.n_classes, stats.counts
+        if params is None:
+            a, step, pace = np.ones((K, K)) + self.start_diagonal * np.eye(K), np.zeros((K, K)), np.ones(K)
+            rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
+        else:
+            a, step, pace, (rows, totals, kl) = self._pool(work, counts, params)
+        bound = _log_prior(a) - kl - dirichlet_kl(stats.shares, np.ones(K))
+        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace)
+
+    def _pool(
+        self, work: Work, counts: Floats, params: Params
+    ) -> tuple[Floats, Floats, Floats, tuple[Floats, Floats, float]]:
+        """Eq (7), and beyond: each row goes as many of its steps as the last two steps foretell (Barzilai and Borwein),
+        if the evidence of the counts does not fall by it; else the plain step, which never lowers it."""
+        old = params.a
         totals = per_worker(work.layout, counts).astype(np.float64)
-        top, below = work.kernels.dirichlet_slopes(work.layout, counts, totals, params.a, work.threads)
-        return np.asarray(np.clip((params.a * top + 1) / (below[:, None] + 1), LOW, HIGH))
+        top, below, fit = work.kernels.dirichlet_slopes(work.layout, counts, totals, old, work.threads)
+        plain = np.clip((old * top + 1) / (below[:, None] + 1), LOW, HIGH)  # eq (7)
+        step = np.log(plain / old)
+        pace = _pace(params.step, step, params.pace)
+        a = np.clip(old * np.exp(pace[:, None] * step), LOW, HIGH)
+        rows, totals, kl, better = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
+        if np.all(pace == 1) or better + _log_prior(a) >= fit + _log_prior(old):
+            return a, step, pace, (rows, totals, kl)
+        rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, plain, work.threads)
+        return plain, step, np.ones(len(pace)), (rows, totals, kl)
 
     def penalty(self, params: Params) -> float:
         return float(params.bound)
@@ -94,8 +124,8 @@ class Pooled(ClimbingModel[Params, Stats]):
         return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
 
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
-        cells = answers.n_tasks + 2 * answers.layout.n_rows + 4 * answers.n_workers + 4 * answers.n_classes
-        return cells * answers.n_classes * dtype.itemsize
+        K, rows = answers.n_classes, answers.layout.n_rows
+        return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
 
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return np.asarray(np.exp(_class_logs(params.n)))
@@ -109,7 +139,7 @@ class Pooled(ClimbingModel[Params, Stats]):
         counts = params.counts[at] if layout.n_rows else np.zeros_like(prior)
         known = (prior + np.where(there[:, None], counts, 0)) / below
         crowd = params.a / above[:, None]
-        return np.log(np.where((worker >= 0)[:, None], known, crowd.T[label]))
+        return np.asarray(np.log(np.where((worker >= 0)[:, None], known, crowd.T[label])))
 
     def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         at, there = find_rows(layout, worker, label)
@@ -117,9 +147,9 @@ class Pooled(ClimbingModel[Params, Stats]):
         own = np.log(params.rows[at].astype(np.float64)) if layout.n_rows else means
         return np.where(there[:, None], own, means)
 
-    def reported(self, work: Work, Z: Floats) -> Floats:  # eq (9)
+    def reported(self, work: Work, params: Params, Z: Floats) -> Floats:  # eq (9)
         if self.hedge > 0:
-            mean = work.shares(Z) / max(int((np.diff(work.layout.task_ptr) > 0).sum()), 1)
+            mean = self.prevalence(params)
             for part, votes in work.votes_by_part():
                 free = work.gold[part] < 0
                 hedged = (1 - self.hedge) * Z[part] + self.hedge * _doubting(votes, mean)
@@ -133,9 +163,21 @@ class Pooled(ClimbingModel[Params, Stats]):
 
 
 def _doubting(votes: Floats, mean: Floats) -> Floats:
-    """(T, K) shares of votes (T, K), with the mean posterior (K,) as one vote more."""
+    """(T, K) shares of votes (T, K), with the shares of classes (K,) as one vote more."""
     return np.asarray((votes + mean) / (votes.sum(1, keepdims=True) + 1))
 
 
 def _class_logs(n: Floats) -> Floats:
     return np.asarray(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n))))
+
+
+def _pace(before: Floats, step: Floats, pace: Floats) -> Floats:
+    """(K,) how many steps of each row lead to where its steps vanish, if they keep shrinking as they last did."""
+    shrunk = (before * (before - step)).sum(1)
+    whole = (before * before).sum(1) * pace
+    foretold = np.divide(whole, shrunk, out=np.ones_like(whole), where=shrunk > 1e-12 * whole)
+    return np.asarray(np.clip(foretold, 1.0, FASTEST))
+
+
+def _log_prior(a: Floats) -> float:
+    return float(np.log(a).sum() - a.sum())  # Gamma(2, 1) up to a constant

@@ -51,7 +51,7 @@ class VoteModel(LabelModel):
         began = time.perf_counter()
         weight = self.weights(answers, work)
         right, sure = _others(work)
-        Z = self.decided(_shares(work, weight[work.layout.row_worker]))
+        Z = self.decided(work.vote_shares(weight[work.layout.row_worker]))
         by_row = work.kernels.match_counts(work.layout, Z, work.threads)
         hits, total = per_worker(work.layout, by_row), worker_answers(work.layout)
         crowd = (hits.sum() + 1) / (total.sum() + 2)
@@ -77,7 +77,7 @@ class VoteModel(LabelModel):
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd[1]), label, layout.n_classes)
 
     def infer(self, params: Params, seen: Layout, answers: Labels, worker: Ints) -> Floats:
-        return self.decided(_shares(Work.on(answers, Run(threads=1)), _worth(params, worker)))
+        return self.decided(Work.on(answers, Run(threads=1)).vote_shares(_worth(params, worker)))
 
     def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         votes = np.bincount(label, _worth(params, worker), minlength=layout.n_classes)
@@ -90,31 +90,25 @@ def _worth(params: Params, worker: Ints) -> Floats:
     return np.where(worker >= 0, params.weight[worker], params.crowd[0])
 
 
-def _shares(work: Work, weight: Floats) -> Floats:
-    """(T, K) shares of votes, weighed by row (R,); where all votes weigh nothing they count alike."""
-    Z = work.vote_shares()
-    if np.all(weight == 1):
-        return Z
-    weighed = np.empty_like(Z)
-    work.kernels.votes(work.layout, weight, weighed, work.threads)
-    total = weighed.sum(1)
-    free = (work.gold < 0) & (total > 0)
-    Z[free] = weighed[free] / total[free, None]
-    return Z
-
-
 def _others(work: Work) -> tuple[Floats, Floats]:
-    """(W,) sums over a worker's answers of the share of the *other* votes that agree, and of squares of their shares.
+    """(W,) how a worker's answers look to the *other* votes: sums of probabilities of the label told, and of squares.
 
-    Leaving one of n votes out leaves (n s - 1) / (n - 1) of a share s: the match kernel's own label, weighed down.
+    Shares of votes are no posterior, so the others' votes are turned into one: if all workers were right with one
+    chance p, and erred evenly, how often two of them agree tells p; each vote then weighs its log-odds.
     """
-    Z = work.vote_shares()
-    n = np.diff(work.layout.task_ptr)
-
-    def odds(part: slice) -> Floats:
-        task = work.layout.task[part]
-        row = np.searchsorted(work.layout.row_ptr, np.arange(part.start, part.start + len(task)), side="right") - 1
-        count = Z[task, work.layout.row_label[row]] * n[task]
-        return np.asarray(count / np.maximum(count - 1, 1e-12))
-
-    return match_left_out(work, Z, odds)
+    layout, K = work.layout, work.layout.n_classes
+    shares = work.vote_shares()
+    n = np.diff(layout.task_ptr)
+    pairs = n * (n - 1.0)
+    agreeing = ((shares * n[:, None]) ** 2).sum(1, dtype=np.float64) - n
+    alike = agreeing[n > 1].sum() / max(pairs.sum(), 1.0)
+    excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
+    p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
+    weight = float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
+    logs = shares * (n[:, None] * weight)
+    logs -= logs.max(1, keepdims=True)
+    np.exp(logs, out=logs)
+    logs /= logs.sum(1, keepdims=True)
+    known = np.flatnonzero(work.gold >= 0)
+    logs[known] = shares[known]
+    return match_left_out(work, logs, lambda part: np.full(len(layout.task[part]), np.exp(weight)))
