@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from . import TINY, Swept
 from .intrinsics import prefetch as _prefetch
 from .layout import Floats, Ints, Layout
-from .plain import components as components  # linear time in numpy, too, and asked once a fit
 
 STORAGE = np.dtype(np.float32)
 BLOCK = 1 << 16  # answers
@@ -585,3 +584,37 @@ def ability_slopes(
         parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, ability, ease, Z, rise, curve)
         _run(lambda b, start, stop: _task_slopes(*parts, start, stop), _blocks(layout.task_ptr), threads)
     return rise, curve
+
+
+# ------------------------------------------------------------------------------------------------ parts of a crowd
+
+
+@jit
+def _join(ptr, pair, row_worker, parent):
+    """Workers who share a task get a common root; paths are halved on the way."""
+    for i in range(len(ptr) - 1):
+        if ptr[i] == ptr[i + 1]:
+            continue
+        a = row_worker[pair[ptr[i]]]
+        for n in range(ptr[i], ptr[i + 1]):
+            b = row_worker[pair[n]]
+            while parent[a] != a:
+                parent[a] = parent[parent[a]]
+                a = parent[a]
+            while parent[b] != b:
+                parent[b] = parent[parent[b]]
+                b = parent[b]
+            if a < b:
+                parent[b] = a
+            else:
+                parent[a] = b
+                a = b
+    for j in range(len(parent)):  # roots are the smallest of their part, so one pass in order is enough
+        parent[j] = parent[parent[j]]
+
+
+def components(layout: Layout) -> Ints:
+    parent = np.arange(layout.n_workers, dtype=np.int32)
+    _join(layout.task_ptr, layout.pair, layout.row_worker, parent)
+    root = parent == np.arange(len(parent))
+    return (np.cumsum(root, dtype=np.int32) - np.int32(1))[parent]
