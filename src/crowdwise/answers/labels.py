@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from ..errors import ParameterError, UnknownIdError, nearest
+from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
-from ..kernels.layout import Ints, Layout, sort_answers, task_answers, worker_answers
+from ..kernels.layout import Floats, Ints, Layout, sort_answers, task_answers, worker_answers
 from .frames import to_frame
 from .intake import Intake
 from .prepare import Policy, Prepared, prepare
@@ -136,6 +136,21 @@ class Labels:
             self.classes[label].alias("label"),
         ]
         return pl.DataFrame([*columns, *self.extras.get_columns()])
+
+    def numbers(self, column: str) -> Floats:
+        """(N,) a further column as numbers, in task order."""
+        if column not in self.extras.columns:
+            raise ColumnError(
+                f"the answers have no column {column!r}; further columns are {', '.join(self.extras.columns) or 'none'}"
+            )
+        values = self.extras[column].cast(pl.Float64, strict=False)
+        bad = values.is_null()
+        if bad.any():
+            value = self.extras[column][int(bad.arg_max() or 0)]
+            raise ColumnError(
+                f"column {column!r} has {int(bad.sum())} value(s) that are no numbers, for instance {value!r}"
+            )
+        return values.to_numpy()
 
     def task_number(self, task: object) -> int:
         """The place of a task in `tasks`."""

@@ -92,14 +92,15 @@ def inspect(
     encoding: Encoding = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Say what was understood of a file: rows, tasks, workers, labels, what was dropped and why."""
-    from .show import inspected, inspected_dict
+    from ..report import inspect as inspection
+    from .show import inspected
 
     answers = _read(
         file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,
         missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
     if as_json:
-        _print_json(inspected_dict(answers))
+        _print_json(inspection(answers).as_dict())
     else:
         inspected(answers)
 

@@ -5,35 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..report import summarise
+from ..report import inspect, summarise
 from ..result import Result
 from .say import clean, table, words
 
 
-def inspected_dict(answers: Labels) -> dict[str, Any]:
-    """What was understood, as plain values."""
-    labels = _label_counts(answers)
-    return {
-        **answers.intake.as_dict(),
-        "answers": answers.n_answers,
-        "tasks": answers.n_tasks,
-        "workers": answers.n_workers,
-        "labels": [{"label": name, "answers": count} for name, count in labels],
-        "answers_per_task": _spread(answers.answers_per_task),
-        "answers_per_worker": _spread(answers.answers_per_worker),
-        "gold": int((answers.gold >= 0).sum()),
-    }
-
-
 def inspected(answers: Labels) -> None:
     """What was understood, for a person."""
-    intake, said = answers.intake, inspected_dict(answers)
+    intake, said = answers.intake, inspect(answers)
     roles = ", ".join(f"{role} = {column!r}" for role, column in intake.columns.items())
     print(clean(f"{intake.source}: {intake.shape} table, {intake.rows_read} rows read, {intake.rows_used} used"))
     print(
@@ -48,10 +31,9 @@ def inspected(answers: Labels) -> None:
     print(
         f"{answers.n_answers} answers, {answers.n_tasks} tasks, {answers.n_workers} workers, {answers.n_classes} labels"
     )
-    for what in ("task", "worker"):
-        low, middle, high = said[f"answers_per_{what}"].values()
-        print(f"answers a {what}: {low} to {high}, median {middle:g}")
-    table(["label", "answers"], _label_counts(answers)[:20])
+    for what, spread in (("task", said.answers_per_task), ("worker", said.answers_per_worker)):
+        print(f"answers a {what}: {spread.low} to {spread.high}, median {spread.median:g}")
+    table(["label", "answers"], said.labels[:20])
     if answers.n_classes > 20:
         print(f"... and {answers.n_classes - 20} more labels")
     for dropped in intake.dropped:
@@ -62,15 +44,6 @@ def inspected(answers: Labels) -> None:
         print("nothing was dropped")
     for warning in intake.warnings:
         print(clean(f"warning: {warning}"))
-
-
-def _label_counts(answers: Labels) -> list[tuple[Any, int]]:
-    counts = np.bincount(answers.layout.row_label, np.diff(answers.layout.row_ptr), minlength=answers.n_classes)
-    return sorted(zip(answers.classes.to_list(), map(int, counts), strict=True), key=lambda pair: -pair[1])
-
-
-def _spread(counts: Any) -> dict[str, float]:
-    return {"low": int(counts.min()), "median": float(np.median(counts)), "high": int(counts.max())}
 
 
 def aggregated(result: Result, out: Path | None, as_json: bool) -> None:

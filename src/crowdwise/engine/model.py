@@ -101,6 +101,10 @@ class LabelModel(ABC):
         """(M, K) log-factors that answers to this task contributed to its posterior."""
         return self.emission(params, layout, worker, label)
 
+    def pull(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        """(M, K) how strongly answers draw the task to each class, on the scale that the model adds them up on."""
+        return self.factors(params, layout, worker, label, task)
+
     def infer(self, params: Any, seen: Layout, answers: Labels, worker: Ints) -> Floats:
         """(T, K) posterior of new answers whose rows are given by the workers (R,) of the fit, -1 for others."""
         work = Work.on(answers, Run(threads=1))

@@ -76,6 +76,11 @@ class VoteModel(LabelModel):
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd[1]), label, layout.n_classes)
 
+    def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        out = np.zeros((len(label), layout.n_classes))
+        out[np.arange(len(label)), label] = _worth(params, worker)
+        return out
+
     def infer(self, params: Params, seen: Layout, answers: Labels, worker: Ints) -> Floats:
         return self.decided(Work.on(answers, Run(threads=1)).vote_shares(_worth(params, worker)))
 
@@ -97,18 +102,18 @@ def _others(work: Work) -> tuple[Floats, Floats]:
     chance p, and erred evenly, how often two of them agree tells p; each vote then weighs its log-odds.
     """
     layout, K = work.layout, work.layout.n_classes
-    shares = work.vote_shares()
-    n = np.diff(layout.task_ptr)
-    pairs = n * (n - 1.0)
-    agreeing = ((shares * n[:, None]) ** 2).sum(1, dtype=np.float64) - n
-    alike = agreeing[n > 1].sum() / max(pairs.sum(), 1.0)
+    votes = np.empty((layout.n_tasks, K), work.dtype)
+    work.kernels.votes(layout, np.ones(layout.n_rows), votes, work.threads)
+    n = np.diff(layout.task_ptr).astype(np.float64)
+    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum()) / max(float((n * (n - 1)).sum()), 1.0)
     excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
     p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
     weight = float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
-    logs = shares * (n[:, None] * weight)
-    logs -= logs.max(1, keepdims=True)
-    np.exp(logs, out=logs)
-    logs /= logs.sum(1, keepdims=True)
+    votes *= weight
+    votes -= votes.max(1, keepdims=True)
+    Z = np.exp(votes, out=votes)
+    Z /= Z.sum(1, keepdims=True)
     known = np.flatnonzero(work.gold >= 0)
-    logs[known] = shares[known]
-    return match_left_out(work, logs, lambda part: np.full(len(layout.task[part]), np.exp(weight)))
+    Z[known] = 0
+    Z[known, work.gold[known]] = 1
+    return match_left_out(work, Z, lambda part: np.full(len(layout.task[part]), np.exp(weight)))

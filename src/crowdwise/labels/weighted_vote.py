@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from ..answers import Labels
 from ..engine import Work
@@ -82,16 +81,9 @@ class WeightedVote(VoteModel):
 
     def _column(self, answers: Labels) -> Floats:
         """A worker's weight is the mean of the column `weight` over that worker's answers."""
-        if "weight" not in answers.extras.columns:
-            raise ParameterError("weighted-vote: the answers have no column 'weight'")
         _, worker, _ = answers.codes()
-        column = answers.extras["weight"].cast(pl.Float64, strict=False)
-        if column.null_count():
-            raise ParameterError(
-                f"weighted-vote: column 'weight' has {column.null_count()} value(s) that are no numbers"
-            )
         size = answers.n_workers
-        total = np.bincount(worker, column.to_numpy(), minlength=size)
+        total = np.bincount(worker, answers.numbers("weight"), minlength=size)
         return _checked(total / np.maximum(np.bincount(worker, minlength=size), 1), answers)
 
     def coins(self, hits: Floats, total: Floats, crowd: float) -> Floats:

@@ -75,6 +75,7 @@ def explain(result: Result, task: Any) -> Explanation:
     odds = factors[:, first] - factors[:, second]
     before = float(prior[first] - prior[second])
     known = bool(answers.gold[i] >= 0)
+    pull = result.model.pull(result.params, layout, worker, label, i)
 
     def label_of(who: Ints, what: Ints) -> int:
         return int(result.model.task_posterior(result.params, layout, who, what, i).argmax())
@@ -89,19 +90,22 @@ def explain(result: Result, task: Any) -> Explanation:
             "log_odds", "worker", descending=[True, False]
         ),
         total=before + float(odds.sum()),
-        removals=None if known else _removals(label_of, worker, label, odds, first),
+        removals=None if known else _removals(label_of, worker, label, pull, first),
         additions=None if known else _additions(label_of, worker, label, second),
     )
 
 
-def _removals(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, odds: Floats, first: int) -> int | None:
-    """How many of the strongest answers for the label must go until it is another."""
-    strongest = np.argsort(-odds, kind="stable")
-    for gone in range(1, len(odds)):
-        kept = np.sort(strongest[gone:])
-        if label_of(worker[kept], label[kept]) != first:
-            return gone
-    return None
+def _removals(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, pull: Floats, first: int) -> int | None:
+    """The fewest answers that must go until the label is another: against each rival, its strongest opponents first."""
+    fewest = None
+    for rival in range(pull.shape[1]):
+        strongest = np.argsort(pull[:, rival] - pull[:, first], kind="stable")
+        for gone in range(1, len(label) if fewest is None else fewest):
+            kept = np.sort(strongest[gone:])
+            if rival != first and label_of(worker[kept], label[kept]) != first:
+                fewest = gone
+                break
+    return fewest
 
 
 def _additions(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, second: int) -> int | None:

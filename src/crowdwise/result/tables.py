@@ -96,10 +96,11 @@ def skills(right: Floats, sure: Floats, n: Floats, n_classes: int) -> tuple[Floa
     slope = np.maximum(s - base, 1e-6) if n_classes > 1 else np.ones(len(n))
     worth = n * slope**2
     share = np.clip((right / n - base) / slope, 0, 1) if n_classes > 1 else right / n
-    mean = float((share * worth).sum() / max(worth.sum(), 1e-12))
+    half = (1 + 1 / max(n_classes, 1)) / 2  # where nothing is known: between chance and always right
+    mean = float(((share * worth).sum() + CROWD * half) / (worth.sum() + CROWD))
     skill = (share * worth + CROWD * mean) / (worth + CROWD)
     low, high = wilson(skill, worth + CROWD)
-    return skill, low, high
+    return skill, np.minimum(low, skill), np.maximum(high, skill)
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
