@@ -26,6 +26,9 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "mace": ("hammer-spammer", {"spammers": 0.6}),
 }
 ALIKE = ("majority-vote", "soft-vote")  # count every vote the same
+BARE = {"pooled": {"hedge": 0.0}}  # the posterior of the likelihood alone
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def fit(name: str, answers: cw.Labels, run: cw.Run = DOUBLE, **settings: Any) -> cw.Result:
@@ -38,9 +41,8 @@ def steady(name: str, sweeps: int = 40) -> dict[str, Any]:
 
 
 def accuracy(result: cw.Result, truth: pl.DataFrame, among: Any = None) -> float:
-    right = (
-        result.labels.join(truth, on="task", maintain_order="left")["label_right"] == result.labels["label"]
-    ).to_numpy()
+    both = result.labels.join(truth, on="task", maintain_order="left")
+    right = (both["label_right"] == both["label"]).to_numpy()
     return float(right.mean() if among is None else right[among].mean())
 
 
@@ -93,10 +95,20 @@ def test_recovers_its_own_crowd_better_than_a_vote(name: str, kernels: Any) -> N
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_a_vote_is_better_than_its_voters(name: str, kernels: Any, crowd: Any) -> None:
-    result = fit(name, crowd.answers)
-    assert accuracy(result, crowd.truth) > crowd.workers["skill"].mean() + 0.1
-    assert np.corrcoef(result.workers["skill"], crowd.workers["skill"])[0, 1] > 0.6
+def test_a_vote_is_better_than_its_voters(name: str, kernels: Any) -> None:
+    sim = cw.simulate.crowd("hammer-spammer", tasks=400, workers=25, classes=3, per_task=7, seed=2, spammers=0.4)
+    result = fit(name, sim.answers)
+    assert accuracy(result, sim.truth) > sim.workers["skill"].mean() + 0.1
+    assert np.corrcoef(result.workers["skill"], sim.workers["skill"])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_intervals_hold_the_true_skill(name: str, kernels: Any) -> None:
+    """95 % are meant; a model that does not fit this crowd may miss some."""
+    sim = cw.simulate.crowd("one-coin", tasks=300, workers=60, classes=3, per_task=7, seed=3)
+    table, truth = fit(name, sim.answers).workers, sim.workers["skill"]
+    assert ((table["low"] <= truth) & (truth <= table["high"])).mean() >= 0.85
+    assert (table["high"] - table["low"]).mean() < 0.5
 
 
 def test_glad_finds_which_tasks_are_hard(kernels: Any) -> None:
@@ -216,22 +228,18 @@ def test_gold_is_obeyed_even_against_all_votes(name: str, kernels: Any, crowd: A
     assert "known" not in table["status"].to_list()[1::4]
 
 
-@pytest.mark.parametrize("name", CLIMBING)
+@pytest.mark.parametrize("name", [*CLIMBING, "weighted-vote"])
 def test_gold_helps_the_other_tasks(name: str, kernels: Any) -> None:
-    sim = cw.simulate.crowd("hammer-spammer", tasks=300, workers=30, classes=2, per_task=4, spammers=0.7, seed=6)
-    rest = np.arange(300) % 2 == 1
-    blind, told = fit(name, sim.answers), fit(name, with_gold(sim, every=2))
-    assert accuracy(told, sim.truth, rest) > accuracy(blind, sim.truth, rest)
-    truth = sim.workers["skill"]
-    assert np.abs(told.workers["skill"] - truth).mean() < np.abs(blind.workers["skill"] - truth).mean()
-
-
-def test_weighted_vote_learns_from_gold(kernels: Any) -> None:
-    sim = cw.simulate.crowd("hammer-spammer", tasks=300, workers=30, classes=2, per_task=4, spammers=0.7, seed=6)
-    rest = np.arange(300) % 2 == 1
-    blind = fit("weighted-vote", sim.answers)
-    told = fit("weighted-vote", with_gold(sim, every=2), learn_from="gold")
-    assert accuracy(told, sim.truth, rest) > accuracy(blind, sim.truth, rest) + 0.02
+    rest, gain, closer = np.arange(600) % 2 == 1, [], []
+    told = {"learn_from": "gold"} if name == "weighted-vote" else {}
+    for seed in (6, 7, 8):
+        sim = cw.simulate.crowd("hammer-spammer", tasks=600, workers=40, classes=2, per_task=5, spammers=0.8, seed=seed)
+        fits = fit(name, sim.answers), fit(name, with_gold(sim, every=2), **told)
+        gain.append(accuracy(fits[1], sim.truth, rest) - accuracy(fits[0], sim.truth, rest))
+        errors = [np.abs(each.workers["skill"] - sim.workers["skill"]).mean() for each in fits]
+        closer.append(errors[1] < errors[0])
+    assert np.mean(gain) > 0.01
+    assert all(closer)
 
 
 # -------------------------------------------------------------------------------------------------- save and load
@@ -334,15 +342,23 @@ def test_emissions_are_probabilities(name: str, kernels: Any) -> None:
         assert np.allclose(np.exp(logs).sum(0), 1, atol=1e-6), worker
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in CLIMBING if name != "glad"])  # glad's is for a task of ease 1
 def test_confusion_of_a_worker_is_near_the_simulated_one(name: str, kernels: Any) -> None:
     sim = cw.simulate.crowd("one-coin", tasks=600, workers=10, classes=3, per_task=8, seed=1)
     result = fit(name, sim.answers)
-    shown = result.confusion("w04").select(result.classes.to_list()).to_numpy()
-    crowd = result.confusion().select(result.classes.to_list()).to_numpy()
-    assert np.allclose(shown.sum(1), 1)
-    assert np.abs(crowd - sim.confusions.mean(0)).max() < 0.08
-    assert name in ALIKE or np.abs(shown - sim.confusions[3]).max() < 0.08
+    for worker, true in zip(sim.workers["worker"], sim.confusions, strict=True):
+        shown = result.confusion(worker).select(result.classes.to_list()).to_numpy()
+        assert np.allclose(shown.sum(1), 1)
+        assert np.abs(shown - true).max() < 0.1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_average_worker_is_more_right_than_wrong(name: str, kernels: Any, crowd: Any) -> None:
+    table = fit(name, crowd.answers).confusion()
+    assert table.columns == ["truth", "c1", "c2", "c3"]
+    matrix = table.select("c1", "c2", "c3").to_numpy()
+    assert np.allclose(matrix.sum(1), 1)
+    assert matrix.argmax(1).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("label", ["truth", "truth_", "label", "worker"])
@@ -366,13 +382,22 @@ def test_predicting_the_training_answers_gives_the_labels_of_the_fit(name: str, 
 
 @pytest.mark.parametrize("name", CLIMBING)
 def test_a_stranger_is_taken_as_an_average_worker(name: str, kernels: Any, crowd: Any) -> None:
-    result, nobody = fit(name, crowd.answers), np.array([-1], np.int32)
+    result, nobody = fit(name, crowd.answers, **BARE.get(name, {})), np.array([-1], np.int32)
     for k, label in enumerate(result.classes):
         predicted = result.predict(cw.Labels(["new"], ["stranger"], [label]))
         factor = result.model.emission(result.params, crowd.answers.layout, nobody, np.array([k], np.int32))[0]
         odds = np.exp(factor) * result.model.class_prior(result.params, 3)
         assert np.allclose(predicted.posterior[0], odds / odds.sum(), atol=1e-6)
         assert predicted.unknown_workers == 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_prediction_does_not_depend_on_its_company(name: str, kernels: Any, crowd: Any) -> None:
+    result, frame = fit(name, crowd.answers), crowd.answers.frame()
+    together = result.predict(frame).posterior
+    for i, task in enumerate(crowd.answers.tasks[:10]):
+        alone = result.predict(frame.filter(pl.col("task") == task)).posterior
+        assert np.allclose(alone[0], together[i], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -390,7 +415,7 @@ def test_labels_never_met_are_ignored_and_counted(name: str, crowd: Any) -> None
 
 @pytest.mark.parametrize("name", CLIMBING)
 def test_explanations_add_up_to_the_posterior(name: str, kernels: Any, crowd: Any) -> None:
-    result = fit(name, crowd.answers)
+    result = fit(name, crowd.answers, **BARE.get(name, {}))
     names = result.classes.to_list()
     for i, task in enumerate(crowd.answers.tasks):
         why = result.explain(task)
@@ -400,29 +425,52 @@ def test_explanations_add_up_to_the_posterior(name: str, kernels: Any, crowd: An
         assert q[1] == np.delete(result.posterior[i], names.index(why.label)).max()
 
 
-def scores(result: cw.Result, task: Any) -> tuple[Any, Any]:
-    """(K,) log-prior and (n, K) log-factors of a task's answers, as the posterior has them."""
-    layout, i = result.answers.layout, result.answers.task_number(task)
-    rows = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
-    factors = result.model.factors(result.params, layout, layout.row_worker[rows], layout.row_label[rows], i)
-    return np.log(result.model.class_prior(result.params, layout.n_classes)), factors
+def spoken(result: cw.Result, i: int) -> tuple[Any, Any]:
+    """Workers and labels of a task's answers, as numbers."""
+    task, worker, label = result.answers.codes()
+    return worker[task == i], label[task == i]
+
+
+def believed(result: cw.Result, i: int, worker: Any, label: Any) -> Any:
+    """The posterior of task i if these had been its answers, the parameters being what they are."""
+    return result.model.task_posterior(result.params, result.answers.layout, worker, label, i)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_explanations_recompute_is_the_posterior(name: str, kernels: Any, crowd: Any) -> None:
+    result = fit(name, crowd.answers)
+    again = [believed(result, i, *spoken(result, i)) for i in range(result.answers.n_tasks)]
+    assert np.allclose(again, result.posterior, atol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", CLIMBING)
+@pytest.mark.parametrize("name", MODELS)
 def test_removals_are_the_fewest_that_flip(name: str, classes: int) -> None:
     sim = cw.simulate.crowd("confusion", tasks=60, workers=9, classes=classes, per_task=6, accuracy=0.6, seed=3)
     result = fit(name, sim.answers)
-    for task in sim.answers.tasks:
-        prior, factors = scores(result, task)
-        label = (prior + factors.sum(0)).argmax()
+    for i, task in enumerate(sim.answers.tasks):
+        worker, label = spoken(result, i)
         flips = (
-            len(gone)
-            for size in range(1, len(factors) + 1)
-            for gone in combinations(range(len(factors)), size)
-            if (prior + np.delete(factors, gone, axis=0).sum(0)).argmax() != label
+            6 - size
+            for size in range(5, 0, -1)
+            for kept in map(list, combinations(range(6), size))
+            if believed(result, i, worker[kept], label[kept]).argmax() != believed(result, i, worker, label).argmax()
         )
         assert result.explain(task).removals == next(flips, None), task
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_additions_flip_and_one_less_does_not(name: str, crowd: Any) -> None:
+    result, names = fit(name, crowd.answers), crowd.answers.classes.to_list()
+    for i, task in enumerate(crowd.answers.tasks[:30]):
+        if result.labels["tie"][i]:
+            continue
+        why, (worker, label) = result.explain(task), spoken(result, i)
+        rival = names.index(why.rival)
+        for count in (why.additions, why.additions - 1):
+            more = np.append(worker, np.full(count, -1)), np.append(label, np.full(count, rival))
+            flipped = believed(result, i, *(np.asarray(codes, np.int32) for codes in more)).argmax() == rival
+            assert flipped == (count == why.additions), task
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])
@@ -453,27 +501,13 @@ def test_adding_average_answers_flips_the_label(name: str, kernels: Any, crowd: 
             assert (result.predict(both).labels["label"][0] == why.rival) == flipped
 
 
-@pytest.mark.parametrize("name", CLIMBING)
-def test_additions_weigh_as_much_as_an_answer_to_this_task(name: str, crowd: Any) -> None:
-    """Where tasks differ in ease, an answer to a hard one is worth less."""
-    result, nobody = fit(name, crowd.answers), np.array([-1], np.int32)
-    names = result.classes.to_list()
-    worth = result.model.factors if name == "glad" else lambda *a: result.model.emission(*a[:4])
-    for i, task in enumerate(crowd.answers.tasks[:30]):
-        why = result.explain(task)
-        first, second = names.index(why.label), names.index(why.rival)
-        more = worth(result.params, crowd.answers.layout, nobody, np.array([second], np.int32), i)[0]
-        step = more[first] - more[second]
-        assert why.total + why.additions * step < 0 <= why.total + (why.additions - 1) * step
-
-
 def test_an_explanation_reads_as_a_sum(crowd: Any) -> None:
     why = fit("dawid-skene", crowd.answers).explain("t001")
     lines = str(why).splitlines()
     assert lines[0] == f"task t001: {why.label}, probability {why.probability:.4f}"
     shown = [float(line.split()[-1]) for line in lines[2:-2]]
     assert abs(sum(shown) - float(lines[-2].split()[-1])) < 0.1
-    assert f"would be {why.rival}" in lines[-1]
+    assert f"without the {why.removals} strongest answer(s) for it" in lines[-1]
     assert f"{why.additions} more answer(s) {why.rival}" in why.flip
 
 

@@ -96,6 +96,6 @@ def hidden_likelihood(result: Result, data: Labels, hidden: np.ndarray[Any, Any]
     total = 0.0
     for start in range(0, len(task), CHUNK):
         part = slice(start, start + CHUNK)
-        logs = result.model.emission(result.params, result.answers.layout, worker[part], label[part])
+        logs = result.model.emission(result.params, result.answers.layout, worker[part], label[part], task[part])
         total += float(np.log((np.exp(logs) * result.posterior[task[part]]).sum(1).clip(1e-300)).sum())
     return total

@@ -90,8 +90,11 @@ class LabelModel(ABC):
         """Learn from answers; everything found is in the Result."""
 
     @abstractmethod
-    def emission(self, params: Any, layout: Layout, worker: Ints, label: Ints) -> Floats:
-        """(M, K) log-probability that worker[m] says label[m] under each true class; worker -1 is an average one."""
+    def emission(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+        """(M, K) log-probability that worker[m] says label[m] under each true class; worker -1 is an average one.
+
+        `task` (M,) are tasks of the fit, for models that know tasks; without it, a task like any other.
+        """
 
     @abstractmethod
     def class_prior(self, params: Any, n_classes: int) -> Floats:

@@ -81,7 +81,7 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return params.rho
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         s, K = self.smoothing, layout.n_classes
         with np.errstate(divide="ignore", invalid="ignore"):
             unseen = np.nan_to_num(s / (params.totals[worker] + K * s), nan=1 / K)

@@ -99,13 +99,11 @@ class Glad(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return params.rho
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
-        """On a task of ease 1; an unknown worker has the mean ability."""
-        return self._logs(params, layout, worker, label, 1.0)
-
-    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
-        return self._logs(params, layout, worker, label, float(params.ease[task]))
-
-    def _logs(self, params: Params, layout: Layout, worker: Ints, label: Ints, ease: float) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+        """On tasks of the fit by their ease, else of ease 1; an unknown worker has the mean ability."""
+        ease = 1.0 if task is None else params.ease[task]
         ability = np.where(worker >= 0, params.ability[worker], params.ability.mean())
         return even_log(expit(ability * ease), label, layout.n_classes)
+
+    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        return self.emission(params, layout, worker, label, np.full(len(worker), task))

@@ -101,7 +101,7 @@ class Mace(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return np.full(n_classes, 1 / n_classes)
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """The means of theta and xi; an unknown worker has the crowd's."""
         K, b, c = layout.n_classes, self.honesty, self.habit
         guessed = per_worker(layout, params.guesses)

@@ -77,5 +77,5 @@ class OneCoin(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return params.rho
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd), label, layout.n_classes)

@@ -130,7 +130,7 @@ class Pooled(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return np.asarray(np.exp(_class_logs(params.n)))
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """The mean of a worker's row; of an unknown worker, the crowd's."""
         above = params.a.sum(1)
         below = params.totals[worker] + above

@@ -73,7 +73,7 @@ class VoteModel(LabelModel):
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return np.full(n_classes, 1 / n_classes)
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints) -> Floats:
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd[1]), label, layout.n_classes)
 
     def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:

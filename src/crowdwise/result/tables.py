@@ -42,10 +42,9 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
     votes_for = np.zeros(len(label))
     for part, counts in vote_parts(answers.kernels, answers.layout, 1):
         votes_for[part] = np.take_along_axis(counts, label[part, None], 1)[:, 0]
-    status = np.full(len(label), "ok", object)
-    status[votes_for == 0] = "unvoted"
-    status[votes == 0] = "no answers"
-    status[known] = "known"
+    status = np.where(votes_for == 0, 1, 0)
+    status[votes == 0] = 2
+    status[known] = 3
     silent = pl.Series((votes == 0) & ~known)
     named = answers.classes[label].alias("label")
     return pl.DataFrame(
@@ -55,7 +54,7 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
             "probability": pl.Series(probability).set(silent, None) if silent.any() else probability,
             "votes": votes,
             "tie": tie & ~known & (votes > 0),
-            "status": pl.Series(status.tolist(), dtype=pl.String),
+            "status": pl.Series(["ok", "unvoted", "no answers", "known"])[status],
         }
     )
 
@@ -68,7 +67,6 @@ def worker_table(answers: Labels, right: Floats, sure: Floats) -> pl.DataFrame:
     def shown(values: Floats) -> pl.Series:
         return pl.Series(values).set(alone, None)
 
-    status = np.where(alone.to_numpy(), "not identifiable", "ok")
     return pl.DataFrame(
         {
             "worker": answers.workers,
@@ -76,7 +74,7 @@ def worker_table(answers: Labels, right: Floats, sure: Floats) -> pl.DataFrame:
             "skill": shown(skill),
             "low": shown(low),
             "high": shown(high),
-            "status": pl.Series(status.tolist(), dtype=pl.String),
+            "status": pl.Series(["ok", "not identifiable"])[alone.cast(pl.UInt32)],
         }
     )
 
