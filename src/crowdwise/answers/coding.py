@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import secrets
 from collections import defaultdict
 
 import numpy as np
@@ -10,6 +11,9 @@ import polars as pl
 
 from ..errors import ColumnError
 from ..kernels.layout import Ints
+
+MANY = 200_000  # rows of text from which hashing pays
+SEEDS = (secrets.randbits(63), secrets.randbits(63))
 
 
 def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
@@ -78,10 +82,39 @@ def code(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Sorted distinct values, and for every row its place among them (-1 where null)."""
     if column.dtype.is_integer() and column.null_count() == 0 and len(column) and _dense(column):
         return _code_dense(column)
+    if column.dtype == pl.String and len(column) > MANY:
+        return _code_hashed(column)
     ids = column.drop_nulls().unique().sort()
     places = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.int32)})
     codes = pl.DataFrame({"id": column}).join(places, on="id", how="left", maintain_order="left")["code"]
     return ids.alias(column.name), codes.fill_null(-1).to_numpy().astype(np.int32, copy=False)
+
+
+def _code_hashed(column: pl.Series) -> tuple[pl.Series, Ints]:
+    """Long text columns: hash (128 bits, seeded anew in every process), number the hashes, sort one text of each.
+
+    Texts are hashed twice instead of being looked up in tables of texts: a quarter of the time. Codes do not depend on
+    the seeds, and two texts out of ten million share 128 bits with a chance of 1e-25.
+    """
+    from ..kernels import fast
+
+    known = column.drop_nulls() if column.null_count() else column
+    first, second = _hashes(known)
+    likely = min(len(known), int(1.05 * pl.Series(first).approx_n_unique()) + 1000)
+    codes, starts, table = fast.number(first, second, likely)
+    ids = known[starts].sort()
+    rank = np.empty(len(ids), np.int32)
+    rank[fast.numbers_of(*_hashes(ids), table)] = np.arange(len(ids), dtype=np.int32)
+    coded = rank[codes]
+    if len(known) < len(column):
+        whole = np.full(len(column), -1, np.int32)
+        whole[column.is_not_null().to_numpy()] = coded
+        coded = whole
+    return ids.alias(column.name), coded
+
+
+def _hashes(column: pl.Series) -> tuple[Ints, Ints]:
+    return column.hash(SEEDS[0]).to_numpy(), column.hash(SEEDS[1]).to_numpy()
 
 
 def _dense(column: pl.Series) -> bool:

@@ -20,12 +20,24 @@ class Swept(NamedTuple):
     flips: int  # tasks whose most probable class is another than before
 
 
+class LaidOut(NamedTuple):
+    """Answers sorted by task and by row; `order` says which input answer stands at each place of the task order."""
+
+    task_ptr: Ints  # (T+1,)
+    pair: Ints  # (N,)
+    row_ptr: Ints  # (R+1,)
+    row_worker: Ints  # (R,)
+    row_label: Ints  # (R,)
+    task: Ints  # (N,)
+    order: Ints  # (N,)
+
+
 class Kernels(Protocol):
     """The functions that both twins have; `plain` says what each does."""
 
     STORAGE: Any
 
-    def order(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]: ...
+    def lay_out(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> LaidOut: ...
 
     def confusion_posterior(
         self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int

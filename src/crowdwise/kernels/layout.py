@@ -60,31 +60,21 @@ def sort_answers(
 
     Returns the layout and `order`: which input answer stands at each place of the task order.
     """
-    n_tasks, n_workers, n_classes = shape
-    by_row, by_task, row_start = kernels.order(task, worker, label, shape)
-    first = by_row[row_start]
-    row_worker, row_label = worker[first], label[first]
-    row_ptr = np.append(row_start, len(task)).astype(np.int32)
-    row_of = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(row_ptr))
-    place = np.empty(len(task), np.int32)
-    place[by_row] = row_of
+    laid = kernels.lay_out(task, worker, label, shape)
+    sizes = np.bincount(laid.row_worker, minlength=shape[1])
     layout = Layout(
-        n_classes=n_classes,
-        task_ptr=_pointers(np.bincount(task, minlength=n_tasks)),
-        pair=place[by_task],
-        row_ptr=row_ptr,
-        task=task[by_row],
-        row_worker=row_worker,
-        row_label=row_label,
-        worker_ptr=_pointers(np.bincount(row_worker, minlength=n_workers)),
+        n_classes=shape[2],
+        task_ptr=laid.task_ptr,
+        pair=laid.pair,
+        row_ptr=laid.row_ptr,
+        task=laid.task,
+        row_worker=laid.row_worker,
+        row_label=laid.row_label,
+        worker_ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
     )
     for array in layout[1:]:
         array.flags.writeable = False
-    return layout, by_task
-
-
-def _pointers(counts: NDArray[Any]) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return layout, laid.order
 
 
 def worker_answers(layout: Layout) -> Ints:

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import TINY, Swept
+from . import TINY, LaidOut, Swept
 from .layout import Floats, Ints, Layout, per_worker
 from .special import digamma, gammaln
 
 STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
 
 
-def order(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> tuple[Ints, Ints, Ints]:
-    """Row order, task order, and where each row starts in row order."""
+def lay_out(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> LaidOut:
+    """Sort coded answers both ways; `shape` is (T, W, K)."""
     key = worker.astype(np.int64) * shape[2] + label
-    by_row = np.lexsort((task, key))
-    by_task = np.lexsort((key, task))
-    sorted_key = key[by_row]
-    starts = np.flatnonzero(np.append(True, sorted_key[1:] != sorted_key[:-1])) if len(key) else np.zeros(0)
-    return by_row.astype(np.int32), by_task.astype(np.int32), starts.astype(np.int32)
+    by_row, order = np.lexsort((task, key)), np.lexsort((key, task))
+    rows, row_of, sizes = np.unique(key, return_inverse=True, return_counts=True)
+    return LaidOut(
+        task_ptr=_pointers(np.bincount(task, minlength=shape[0])),
+        pair=row_of[order].astype(np.int32),
+        row_ptr=_pointers(sizes),
+        row_worker=(rows // shape[2]).astype(np.int32),
+        row_label=(rows % shape[2]).astype(np.int32),
+        task=task[by_row].astype(np.int32),
+        order=order.astype(np.int32),
+    )
+
+
+def _pointers(counts: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
 def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
