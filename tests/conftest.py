@@ -8,8 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import crowdwise as cw
+
+settings.register_profile(
+    "crowdwise",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("crowdwise")
 
 
 @pytest.fixture(scope="session")

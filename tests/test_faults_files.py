@@ -1,12 +1,11 @@
-"""Bad files: what each code F1 to F6 of the fault list must get: read rightly or refused with the place, never garbage."""
+"""Bad files: what the codes F1 to F6 of the fault list must get: read rightly or refused with the place."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import os
-import shutil
 import sys
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -46,7 +45,7 @@ def file(tmp_path):
     return write
 
 
-# ------------------------------------------------------------------------------------------------ F1: kinds of CSV
+# ---------------------------------------------------------------------------------------------------- F1: kinds of CSV
 
 KINDS = {
     "plain": PLAIN.encode(),
@@ -96,13 +95,13 @@ def test_f1_lines_are_told_rightly_after_quoted_newlines_and_blank_lines(file):
 
 def test_f1_a_delimiter_can_be_said(file, command):
     path = file(PLAIN.replace(",", "~"))
-    with pytest.raises(ColumnError, match="one column only.*--delimiter"):
+    with pytest.raises(ColumnError, match=r"one column only.*--delimiter"):
         cw.read(path)
     assert cw.read(path, delimiter="~").frame().rows() == ROWS
     assert command("aggregate", path, "--delimiter", "~")[0] == 0
 
 
-# ------------------------------------------------------------------------------------------------ F2: encodings
+# ------------------------------------------------------------------------------------------------------- F2: encodings
 
 
 @pytest.mark.parametrize("place", ["header", "first row", "last row", "further column"])
@@ -161,7 +160,7 @@ def test_f2_json_in_latin_1_is_refused_not_patched(file, command):
         assert command("inspect", path)[0] == 1
 
 
-# ------------------------------------------------------------------------------------------------ F3: torn tables
+# ----------------------------------------------------------------------------------------------------- F3: torn tables
 
 TORN = {
     "short": ("t1,a,x\nt2,b\nt3,c,y\n", 3),
@@ -195,7 +194,9 @@ def test_f3_a_short_row_far_down_is_found(file):
         cw.read(file("task,worker,label\n" + "\n".join(rows) + "\n"))
 
 
-@pytest.mark.parametrize("header", ["task,worker,label,label", "task,worker,label,note,note", '"task",worker,label,task'])
+@pytest.mark.parametrize(
+    "header", ["task,worker,label,label", "task,worker,label,note,note", '"task",worker,label,task']
+)
 def test_f3_a_doubled_column_is_refused(header, file, command):
     path = file(header + "\n" + ",".join(["x"] * (header.count(",") + 1)) + "\n")
     with pytest.raises(ColumnError, match=r"answers\.csv:1: the header has '\w+' more than once"):
@@ -215,10 +216,10 @@ def test_f3_json_that_is_torn_names_its_line(file):
     with pytest.raises(FileError, match=r"a\.jsonl:2: no valid JSON record"):
         cw.read(file('{"task": 1, "worker": 1, "label": 1}\n{"task": 2, "wor\n', "a.jsonl"))
     with pytest.raises(FileError, match=r"a\.json:3: no valid JSON"):
-        cw.read(file('[\n{"task": 1, "worker": 1, "label": 1},\n{"task": 2, \n', "a.json"))
+        cw.read(file('[\n{"task": 1, "worker": 1, "label": 1},\n{"task": 2, oops}\n]', "a.json"))
 
 
-# ------------------------------------------------------------------------------------------------ F4: types
+# ----------------------------------------------------------------------------------------------------------- F4: types
 
 
 def test_f4_a_change_of_type_at_row_20_000_changes_nothing(file):
@@ -231,7 +232,7 @@ def test_f4_a_change_of_type_at_row_20_000_changes_nothing(file):
     assert "10001.0" in answers.tasks
 
 
-# ------------------------------------------------------------------------------------------------ F5: damaged files
+# --------------------------------------------------------------------------------------------------- F5: damaged files
 
 
 @pytest.fixture(scope="module")
@@ -295,16 +296,14 @@ def test_f5_a_flipped_bit_is_refused_or_has_no_effect(kept, tmp_path):
     assert refused > 180
 
 
-def test_f5_parts_swapped_between_results_are_refused(kept, tmp_path):
-    import zipfile
-
+def test_f5_a_part_changed_under_a_good_zip_checksum_is_refused(kept, tmp_path):
     _, data = kept
     path = tmp_path / "result.crowdwise"
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(path, "w") as new:
         for name in old.namelist():
             part = old.read(name)
             new.writestr(name, part[:-1] + bytes([part[-1] ^ 1]) if name.endswith(".safetensors") else part)
-    with pytest.raises(ChecksumError, match="arrays.safetensors is not what was written"):
+    with pytest.raises(ChecksumError, match=r"arrays\.safetensors is not what was written"):
         cw.load(path)
 
 
@@ -357,7 +356,7 @@ def test_f5_a_panic_of_the_parquet_reader_is_a_refusal(parquet, file, monkeypatc
         cw.read(file(parquet, "a.parquet"))
 
 
-# ------------------------------------------------------------------------------------------------ F6: gz
+# -------------------------------------------------------------------------------------------------------------- F6: gz
 
 
 def test_f6_a_cut_gz_is_refused_wherever_it_is_cut(file, command):
@@ -377,30 +376,14 @@ def test_f6_a_changed_gz_is_refused(file):
         cw.read(file(bytes(whole), "a.csv.gz"))
 
 
-# ------------------------------------------------------------------------------------------------ F10: no file at all
+# ------------------------------------------------------------------------------------------------- F10: no file at all
 
 
 def test_f10_what_is_no_file_is_refused(tmp_path, command):
     with pytest.raises(FileError, match="is a folder"):
         cw.read(tmp_path)
-    with pytest.raises(FileError, match="cannot read .*absent"):
+    with pytest.raises(FileError, match=r"cannot read .*absent"):
         cw.read(tmp_path / "absent.csv")
     for path in (tmp_path, tmp_path / "absent.csv"):
         status, out, _ = command("aggregate", path)
         assert (status, out) == (1, "")
-
-
-@pytest.mark.skipif(shutil.which("cat") is None, reason="needs cat")
-def test_f10_a_pipe_is_read_like_a_file(tmp_path):
-    import subprocess
-
-    pipe = tmp_path / "pipe.csv"
-    os.mkfifo(pipe)
-    source = tmp_path / "answers.csv"
-    source.write_text(PLAIN)
-    with pipe.open("wb+", buffering=0), subprocess.Popen(f'cat "{source}" > "{pipe}"', shell=True) as feeding:
-        feeding.wait()
-        reader = subprocess.Popen([sys.executable, "-m", "crowdwise", "inspect", str(pipe), "--json"], stdout=-1)
-    out, _ = reader.communicate(timeout=60)
-    assert reader.returncode in (0, 1)
-    assert out or reader.returncode == 1

@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import crowdwise as cw
 
-settings.register_profile(
-    "crowdwise", deadline=None, derandomize=True, max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
-settings.load_profile("crowdwise")
 pytestmark = pytest.mark.filterwarnings("error")
 
 MODELS = sorted(cw.MODELS)

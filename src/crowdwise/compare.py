@@ -36,12 +36,10 @@ def compare(
     >>> cw.compare(sim.answers, ["majority-vote", "pooled"], folds=2)["model"].to_list()
     ['majority-vote', 'pooled']
     """
-    if folds < 2 and folds != 0:
-        raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
+    chosen = chosen_models(models, folds)
     run = run or Run()
     data = answers if isinstance(answers, Labels) else Labels(answers)
     gold, data = data.gold, data.with_gold(None)
-    chosen = [model(m) if isinstance(m, str) else m for m in (models or sorted(MODELS))]
     base = model(DEFAULT).fit(data, run).labels["label"]
     rows = []
     for each in chosen:
@@ -65,6 +63,13 @@ def compare(
         )
     kinds = {"model": pl.String, "held_out": pl.Float64, "accuracy": pl.Float64, "log_loss": pl.Float64}
     return pl.DataFrame(rows, schema_overrides=kinds)
+
+
+def chosen_models(models: Sequence[str | LabelModel] | None, folds: int) -> list[LabelModel]:
+    """The models to compare, all without a choice; wrong names and numbers are refused."""
+    if folds < 2 and folds != 0:
+        raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
+    return [model(m) if isinstance(m, str) else m for m in (models or sorted(MODELS))]
 
 
 def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:

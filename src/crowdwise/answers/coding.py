@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import secrets
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,8 +28,9 @@ def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
         return _mixed(column, role, source)
     if isinstance(kind, (pl.List, pl.Array, pl.Struct)):
         row = int(column.is_not_null().arg_max() or 0)
+        value = column[row].to_list() if isinstance(column[row], pl.Series) else column[row]
         raise ColumnError(
-            f"{role} column {column.name!r} of {source} holds {kind}, for instance {column[row]!r} in row {row + 1}; "
+            f"{role} column {column.name!r} of {source} holds {kind}, for instance {value!r} in row {row + 1}; "
             "one answer is one plain value. Several labels a task: give each its own yes/no question"
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
@@ -100,7 +102,8 @@ def _code_hashed(column: pl.Series) -> tuple[pl.Series, Ints]:
 
     known = column.drop_nulls() if column.null_count() else column
     first, second = _hashes(known)
-    likely = min(len(known), int(1.05 * pl.Series(first).approx_n_unique()) + 1000)
+    guess: Any = pl.Series(first).approx_n_unique()
+    likely = min(len(known), int(1.05 * guess) + 1000)
     codes, starts, table = fast.number(first, second, likely)
     ids = known[starts].sort()
     rank = np.empty(len(ids), np.int32)

@@ -75,6 +75,7 @@ def _series(name: str, values: Any) -> pl.Series:
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
+    values = [v.item() if isinstance(v, np.generic) else v for v in values]  # np.int64 beside int is one kind
     kinds = {type(v) for v in values if v is not None}
     if len(kinds) > 1 or any(issubclass(kind, (list, tuple, set, dict, np.ndarray)) for kind in kinds):
         return pl.Series(name, values, dtype=pl.Object)

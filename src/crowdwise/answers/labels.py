@@ -16,7 +16,7 @@ from ..kernels.layout import Floats, Ints, Layout, sort_answers, task_answers, w
 from .frames import to_frame
 from .intake import Intake
 from .prepare import Policy, Prepared, prepare
-from .repeats import settle_repeats
+from .repeats import check_policy, settle_repeats
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -57,6 +57,7 @@ class Labels:
         notes: Sequence[str] = (),
         where: Callable[[int], str] | None = None,
     ) -> None:
+        check_policy(duplicates)
         if (workers is None) != (labels is None):
             raise ParameterError("Labels takes one frame, or three arrays: tasks, workers, labels")
         frame = to_frame(data) if workers is None else to_frame({"task": data, "worker": workers, "label": labels})

@@ -15,14 +15,18 @@ from .prepare import Policy, Prepared
 POLICIES = ("last", "first", "error", "each")
 
 
+def check_policy(policy: str | None) -> None:
+    """Refuse a rule that is not known, before anything is read."""
+    if policy is not None and policy not in POLICIES:
+        raise ParameterError(f"duplicates is {policy!r}; it can be {', '.join(POLICIES)}")
+
+
 def settle_repeats(p: Prepared, layout: Layout, order: Ints, policy: Policy | None) -> Prepared:
     """Keep one answer of a worker to a task, by the policy, and count the rest.
 
     Without a policy: the same label again is kept once; of different labels the last by time, or, where there is no
     time, it is an error. "each" keeps every answer as one of its own.
     """
-    if policy is not None and policy not in POLICIES:
-        raise ParameterError(f"duplicates is {policy!r}; it can be {', '.join(POLICIES)}")
     worker = layout.row_worker[layout.pair]
     same = np.zeros(layout.n_answers, bool)
     same[1:] = worker[1:] == worker[:-1]

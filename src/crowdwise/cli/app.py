@@ -152,15 +152,17 @@ def compare(
 ) -> None:  # fmt: skip
     """Every model side by side: labels that differ from the default's, likelihood of hidden answers, and, where gold is
     given, accuracy and log-loss. Gold is not shown to the models."""
+    from ..compare import chosen_models
     from ..compare import compare as side_by_side
     from ..engine import Run
     from .show import compared
 
+    models, run = chosen_models(model, folds), Run(seed=seed, threads=threads)
     answers = _read(
         file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,
         missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
-    rows = side_by_side(answers, model, folds=folds, run=Run(seed=seed, threads=threads), watch=_watch_models())
+    rows = side_by_side(answers, models, folds=folds, run=run, watch=_watch_models())
     if as_json:
         _print_json(rows.to_dicts())
     else:

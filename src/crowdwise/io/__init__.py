@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
+from ..answers.repeats import check_policy
 from ..result import Result, store
 from .tables import read_table
 
@@ -30,6 +31,7 @@ def read(
     >>> cw.read(file).frame().rows()
     [('001', 'ann', 'NA'), ('001', 'bob', 'NA')]
     """
+    check_policy(options.get("duplicates"))
     table = read_table(path, format, delimiter, encoding)
     if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
         gold = read_table(gold, None, None, None).frame

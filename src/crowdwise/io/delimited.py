@@ -111,7 +111,7 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
     if encoding is not None:
         try:
             return data.decode(encoding).encode(), (f"encoding {encoding}, as said",)
-        except (LookupError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise FileError(f"{name} cannot be read as {encoding}: {error}") from error
     if data.startswith(codecs.BOM_UTF8):
         return data[3:], ("UTF-8 with a byte order mark",)

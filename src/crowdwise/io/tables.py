@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -38,6 +39,13 @@ def read_table(path: str | Path, format: str | None, delimiter: str | None, enco
         raise ParameterError(f"format is {format!r}; it can be {', '.join(sorted(set(FORMATS.values())))}")
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
+    if encoding is not None:
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise ParameterError(
+                f"encoding is {encoding!r}, which Python does not know; try utf-8 or latin-1"
+            ) from None
     name, data = _bytes(path)
     notes: tuple[str, ...] = ()
     ending = Path(name).suffix.lower()

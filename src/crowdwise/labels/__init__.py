@@ -14,7 +14,7 @@ from .registry import DEFAULT, MODELS, discover, register
 discover()
 
 
-def model(name: str, **settings: Any) -> LabelModel:
+def model(name: str, /, **settings: Any) -> LabelModel:
     """A model by its name, with hyperparameters.
 
     >>> model("dawid-skene", smoothing=0.1).settings()["smoothing"]
@@ -30,7 +30,7 @@ def model(name: str, **settings: Any) -> LabelModel:
     return kind(**settings)
 
 
-def aggregate(answers: Any, name: str = DEFAULT, *, run: Run | None = None, **settings: Any) -> Result:
+def aggregate(answers: Any, name: str = DEFAULT, /, *, run: Run | None = None, **settings: Any) -> Result:
     """Find the truth behind answers: with the default model, or one by name with its hyperparameters.
 
     `answers` is a `Labels` or anything `Labels` takes; `run` says seed, threads and precision.

@@ -35,6 +35,7 @@ from .registry import register
 
 LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
 FASTEST = 100.0  # steps of (7) gone at once, at most
+FEW = 10.0  # answers a worker below which pooling starts stronger
 CROWD = 2.0  # answers of the crowd's habit that every worker's labels start from
 
 
@@ -85,7 +86,10 @@ class Pooled(ClimbingModel[Params, Stats]):
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         K, counts = work.layout.n_classes, stats.counts
         if params is None:
-            a, step, pace = np.ones((K, K)) + self.start_diagonal * np.eye(K), np.zeros((K, K)), np.ones(K)
+            # the fewer answers a worker, the nearer to a vote: there the climb would be long
+            strength = max(1.0, FEW * work.layout.n_workers / max(work.layout.n_answers, 1))
+            a = strength * (np.ones((K, K)) + self.start_diagonal * np.eye(K))
+            step, pace = np.zeros((K, K)), np.ones(K)
             rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
         else:
             a, step, pace, (rows, totals, kl) = self._pool(work, counts, params)

@@ -36,6 +36,14 @@ class WeightedVote(VoteModel):
     learn_from: str = field(default="agreement", metadata=rules(Rule(str, choices=("agreement", "gold", "column"))))
     given: Mapping[Any, float] | None = None  # worker -> weight; a worker not named weighs 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.given is not None and not isinstance(self.given, Mapping):
+            raise ParameterError(f"weighted-vote: given is {self.given!r}; it must map workers to weights")
+        for worker, weight in (self.given or {}).items():
+            if not isinstance(weight, (int, float)) or not np.isfinite(weight) or weight < 0:
+                raise ParameterError(f"weighted-vote: the weight of {worker!r} is {weight!r}; weights are at least 0")
+
     def weights(self, answers: Labels, work: Work) -> Floats:
         if self.given is not None:
             return self._given(answers)
@@ -76,8 +84,7 @@ class WeightedVote(VoteModel):
 
     def _given(self, answers: Labels) -> Floats:
         assert self.given is not None
-        weight = np.array([self.given.get(worker, 0.0) for worker in answers.workers.to_list()], np.float64)
-        return _checked(weight, answers)
+        return np.array([self.given.get(worker, 0.0) for worker in answers.workers.to_list()], np.float64)
 
     def _column(self, answers: Labels) -> Floats:
         """A worker's weight is the mean of the column `weight` over that worker's answers."""
