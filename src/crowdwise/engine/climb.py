@@ -20,6 +20,7 @@ from ..errors import Interrupted
 from ..kernels import Swept
 from ..kernels.layout import Floats, worker_answers
 from ..result import Result
+from ..result.tables import CROWD
 from .memory import refuse_if_too_large
 from .model import COUNT, NOT_NEGATIVE, LabelModel, Work, rules
 from .run import Checkpoint, Run, Step
@@ -122,7 +123,7 @@ class _Climb:
 
 def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
     here = _begin(model, work, run)
-    answers = np.maximum(worker_answers(work.layout), 1)
+    answers = worker_answers(work.layout) + CROWD  # skills are shown as if the crowd had answered that often, too
     while len(here.trace) < model.max_iter:
         if run.stop is not None and run.stop():
             reached = Checkpoint(here.params._asdict(), here.trace, here.still, here.hits, here.Z.argmax(1))
