@@ -43,7 +43,7 @@ SETS = (
 TIED = 1e-6  # probabilities this close share the label
 FLOOR = 1e-5  # no probability counts as less in the log-loss
 BINS = 10
-GLAD_CELLS = 20_000  # answers x classes beyond which crowd-kit's GLAD takes minutes
+GLAD_CELLS = 10_000  # answers x classes beyond which crowd-kit's GLAD takes minutes
 
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]

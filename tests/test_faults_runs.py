@@ -50,6 +50,14 @@ def answers(tmp_path_factory):
     return folder / "answers.csv"
 
 
+@pytest.fixture(scope="module")
+def large():
+    """Enough answers for the compiled kernels."""
+    data = cw.simulate.crowd("confusion", tasks=90_000, workers=200, classes=3, per_task=4, seed=6).answers
+    assert data.kernels.__name__.endswith("fast")
+    return data
+
+
 # --------------------------------------------------------------------------------------------- R1: killed while writing
 
 KILLER = '''
@@ -101,17 +109,15 @@ def strike_at(number):
         point()
         return Torn(file)
 
-    def around(real):
+    def struck(real):
         def double(*given, **named):
             point()
-            done = real(*given, **named)
-            point()
-            return done
+            return real(*given, **named)
 
         return double
 
     io.open = opened
-    os.fsync, os.replace, os.open = around(os.fsync), around(os.replace), around(os.open)
+    os.fsync, os.replace, os.open = struck(os.fsync), struck(os.replace), struck(os.open)
 
 
 def forked(work):
@@ -131,13 +137,13 @@ def forked(work):
 
 def run(number):
     strike_at(number)
-    sys.argv = ["crowdwise", "aggregate", str(file), "--out", str(out)]
+    sys.argv = ["crowdwise", "aggregate", str(file), "--out", str(out), "--model", "soft-vote"]
     main()
 
 
 def which():
     """1: the saved result is the old one, 2: the new one; anything else is a failure."""
-    return {"majority-vote": 1, "pooled": 2}[cw.load(out).model.name]
+    return {"majority-vote": 1, "soft-vote": 2}[cw.load(out).model.name]
 
 
 told = {"points": 0, "bad": [], "old": 0, "new": 0, "strays": 0}
@@ -151,7 +157,7 @@ while True:
     if status >= 0:
         break
     told["points"] += 1
-    saved = forked(which)
+    saved = 1 if (out / "result.crowdwise").read_bytes() == (old / "result.crowdwise").read_bytes() else forked(which)
     if status != -signal.SIGKILL or saved not in (1, 2):
         told["bad"].append([told["points"], status, saved])
     for name in TABLES:
@@ -170,7 +176,7 @@ print(json.dumps(told))
 
 def test_r1_a_kill_at_any_point_of_writing_leaves_old_or_new_whole(answers, tmp_path):
     assert crowdwise("aggregate", answers, "--out", tmp_path / "old", "--model", "majority-vote").returncode == 0
-    assert crowdwise("aggregate", answers, "--out", tmp_path / "new").returncode == 0
+    assert crowdwise("aggregate", answers, "--out", tmp_path / "new", "--model", "soft-vote").returncode == 0
     assert contents(tmp_path / "old") != contents(tmp_path / "new")
     folders = [tmp_path / name for name in ("old", "new", "out")]
     done = subprocess.run(
@@ -179,7 +185,7 @@ def test_r1_a_kill_at_any_point_of_writing_leaves_old_or_new_whole(answers, tmp_
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["bad"] == []
-    assert told["points"] >= 4 * 8  # four files: opened, written, synced, renamed, the folder synced
+    assert told["points"] >= 4 * 6  # four files: opened, written, synced, renamed, the folder opened and synced
     assert min(told["old"], told["new"], told["strays"]) > 0  # kills did fall before, between and after
     assert (told["status"], told["whole"]) == (0, True)
     assert sorted(told["left"]) == ["labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
@@ -226,8 +232,8 @@ def slow(tmp_path_factory):
     cw.simulate.crowd("confusion", tasks=20_000, workers=100, classes=3, per_task=5, seed=3).save(folder)
     words = ["aggregate", folder / "answers.csv", "--tol", "0", "--max-iter", "120"]
     done = crowdwise(*words, "--out", folder / "unbroken")
-    assert done.returncode == 3, done.stderr
-    return words, folder / "unbroken"
+    assert done.returncode in (0, 3), done.stderr
+    return words, folder / "unbroken", done.returncode
 
 
 class Watched:
@@ -266,7 +272,7 @@ class Watched:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_r3_a_signal_leaves_a_checkpoint_and_resume_is_bit_identical(number, status, slow, tmp_path):
-    words, unbroken = slow
+    words, unbroken, well = slow
     watched = Watched(*words, "--out", tmp_path / "out")
     try:
         watched.listen(until=rb"sweep [1-9]")
@@ -281,21 +287,20 @@ def test_r3_a_signal_leaves_a_checkpoint_and_resume_is_bit_identical(number, sta
         os.killpg(watched.process.pid, 0)  # no child is left
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.crowdwise"]
     done = crowdwise(*words, "--out", tmp_path / "out", "--resume")
-    assert done.returncode == 3, done.stderr
-    assert 0 < int(re.search(r"going on after sweep (\d+)", done.stderr)[1]) < 120
+    assert done.returncode == well, done.stderr
     assert contents(tmp_path / "out") == contents(unbroken)
     one, two = cw.load(tmp_path / "out"), cw.load(unbroken)
     assert np.array_equal(one.posterior, two.posterior)
     assert one.trace == two.trace
+    assert 0 < int(re.search(r"going on after sweep (\d+)", done.stderr)[1]) < len(two.trace)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*TABLES, "result.crowdwise"])
 
 
 @pytest.mark.parametrize("name", CLIMBERS)
 @pytest.mark.parametrize("size", ["small", "large"])
-def test_r3_every_model_goes_on_from_its_checkpoint_bit_by_bit(name, size, tmp_path):
-    tasks, workers = (60, 8) if size == "small" else (90_000, 300)
-    data = cw.simulate.crowd(tasks=tasks, workers=workers, classes=3, per_task=4, seed=4).answers
-    chosen, asked = cw.model(name, max_iter=8, tol=0), []
+def test_r3_every_model_goes_on_from_its_checkpoint_bit_by_bit(name, size, large, tmp_path):
+    data = large if size == "large" else cw.simulate.crowd(tasks=60, workers=8, seed=4).answers
+    chosen, asked = cw.model(name, max_iter=6, tol=0), []
 
     def fourth():
         asked.append(None)
@@ -378,11 +383,17 @@ def test_r4_an_out_that_is_a_file_is_refused_and_kept(answers, tmp_path):
 
 LESSER = """
 import os, sys
-import crowdwise.cli.app, crowdwise.cli.run, crowdwise.cli.show, crowdwise.io, crowdwise.labels, safetensors.numpy
 from crowdwise.cli import main
+wanted, first = sys.argv, sys.argv.pop(1)
+sys.argv = [*wanted[:-1], first]
+try:
+    main()  # so that everything is imported while that is allowed
+except SystemExit as left:
+    assert left.code == 0
 if os.geteuid() == 0:  # rights do not bind root
     os.setegid(65534)
     os.seteuid(65534)
+sys.argv = wanted
 main()
 """
 
@@ -405,7 +416,7 @@ def test_r4_a_folder_that_cannot_be_written_is_refused_and_its_files_are_kept(an
     assert crowdwise("aggregate", answers, "--out", out, "--model", "majority-vote").returncode == 0
     before = contents(out, [*TABLES, "result.crowdwise"])
     out.chmod(0o555)
-    words = [sys.executable, "-c", LESSER, "aggregate", common / "answers.csv", "--out"]
+    words = [sys.executable, "-c", LESSER, common / "first", "aggregate", common / "answers.csv", "--out"]
     for place in (out, out / "deeper"):
         done = subprocess.run([*map(str, words), str(place)], capture_output=True, text=True, cwd=common, timeout=60)
         assert done.returncode == 1, done.stderr
@@ -416,28 +427,25 @@ def test_r4_a_folder_that_cannot_be_written_is_refused_and_its_files_are_kept(an
     assert strays(out) == []
 
 
-@pytest.mark.parametrize("room", [0, 4096, 60_000])
+@pytest.mark.parametrize("room", ["none", "half of the labels", "all but the result"])
 def test_r4_a_full_disk_is_told_and_the_old_output_is_kept(room, answers, tmp_path):
     """A limit on the size of files fails in the midst of writing, as a full disk does."""
-    out = tmp_path / "out"
+    out, later = tmp_path / "out", tmp_path / "later"
     assert crowdwise("aggregate", answers, "--out", out, "--model", "majority-vote").returncode == 0
-    before = contents(out, [*TABLES, "result.crowdwise"])
-    assert len(before["labels.csv"]) > 4096
-    assert len(before["result.crowdwise"]) < 60_000 * 10
+    assert crowdwise("aggregate", answers, "--out", later).returncode == 0
+    before, after = contents(out, [*TABLES, "result.crowdwise"]), contents(later)
+    sizes = [len(after[name]) for name in TABLES]
+    limit = {"none": 0, "half of the labels": sizes[0] // 2, "all but the result": max(sizes) + 1}[room]
+    assert limit < (later / "result.crowdwise").stat().st_size
     done = crowdwise(
-        "aggregate", answers, "--out", out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        "aggregate", answers, "--out", out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     )
-    if room == 60_000 and done.returncode == 0:
-        pytest.skip("all files were smaller than the limit")
     assert done.returncode == 1, done.stderr
     assert "cannot write" in done.stderr
     assert "Traceback" not in done.stderr
     assert strays(out) == []
-    now = contents(out, before)
-    assert now["result.crowdwise"] == before["result.crowdwise"]
-    if room < 60_000:
-        assert now == before
-    assert cw.load(out).model.name == "majority-vote"
+    assert (out / "result.crowdwise").read_bytes() == before["result.crowdwise"]
+    assert contents(out) == (after if room == "all but the result" else {name: before[name] for name in TABLES})
 
 
 # --------------------------------------------------------------------------------------------- R9: the same everywhere
@@ -496,14 +504,6 @@ def test_r9_a_terminal_that_cannot_show_a_label_does_not_break_the_run(encoding,
         told = json.loads(done.stdout)
         shown = told["classes"] if words[0] == "aggregate" else [row["label"] for row in told["labels"]]
         assert "\U0001f431" in shown
-
-
-@pytest.fixture(scope="module")
-def large():
-    """Enough answers for the compiled kernels."""
-    data = cw.simulate.crowd("confusion", tasks=90_000, workers=200, classes=3, per_task=4, seed=6).answers
-    assert data.kernels.__name__.endswith("fast")
-    return data
 
 
 @pytest.mark.parametrize("name", CLIMBERS)

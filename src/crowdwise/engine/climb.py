@@ -68,6 +68,10 @@ class ClimbingModel(LabelModel, Generic[P, S]):
     def prevalence(self, params: P) -> Floats:
         """(K,) share of each class."""
 
+    def finish(self, work: Work, params: P) -> P:
+        """The last touch to parameters: what only a result needs."""
+        return params
+
     def begin(self, work: Work) -> Floats:
         """(T, K) posterior to start from: soft votes."""
         return work.vote_shares()
@@ -93,11 +97,12 @@ class ClimbingModel(LabelModel, Generic[P, S]):
         refuse_if_too_large(self.need(answers, work.dtype), answers, self.name)
         began = time.perf_counter()
         climb = _climb(self, work, run)
+        params = self.finish(work, climb.params)
         right, sure = self.left_out(work, climb.params, climb.Z)
         return Result(
             answers=answers,
             model=self,
-            params=climb.params,
+            params=params,
             posterior=self.reported(work, climb.params, climb.Z),
             prevalence=self.prevalence(climb.params),
             right=right,

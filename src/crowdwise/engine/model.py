@@ -129,6 +129,10 @@ class LabelModel(ABC):
         q = np.exp(logs - logs.max())
         return np.asarray(q / q.sum())
 
+    def answers_needed(self, n_classes: int) -> int:
+        """Answers that a worker should have given for the model to tell anything of that worker."""
+        return 1
+
     def difficulty(self, params: Any) -> Floats | None:
         """(T,) how hard each task is, where the model knows."""
         return None

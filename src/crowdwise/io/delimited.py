@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,7 @@ class Text:
     data: bytes
     delimiter: str
     notes: tuple[str, ...]
+    skipped: int = 0  # bytes of a mark at the front
 
     @cached_property
     def quoted(self) -> bool:
@@ -120,22 +122,22 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
             return data.decode("utf-16").encode(), ("UTF-16, recognised by its byte order mark",)
         except UnicodeDecodeError as error:
             raise FileError(f"{name} starts as UTF-16 but is torn at byte {error.start}") from error
-    head = data[:2000]
-    if len(head) > 3 and head.count(0) > len(head) // 4:
+    head = data[: data.find(b"\n") + 1 or len(data)][:2000]
+    if 0 in head:  # a header does not hold NUL; labels further down may
         raise FileError(
             f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Say --encoding utf-16-le"
         )
     return data, ()
 
 
-def not_utf8(data: bytes, name: str) -> FileError | None:
-    """An error that names the first byte that is no UTF-8, if there is one."""
+def not_utf8(data: bytes, name: str, skipped: int = 0) -> FileError | None:
+    """An error that names the first byte that is no UTF-8, if there is one; `skipped` bytes stood before the data."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return FileError(
-            f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8. "
+            f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start + skipped} is not UTF-8. "
             "Say --encoding latin-1 (or what it is), or convert the file"
         )
     return None
@@ -157,18 +159,21 @@ def read_delimited(
     data: bytes, name: str, delimiter: str | None, encoding: str | None
 ) -> tuple[pl.DataFrame, tuple[str, ...], Callable[[int], str]]:
     """A frame of text columns, how it was read, and the place of a row in words."""
+    size = len(data)
     data, notes = decode(data, name, encoding)
+    skipped = 3 if size == len(data) + 3 else 0
     if not data.strip():
         return pl.DataFrame(), notes, str
-    text = Text(name, data, delimiter or sniff(data, name), notes)
+    text = Text(name, data, delimiter or sniff(data, name), notes, skipped)
     header = _header(text)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
-        torn = not_utf8(data, name)
+        torn = not_utf8(data, name, skipped)
         if torn is None:
             text.check(len(header), _rows(text))
-        raise torn or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
+        odd = _stray_quote(text)
+        raise torn or odd or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     if text.has_blank:
         end, delimiters, _ = text.lines
         blank = _blank(data, end, delimiters)
@@ -176,6 +181,16 @@ def read_delimited(
     text.check(len(header), frame.height)
     said = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
     return frame.rename(dict(zip(frame.columns, header, strict=True))), said, lambda row: f"{name}:{text.line_of(row)}"
+
+
+def _stray_quote(text: Text) -> FileError | None:
+    """An error that names the first quote that neither opens nor closes a field."""
+    mark = re.escape(text.delimiter.encode())
+    found = re.search(rb'[^"\r\n' + mark + rb']"[^"\r\n' + mark + rb"]", text.data)
+    if found is None:
+        return None
+    line = text.data.count(b"\n", 0, found.start()) + 1
+    return FileError(f"{text.name}:{line}: a quote stands inside a field. Quote the whole field and double the quote")
 
 
 def _rows(text: Text) -> int:
@@ -186,7 +201,7 @@ def _rows(text: Text) -> int:
 def _header(text: Text) -> list[str]:
     import csv
 
-    wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name)
+    wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong
     first = io.StringIO(text.data[: 1 << 20].decode(errors="replace"), newline="")

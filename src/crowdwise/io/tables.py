@@ -16,7 +16,7 @@ import polars as pl
 
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError
-from .delimited import read_delimited
+from .delimited import not_utf8, read_delimited
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -94,9 +94,7 @@ def _by_first_byte(data: bytes) -> str:
 def _parquet(data: bytes, name: str) -> pl.DataFrame:
     try:
         return pl.read_parquet(io.BytesIO(data))
-    except Exception as error:
-        if not isinstance(error, (pl.exceptions.PolarsError, OSError)) and "Panic" not in type(error).__name__:
-            raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             f"{name} is not a whole Parquet file: {str(error).splitlines()[0][:200]}. Make or fetch it again"
         ) from error
@@ -129,8 +127,11 @@ def _parsed(data: bytes, name: str) -> Any:
 
 
 def _records(data: bytes, name: str) -> list[Any]:
+    wrong = not_utf8(data, name)
+    if wrong is not None:
+        raise wrong
     records = []
-    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), 1):
+    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), 1):
         if line.strip():
             try:
                 records.append(json.loads(line))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from .layout import Floats, Ints, Layout
 
-SMALL = 250_000  # answers x classes: below, numpy is done before numba is loaded
+SMALL = 150_000  # answers x classes: below, numpy is done before numba is loaded
 TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
 
 
@@ -74,6 +74,10 @@ class Kernels(Protocol):
     def confusion_left_out(
         self, layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int
     ) -> tuple[Floats, Floats]: ...
+
+    def digamma(self, x: Floats) -> Floats: ...
+
+    def gammaln(self, x: Floats) -> Floats: ...
 
     def components(self, layout: Layout) -> Ints: ...
 

@@ -352,26 +352,33 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 @jit
 def _smooth(worker_ptr, C, smoothing, P, totals):
     K = C.shape[1]
+    inverse = np.empty(K)
     log_prior = 0.0
     for j in range(len(worker_ptr) - 1):
-        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+        first, last = worker_ptr[j], worker_ptr[j + 1]
+        for r in range(first, last):
             for k in range(K):
                 totals[j, k] += C[r, k]
-        unseen = K - (worker_ptr[j + 1] - worker_ptr[j])
-        product, since = 1.0, 0  # one logarithm for RENEW factors
+        unseen, product, since = K - (last - first), 1.0, 0  # one logarithm for RENEW factors
         for k in range(K):
             below = totals[j, k] + K * smoothing
-            inverse = 1.0 / below
-            for r in range(worker_ptr[j], worker_ptr[j + 1]):
-                p = max((C[r, k] + smoothing) * inverse, TINY) if below > 0 else 1.0 / K
-                P[r, k] = p
-                product *= p
-                since += 1
-                if since == RENEW:
-                    log_prior += math.log(product)
-                    product, since = 1.0, 0
+            inverse[k] = 1.0 / below if below > 0 else 0.0
             if smoothing > 0 and unseen > 0:
-                log_prior += unseen * math.log(smoothing * inverse)
+                product *= smoothing * inverse[k]
+                since += 1
+                if since == RENEW or k == K - 1:
+                    log_prior += unseen * math.log(product)
+                    product, since = 1.0, 0
+        for r in range(first, last):
+            for k in range(K):
+                p = max((C[r, k] + smoothing) * inverse[k], TINY) if inverse[k] > 0 else 1.0 / K
+                P[r, k] = p
+                if smoothing > 0:
+                    product *= p
+                    since += 1
+                    if since == RENEW:
+                        log_prior += math.log(product)
+                        product, since = 1.0, 0
         log_prior += math.log(product)
     return smoothing * log_prior
 
@@ -402,7 +409,7 @@ def _digamma_parts(x):
 
 
 @jit
-def digamma(x):
+def _psi(x):
     y, tail, _, _ = _digamma_parts(x)
     return math.log(y) - tail
 
@@ -415,7 +422,7 @@ def _stirling(y, log_y, product, one):
 
 
 @jit
-def gammaln(x):
+def _lgamma(x):
     y, _, product, one = _digamma_parts(x)
     return _stirling(y, math.log(y), product, one)
 
@@ -433,7 +440,7 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_total = math.log(y)
             psi_total = log_total - tail
-            fit -= _stirling(y, log_total, product, one) - gammaln(above[k])
+            fit -= _stirling(y, log_total, product, one) - _lgamma(above[k])
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 c, prior = C[r, k], a[k, row_label[r]]
                 y, tail, product, one = _digamma_parts(c + prior)
@@ -447,7 +454,7 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
 
 def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
     P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
-    base = _gammaln_all(a)
+    base = gammaln(a)
     above = a.sum(1)
     bounds = _worker_blocks(layout)
     kl, fit = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1)
@@ -460,12 +467,29 @@ def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> t
 
 
 @jit
-def _gammaln_all(a):
-    out = np.empty_like(a)
-    for k in range(a.shape[0]):
-        for m in range(a.shape[1]):
-            out[k, m] = gammaln(a[k, m])
-    return out
+def _psi_all(x, out):
+    for n in range(len(x)):
+        out[n] = _psi(x[n])
+
+
+@jit
+def _lgamma_all(x, out):
+    for n in range(len(x)):
+        out[n] = _lgamma(x[n])
+
+
+def digamma(x: Floats) -> Floats:
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty_like(flat)
+    _psi_all(flat, out)
+    return out.reshape(np.shape(x))
+
+
+def gammaln(x: Floats) -> Floats:
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty_like(flat)
+    _lgamma_all(flat, out)
+    return out.reshape(np.shape(x))
 
 
 @jit
@@ -477,8 +501,8 @@ def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, s
         for k in range(K):
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_y = math.log(y)
-            below[k] += log_y - tail - digamma(above[k])
-            fit -= _stirling(y, log_y, product, one) - gammaln(above[k])
+            below[k] += log_y - tail - _psi(above[k])
+            fit -= _stirling(y, log_y, product, one) - _lgamma(above[k])
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 label = row_label[r]
                 y, tail, product, one = _digamma_parts(C[r, k] + a[k, label])
@@ -495,7 +519,7 @@ def dirichlet_slopes(
     bounds = _worker_blocks(layout)
     top, below = np.zeros((len(bounds) - 1, K, K)), np.zeros((len(bounds) - 1, K))
     fit = np.zeros(len(bounds) - 1)
-    above, base, psi = a.sum(1), _gammaln_all(a), _digamma_all(a)
+    above, base, psi = a.sum(1), gammaln(a), digamma(a)
     parts = (layout.worker_ptr, layout.row_label, counts, totals, a, above, base, psi)
 
     def work(b: int, start: int, stop: int) -> None:
@@ -503,15 +527,6 @@ def dirichlet_slopes(
 
     _run(work, bounds, threads)
     return top.sum(0), below.sum(0), math.fsum(fit)
-
-
-@jit
-def _digamma_all(a):
-    out = np.empty_like(a)
-    for k in range(a.shape[0]):
-        for m in range(a.shape[1]):
-            out[k, m] = digamma(a[k, m])
-    return out
 
 
 def _worker_blocks(layout: Layout) -> NDArray[np.int64]:

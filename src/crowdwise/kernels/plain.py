@@ -11,7 +11,8 @@ import numpy as np
 
 from . import TINY, LaidOut, Swept
 from .layout import Floats, Ints, Layout, per_worker
-from .special import digamma, gammaln
+from .special import digamma as digamma
+from .special import gammaln as gammaln
 
 STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
 

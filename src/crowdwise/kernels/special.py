@@ -40,7 +40,10 @@ def expit(x: Floats) -> Floats:
 
 
 def dirichlet_kl(counts: Floats, prior: Floats) -> float:
-    """Sum over rows of KL(Dirichlet(prior + counts) || Dirichlet(prior)); counts (..., L), prior broadcast to it."""
+    """Sum over rows of KL(Dirichlet(prior + counts) || Dirichlet(prior)); counts (..., L), prior broadcast to it.
+
+    For small things, like the shares of classes; the kernels have their own for confusion matrices.
+    """
     posterior = counts + prior
     total, prior_total = posterior.sum(-1), np.broadcast_to(prior, posterior.shape).sum(-1)
     norm = gammaln(total) - gammaln(prior_total) - (gammaln(posterior) - gammaln(prior)).sum(-1)

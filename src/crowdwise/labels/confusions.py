@@ -14,16 +14,12 @@ def diagonal_hits(layout: Layout, counts: Floats) -> Floats:
     return per_worker(layout, right)
 
 
-def mean_rows(layout: Layout, counts: Floats, smoothing: float) -> Floats:
-    """(K, K) confusion matrix of all workers taken as one."""
+def mean_rows(layout: Layout, rows: Floats, weight: Floats) -> Floats:
+    """(K, K) confusion matrix of all workers taken as one: rows (R, K) weighed by how much each worker (W, K) did."""
     K = layout.n_classes
-    order = np.argsort(layout.row_label, kind="stable")
-    starts = np.searchsorted(layout.row_label[order], np.arange(K))
-    sizes = np.diff(np.append(starts, layout.n_rows))
-    matrix = np.zeros((K, K))
-    if layout.n_rows:
-        matrix[sizes > 0] = np.add.reduceat(counts[order], starts[sizes > 0], axis=0, dtype=np.float64)
-    matrix = matrix.T + max(smoothing, TINY)
+    matrix = np.full((K, K), TINY)
+    for k in range(K):
+        matrix[k] += np.bincount(layout.row_label, rows[:, k] * weight[layout.row_worker, k], minlength=K)
     return np.asarray(matrix / matrix.sum(1, keepdims=True))
 
 

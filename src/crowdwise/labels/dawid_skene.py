@@ -30,8 +30,8 @@ class Params(NamedTuple):
     rho: Floats  # (K,)    share of each class
     rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
     totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
-    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker
     log_prior: Floats  # ()   the second term of (6)
+    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the climb is over
 
 
 class Stats(NamedTuple):
@@ -58,8 +58,11 @@ class DawidSkene(ClimbingModel[Params, Stats]):
         rho /= rho.sum()
         rows, totals, log_prior = work.kernels.smooth_rows(work.layout, stats.counts, self.smoothing)  # eq (5)
         log_prior += self.smoothing * np.log(rho).sum()
-        crowd = mean_rows(work.layout, stats.counts, self.smoothing)
-        return Params(rho, rows, totals, crowd, np.asarray(log_prior))
+        return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
+
+    def finish(self, work: Work, params: Params) -> Params:
+        below = params.totals + work.layout.n_classes * self.smoothing
+        return params._replace(crowd=mean_rows(work.layout, params.rows, below))
 
     def penalty(self, params: Params) -> float:
         return float(params.log_prior)
@@ -77,6 +80,9 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
         K, rows = answers.n_classes, answers.layout.n_rows
         return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
+
+    def answers_needed(self, n_classes: int) -> int:
+        return 2 * n_classes  # a row of the matrix has n_classes - 1 free numbers, and there are n_classes rows
 
     def class_prior(self, params: Params, n_classes: int) -> Floats:
         return params.rho

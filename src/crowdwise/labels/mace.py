@@ -21,7 +21,6 @@ from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, match_left_out, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
-from ..kernels.special import digamma, dirichlet_kl, gammaln
 from .registry import register
 
 
@@ -63,16 +62,17 @@ class Mace(ClimbingModel[Params, Stats]):
         layout, K, b, c = work.layout, work.layout.n_classes, self.honesty, self.habit
         guesses = stats.answers - stats.honest
         honest, guessed = per_worker(layout, stats.honest), per_worker(layout, guesses)
-        below = digamma(honest + guessed + 2 * b)
-        t, u = digamma(honest + b) - below, digamma(guessed + b) - below
-        psi = digamma(guesses + c)
-        psi_total = digamma(guessed + K * c)
-        x = psi - psi_total[layout.row_worker]
+        psi, lgamma = work.kernels.digamma, work.kernels.gammaln
+        below = psi(honest + guessed + 2 * b)
+        t, u = psi(honest + b) - below, psi(guessed + b) - below
+        x = psi(guesses + c) - psi(guessed + K * c)[layout.row_worker]
         miss = u[layout.row_worker] + x
         hit = np.logaddexp(t[layout.row_worker], miss)
-        kl = dirichlet_kl(np.stack([honest, guessed], 1), np.full(2, b))
-        kl += float((guesses * x - gammaln(guesses + c) + gammaln(np.asarray(c))).sum())
-        kl += float((gammaln(guessed + K * c) - gammaln(np.asarray(K * c))).sum())
+        kl = (honest * t + guessed * u + lgamma(honest + guessed + 2 * b)).sum()  # KL of theta
+        kl -= (lgamma(honest + b) + lgamma(guessed + b)).sum()
+        kl += (guesses * x - lgamma(guesses + c)).sum() + lgamma(guessed + K * c).sum()  # KL of xi
+        one = lgamma(np.array([b, 2 * b, c, K * c]))
+        kl += len(honest) * (2 * one[0] - one[1] - one[3]) + len(guesses) * one[2]
         return Params(honest, guesses, hit, miss, np.asarray(-kl), stats.shares / max(stats.shares.sum(), 1))
 
     def penalty(self, params: Params) -> float:

@@ -28,7 +28,7 @@ class Explanation:
     prior: float  # log-odds before any answer
     answers: pl.DataFrame  # worker, label, log_odds: positive speaks for the label
     total: float  # prior plus all answers
-    removals: int | None  # fewest answers whose removal flips the label; None: no removal does
+    removals: list[Any] | None  # workers whose answers, taken away, flip the label: as few as can be; None: none do
     additions: int | None  # answers of average workers for the rival that flip it; None: none would
 
     @property
@@ -38,7 +38,7 @@ class Explanation:
             return "there is only one class, so nothing can flip the label"
         said = []
         if self.removals is not None:
-            said.append(f"without the {self.removals} strongest answer(s) for it, the label would be another")
+            said.append(f"without the answer(s) of {', '.join(map(str, self.removals))} the label would be another")
         if self.additions is not None:
             said.append(f"{self.additions} more answer(s) {self.rival} by average workers would flip it")
         return "; ".join(said) if said else f"no answers by average workers would make it {self.rival}"
@@ -80,6 +80,7 @@ def explain(result: Result, task: Any) -> Explanation:
     def label_of(who: Ints, what: Ints) -> int:
         return int(result.model.task_posterior(result.params, layout, who, what, i).argmax())
 
+    gone = None if known else _removals(label_of, worker, label, pull, first)
     return Explanation(
         task=task,
         label=name,
@@ -90,20 +91,22 @@ def explain(result: Result, task: Any) -> Explanation:
             "log_odds", "worker", descending=[True, False]
         ),
         total=before + float(odds.sum()),
-        removals=None if known else _removals(label_of, worker, label, pull, first),
+        removals=None if gone is None else answers.workers[worker[gone]].to_list(),
         additions=None if known else _additions(label_of, worker, label, second),
     )
 
 
-def _removals(label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, pull: Floats, first: int) -> int | None:
+def _removals(
+    label_of: Callable[[Ints, Ints], int], worker: Ints, label: Ints, pull: Floats, first: int
+) -> Ints | None:
     """The fewest answers that must go until the label is another: against each rival, its strongest opponents first."""
-    fewest = None
+    fewest: Ints | None = None
     for rival in range(pull.shape[1]):
         strongest = np.argsort(pull[:, rival] - pull[:, first], kind="stable")
-        for gone in range(1, len(label) if fewest is None else fewest):
+        for gone in range(1, len(label) if fewest is None else len(fewest)):
             kept = np.sort(strongest[gone:])
             if rival != first and label_of(worker[kept], label[kept]) != first:
-                fewest = gone
+                fewest = np.sort(strongest[:gone])
                 break
     return fewest
 

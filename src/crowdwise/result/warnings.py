@@ -26,6 +26,12 @@ def found(result: Result) -> tuple[str, ...]:
             said.append(
                 f"the crowd falls into {parts} parts that share no task: skills can be compared within a part only"
             )
+    needed, typical = result.model.answers_needed(answers.n_classes), float(np.median(answers.answers_per_worker))
+    if typical < needed:
+        said.append(
+            f"the typical worker gave {typical:g} answer(s), and {result.model.name} wants {needed} or more to know a "
+            "worker: its labels may be worse than a vote. Take 'pooled'"
+        )
     if answers.n_classes == 1:
         said.append("one class only: every answer says the same, so nothing can be told of skill")
     status = result.labels["status"]
