@@ -484,3 +484,27 @@ def test_a_long_chain_of_workers_is_one_part(twin: Any) -> None:
     worker = name[np.stack([np.arange(W - 1), np.arange(1, W)], 1).ravel()].astype(np.int32)
     layout, _ = sort_answers(plain, task, worker, np.zeros_like(task), (W - 1, W, 1))
     assert not twin.components(layout).any()
+
+
+@each_kind
+def test_cavity_left_out_twins_agree_with_a_slow_double(kind: Any) -> None:
+    t = table(kind=kind)
+    K, layout = t.layout.n_classes, t.layout
+    counts = plain.confusion_counts(layout, t.Z, 1).astype(kind)
+    totals = per_worker(layout, counts).astype(np.float64)
+    prior = np.full((1, K), 1 / K)
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    for i in range(layout.n_tasks):
+        rows = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
+        for n, r in enumerate(rows):
+            q = prior[0].copy()
+            for s in np.delete(rows, n):
+                own = np.maximum(counts[s] - t.Z[i], 0) + t.a[:, layout.row_label[s]]
+                q *= own / (np.maximum(totals[layout.row_worker[s]] - t.Z[i], 0) + t.a.sum(1))
+            q = t.Z[i] / t.Z[i].sum() if t.gold[i] >= 0 else q / q.sum()
+            right[layout.row_worker[r]] += q[layout.row_label[r]]
+            sure[layout.row_worker[r]] += (q**2).sum()
+    for twin in (plain, fast):
+        found = twin.cavity_left_out(layout, counts, totals, t.a, prior, t.gold, t.Z, 1)
+        assert np.allclose(found[0], right, rtol=2e-5)
+        assert np.allclose(found[1], sure, rtol=2e-5)

@@ -30,7 +30,7 @@ _HOME = {
     "Pooled": "labels.pooled",
     "Glad": "labels.glad",
     "Mace": "labels.mace",
-    "compare": "compare",
+    "compare": "comparison",
     "simulate": "simulate",
     "read": "io",
     "load": "io",
@@ -58,7 +58,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import compat, errors, simulate
     from .answers import Labels
-    from .compare import compare
+    from .comparison import compare
     from .engine import Run
     from .io import load, read
     from .labels import MODELS, aggregate, model

@@ -5,14 +5,28 @@ from __future__ import annotations
 import sys
 
 
+class Terminated(BaseException):
+    """SIGTERM came: leave by the ordinary way, so that temporary files are removed."""
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise Terminated
+
+
 def main() -> None:
     """Run `crowdwise`; exit status 0 well, 1 data refused, 2 wrong usage, 3 not converged, 130 or 143 interrupted."""
+    import signal
+
     import typer
 
     from ..errors import CrowdwiseError
     from .app import app
     from .say import error
 
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a label must not end the run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         status = app(standalone_mode=False)
     except CrowdwiseError as problem:
@@ -27,6 +41,9 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         error("interrupted; nothing half-written is left")
         status = 130
+    except Terminated:
+        error("terminated; nothing half-written is left")
+        status = 143
     except BrokenPipeError:  # the reader of our output has gone: no more to say
         sys.stderr.close()
         status = 0

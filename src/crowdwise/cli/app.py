@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .say import say_json
+
 if TYPE_CHECKING:
     from ..answers import Labels
 
@@ -69,12 +71,6 @@ def _read(file: str, gold: str | None = None, gold_column: str | None = None, **
     return read(file, gold=Path(gold) if gold else gold_column, **options)
 
 
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, default=str, ensure_ascii=False))
-
-
 @app.callback(invoke_without_command=True)
 def _top(version: Annotated[bool, typer.Option("--version", help="Say the version and leave")] = False) -> None:
     if version:
@@ -100,7 +96,7 @@ def inspect(
         missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
     if as_json:
-        _print_json(inspection(answers).as_dict())
+        say_json(inspection(answers).as_dict())
     else:
         inspected(answers)
 
@@ -152,8 +148,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Every model side by side: labels that differ from the default's, likelihood of hidden answers, and, where gold is
     given, accuracy and log-loss. Gold is not shown to the models."""
-    from ..compare import chosen_models
-    from ..compare import compare as side_by_side
+    from ..comparison import chosen_models
+    from ..comparison import compare as side_by_side
     from ..engine import Run
     from .show import compared
 
@@ -164,7 +160,7 @@ def compare(
     )  # fmt: skip
     rows = side_by_side(answers, models, folds=folds, run=run, watch=_watch_models())
     if as_json:
-        _print_json(rows.to_dicts())
+        say_json(rows.to_dicts())
     else:
         compared(rows, answers)
 
@@ -198,7 +194,7 @@ def simulate(
     made = crowd(name, tasks=tasks, workers=workers, classes=classes, per_task=per_task, load=load, seed=seed)  # type: ignore[arg-type]
     files = [str(path) for path in made.save(out)]
     if as_json:
-        _print_json({"files": files, "answers": made.answers.n_answers, "seed": seed})
+        say_json({"files": files, "answers": made.answers.n_answers, "seed": seed})
     else:
         words(f"{made.answers.n_answers} answers of {workers} workers on {tasks} tasks", *files)
 
@@ -209,7 +205,7 @@ def models(as_json: Json = False) -> None:
     from ..labels import DEFAULT, MODELS
 
     if as_json:
-        _print_json(
+        say_json(
             {name: {"about": kind.about, "settings": kind().settings()} for name, kind in sorted(MODELS.items())}
         )
         return

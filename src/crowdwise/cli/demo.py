@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..compare import score
+from ..comparison import score
 from ..io import read
 from ..labels import aggregate
 from ..report import summarise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,12 @@ def words(*lines: str) -> None:
 
 def error(text: str) -> None:
     words(f"error: {text}")
+
+
+def say_json(value: Any) -> None:
+    """Print plain values for a program: JSON that any encoding of stdout can carry."""
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    print(json.dumps(value, indent=2, default=str, ensure_ascii=plain))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], file: Any = None) -> None:

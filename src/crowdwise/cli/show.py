@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import polars as pl
 from ..answers import Labels
 from ..report import inspect, summarise
 from ..result import Result
-from .say import clean, table, words
+from .say import clean, say_json, table, words
 
 
 def inspected(answers: Labels) -> None:
@@ -51,7 +50,7 @@ def aggregated(result: Result, out: Path | None, as_json: bool) -> None:
     summary = summarise(result)
     if as_json:
         files = {} if out is None else {"out": str(out)}
-        print(json.dumps({**summary.as_dict(), **files}, indent=2, default=str, ensure_ascii=False))
+        say_json({**summary.as_dict(), **files})
         return
     words(*summary.lines())
     if out is None:

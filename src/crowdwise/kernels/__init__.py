@@ -79,6 +79,18 @@ class Kernels(Protocol):
 
     def gammaln(self, x: Floats) -> Floats: ...
 
+    def cavity_left_out(
+        self,
+        layout: Layout,
+        counts: Floats,
+        totals: Floats,
+        a: Floats,
+        prior: Floats,
+        gold: Ints,
+        Z: Floats,
+        threads: int,
+    ) -> tuple[Floats, Floats]: ...
+
     def components(self, layout: Layout) -> Ints: ...
 
 

@@ -24,6 +24,7 @@ from .layout import Floats, Ints, Layout
 
 STORAGE = np.dtype(np.float32)
 BLOCK = 1 << 16  # answers
+CAVITY = 64  # answers of a task whose logarithms are kept
 AHEAD = 32  # answers between asking for a row and using it
 RENEW = 8  # factors multiplied before the products are scaled back
 FAR = TINY**RENEW  # a class this far behind the top one could underflow before the next scaling
@@ -347,6 +348,63 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
     parts = (layout.row_ptr, layout.task, layout.row_label, P, gold, Z, right, sure)
     _run(lambda b, start, stop: _left_out(*parts, start, stop), _blocks(layout.row_ptr), threads)
     return right, sure
+
+
+@jit
+def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, gold, Z, right, sure, start, stop):
+    K = Z.shape[1]
+    logs, q = np.empty((CAVITY, K)), np.empty(K)
+    for i in range(start, stop):
+        first, last = ptr[i], ptr[i + 1]
+        keep = last - first <= CAVITY  # logarithms of small tasks are kept, of others taken again
+        q[:] = log_prior[0]
+        for n in range(first, last):
+            r = pair[n]
+            j, label = row_worker[r], row_label[r]
+            for k in range(K):
+                z = Z[i, k]
+                x = math.log((max(C[r, k] - z, 0.0) + a[k, label]) / (max(totals[j, k] - z, 0.0) + above[k]))
+                q[k] += x
+                if keep:
+                    logs[n - first, k] = x
+        for n in range(first, last):
+            r = pair[n]
+            j, label = row_worker[r], row_label[r]
+            top, total, square, told = -np.inf, 0.0, 0.0, 0.0
+            own = logs[n - first if keep else 0]
+            for k in range(K):
+                if not keep:
+                    z = Z[i, k]
+                    own[k] = math.log((max(C[r, k] - z, 0.0) + a[k, label]) / (max(totals[j, k] - z, 0.0) + above[k]))
+                top = max(top, q[k] - own[k])
+            for k in range(K):
+                x = Z[i, k] if gold[i] >= 0 else math.exp(q[k] - own[k] - top)
+                total += x
+                square += x * x
+                if k == label:
+                    told = x
+            right[n], sure[n] = told / total, square / (total * total)
+
+
+def cavity_left_out(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    right, sure = np.empty(layout.n_answers, np.float32), np.empty(layout.n_answers, np.float32)
+    parts = (
+        layout.task_ptr,
+        layout.pair,
+        layout.row_worker,
+        layout.row_label,
+        counts,
+        totals,
+        a,
+        a.sum(1),
+        np.log(prior),
+    )
+    work = functools.partial(_cavity, *parts, gold, Z, right, sure)
+    _run(lambda b, start, stop: work(start, stop), _blocks(layout.task_ptr), threads)
+    worker = layout.row_worker[layout.pair]
+    return np.bincount(worker, right, layout.n_workers), np.bincount(worker, sure, layout.n_workers)
 
 
 @jit

@@ -60,6 +60,24 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
     return right, np.bincount(row, (q * q).sum(1), minlength=layout.n_rows)
 
 
+def cavity_left_out(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    """The same, more strictly: the task's own share is also taken out of the counts (R, K) and totals (W, K) behind
+    the other answers' rows, which were fitted with it; a (K, K) are the pseudo-counts. Sums over a worker's answers."""
+    K = layout.n_classes
+    _, task = _cells(layout, K)
+    worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
+    q = Z[task]
+    above = np.maximum(counts[layout.pair] - q, 0) + a.T[label]
+    logs = np.log(above / (np.maximum(totals[worker] - q, 0) + a.sum(1)))
+    rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + np.log(prior)
+    rest = np.exp(rest - rest.max(1, keepdims=True))
+    q = np.where(gold[task][:, None] >= 0, q, rest / rest.sum(1, keepdims=True))
+    right = np.bincount(worker, q[np.arange(len(task)), label], minlength=layout.n_workers)
+    return right, np.bincount(worker, (q * q).sum(1), minlength=layout.n_workers)
+
+
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
 ) -> Swept:

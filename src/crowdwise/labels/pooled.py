@@ -121,8 +121,9 @@ class Pooled(ClimbingModel[Params, Stats]):
         return diagonal_hits(work.layout, stats.counts)
 
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
-        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+        prior = self.class_prior(params, work.layout.n_classes)[None]
+        parts = (params.counts, params.totals, params.a, prior)
+        return work.kernels.cavity_left_out(work.layout, *parts, work.gold, Z, work.threads)
 
     def prevalence(self, params: Params) -> Floats:
         return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
