@@ -420,10 +420,30 @@ ANSWERS = st.lists(st.tuples(few, few, few), min_size=1, max_size=25, unique_by=
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ANSWERS, random=st.randoms(use_true_random=False))
 def test_d15_ties_and_labels_do_not_depend_on_the_order_of_rows(name, rows, random):
-    mixed = random.sample(rows, len(rows))
-    first, second = (cw.aggregate(cw.Labels(*zip(*order, strict=True)), name) for order in (rows, mixed))
+    named = [(f"t{task}", f"w{worker}", "dcba"[label]) for task, worker, label in rows]
+    orders = named, random.sample(named, len(named))
+    first, second = (cw.aggregate(cw.Labels(*zip(*order, strict=True)), name) for order in orders)
     assert first.labels.equals(second.labels)
     assert first.workers.equals(second.workers)
+
+
+@pytest.mark.parametrize("kind", ["text", "numbers"])
+def test_d15_a_long_table_is_coded_the_same_in_any_order(kind):
+    N, rng = 400_000, np.random.default_rng(0)
+    columns = [np.arange(N) // 4, rng.integers(0, 5000, N), rng.integers(0, 7, N)]
+    columns = (
+        columns if kind == "numbers" else [np.char.add(c, n.astype(str)) for c, n in zip("twl", columns, strict=True)]
+    )
+    mixed = rng.permutation(N)
+    one, two = cw.Labels(*columns, duplicates="each"), cw.Labels(*(c[mixed] for c in columns), duplicates="each")
+    assert sorted(one.tasks.to_list()) == one.tasks.to_list() == two.tasks.to_list()
+    assert one.workers.to_list() == two.workers.to_list()
+    assert one.classes.to_list() == two.classes.to_list()
+    assert all(np.array_equal(a, b) for a, b in zip(one.layout, two.layout, strict=True))
+    task, worker, label = one.codes()
+    assert set(zip(one.tasks[task], one.workers[worker], one.classes[label], strict=True)) == set(
+        zip(*columns, strict=True)
+    )
 
 
 def test_d15_a_vote_of_two_against_two_is_a_tie():

@@ -154,7 +154,7 @@ def test_an_answer_is_judged_by_the_others(name: str, gold: Any, kernels: Any) -
 
 
 def test_pooled_also_takes_the_task_out_of_the_others_rows(kernels: Any) -> None:
-    """What is left of a worker's row when a task is taken out: (C - q + a) / (N - q + a.), see kernels.cavity_left_out."""
+    """A row without a task is (C - q + a) / (N - q + a.), as kernels.cavity_left_out has it."""
     answers = small(3, 2)
     result = cw.aggregate(answers, "pooled", run=DOUBLE, max_iter=5, hedge=0)
     params, right = result.params, np.zeros(W)
