@@ -330,3 +330,15 @@ def test_standard_input_is_read(files: Path) -> None:
     text = (files / "answers.csv").read_text()
     piped = command("aggregate", "-", cwd=files, input=text)
     assert piped.stdout == command("aggregate", "answers.csv", cwd=files).stdout
+
+
+def test_what_the_readme_shows_is_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = command("demo", cwd=tmp_path).stdout
+    text = (ROOT / "README.md").read_text()
+    shown = [line.strip() for line in text.splitlines() if line.startswith(("    A made-up", "      labels right"))]
+    assert len(shown) == 3
+    assert all(line in said for line in shown)
+    example = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "README.md", None, None)
+    assert len(example.examples) >= 6
+    assert doctest.DocTestRunner().run(example).failed == 0
