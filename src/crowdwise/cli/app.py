@@ -205,9 +205,7 @@ def models(as_json: Json = False) -> None:
     from ..labels import DEFAULT, MODELS
 
     if as_json:
-        say_json(
-            {name: {"about": kind.about, "settings": kind().settings()} for name, kind in sorted(MODELS.items())}
-        )
+        say_json({name: {"about": kind.about, "settings": kind().settings()} for name, kind in sorted(MODELS.items())})
         return
     for name, kind in sorted(MODELS.items()):
         settings = ", ".join(f"{key}={value}" for key, value in kind().settings().items())

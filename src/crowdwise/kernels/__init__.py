@@ -53,7 +53,9 @@ class Kernels(Protocol):
 
     def votes(self, layout: Layout, weight: Floats, Z: Floats, threads: int) -> None: ...
 
-    def smooth_rows(self, layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]: ...
+    def smooth_rows(
+        self, layout: Layout, counts: Floats, smoothing: float, threads: int = 1
+    ) -> tuple[Floats, Floats, float]: ...
 
     def dirichlet_rows(
         self, layout: Layout, counts: Floats, a: Floats, threads: int

@@ -408,11 +408,11 @@ def cavity_left_out(
 
 
 @jit
-def _smooth(worker_ptr, C, smoothing, P, totals):
+def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
     K = C.shape[1]
     inverse = np.empty(K)
     log_prior = 0.0
-    for j in range(len(worker_ptr) - 1):
+    for j in range(start, stop):
         first, last = worker_ptr[j], worker_ptr[j + 1]
         for r in range(first, last):
             for k in range(K):
@@ -441,10 +441,16 @@ def _smooth(worker_ptr, C, smoothing, P, totals):
     return smoothing * log_prior
 
 
-def smooth_rows(layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]:
+def smooth_rows(layout: Layout, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
     P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
-    log_prior = _smooth(layout.worker_ptr, counts, float(smoothing), P, totals)
-    return P, totals, log_prior if smoothing > 0 else 0.0
+    bounds = _worker_blocks(layout)
+    log_prior = np.zeros(len(bounds) - 1)
+
+    def work(b: int, start: int, stop: int) -> None:
+        log_prior[b] = _smooth(layout.worker_ptr, counts, float(smoothing), P, totals, start, stop)
+
+    _run(work, bounds, threads)
+    return P, totals, math.fsum(log_prior) if smoothing > 0 else 0.0
 
 
 # -------------------------------------------------------------------------------------- confusions with Dirichlets

@@ -102,7 +102,7 @@ def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
     Z[:] = np.bincount(cell, weight[layout.pair], minlength=Z.size).reshape(Z.shape)
 
 
-def smooth_rows(layout: Layout, counts: Floats, smoothing: float) -> tuple[Floats, Floats, float]:
+def smooth_rows(layout: Layout, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
     """Confusion rows, the workers' totals (W, K), and smoothing * sum of log pi over every worker, class and label."""
     K = layout.n_classes
     totals = per_worker(layout, counts)

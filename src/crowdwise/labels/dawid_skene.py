@@ -56,7 +56,8 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
         rho /= rho.sum()
-        rows, totals, log_prior = work.kernels.smooth_rows(work.layout, stats.counts, self.smoothing)  # eq (5)
+        smooth = work.kernels.smooth_rows
+        rows, totals, log_prior = smooth(work.layout, stats.counts, self.smoothing, work.threads)  # eq (5)
         log_prior += self.smoothing * np.log(rho).sum()
         return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
 
