@@ -356,7 +356,7 @@ def test_twins_have_the_same_functions() -> None:
 @each_kind
 @pytest.mark.parametrize("threads", [2, 5])
 def test_blocks_and_threads_change_no_bit(kind: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "BLOCK", 16)
+    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 16)
     t = table(N=1000, kind=kind)
     counts = fast.confusion_counts(t.layout, t.Z, 1)
     assert np.array_equal(fast.confusion_counts(t.layout, t.Z, threads), counts)

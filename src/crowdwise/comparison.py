@@ -81,18 +81,19 @@ def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
     right = np.arange(len(known)), gold[known]
     tied = Z.max(1, keepdims=True) - TIE <= Z
     accuracy = (tied[right] / tied.sum(1)).mean()
-    return float(accuracy), float(-np.log(np.clip(Z[right], 1e-5, 1)).mean())
+    return float(accuracy), float(-np.log(np.clip(Z[right], 1e-5, 1)).mean()) + 0.0
 
 
-def held_out(each: LabelModel, data: Labels, folds: int, run: Run) -> float:
-    """Mean log-probability of answers that the fit did not see: every answer is hidden once."""
+def held_out(each: LabelModel, data: Labels, folds: int, run: Run) -> float | None:
+    """Mean log-probability of answers that the fit did not see: every answer is hidden once. None: no fold to hide."""
     fold = run.rng().permutation(np.arange(data.n_answers) % folds)
-    total = 0.0
+    total, scored = 0.0, 0
     for f in range(folds):
         hidden = fold == f
         if hidden.any() and not hidden.all():
             total += hidden_likelihood(each.fit(data.take(~hidden), run), data, hidden)
-    return total / max(data.n_answers, 1)
+            scored += int(hidden.sum())
+    return total / scored if scored else None
 
 
 def hidden_likelihood(result: Result, data: Labels, hidden: np.ndarray[Any, Any]) -> float:

@@ -5,6 +5,7 @@ Every simulator is `crowd` with other confusion matrices; later models build the
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ Load = Literal["even", "skewed"]
 Whole = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Crowd:
     """Simulated answers with everything that is usually hidden."""
 
@@ -31,6 +32,9 @@ class Crowd:
     truth: pl.DataFrame  # task, label
     workers: pl.DataFrame  # worker, skill (chance of a right answer), group
     confusions: Floats  # (W, K, K)
+
+    def __repr__(self) -> str:
+        return f"Crowd({self.answers!r})"
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write answers.csv, truth.csv and workers.csv."""
@@ -137,7 +141,12 @@ def spoken(truth: Whole, task: Whole, worker: Whole, confusions: Floats, rng: np
     return said
 
 
-KINDS = ("confusion", "one-coin", "hammer-spammer", "groups")
+MAKERS: dict[str, Callable[..., Any]] = {
+    "confusion": confusion,
+    "one-coin": one_coin,
+    "hammer-spammer": hammer_spammer,
+    "groups": groups,
+}
 
 
 def crowd(
@@ -158,22 +167,22 @@ def crowd(
     >>> sim.answers
     Labels(60 answers, 20 tasks, 8 workers, 2 classes)
     """
-    if kind not in KINDS:
-        raise ParameterError(f"no simulator {kind!r}; there are {', '.join(KINDS)}.{nearest(kind, KINDS)}")
+    if kind not in MAKERS:
+        raise ParameterError(f"no simulator {kind!r}; there are {', '.join(MAKERS)}.{nearest(kind, MAKERS)}")
     for name, value in (("tasks", tasks), ("workers", workers), ("classes", classes)):
         if value < 1:
             raise ParameterError(f"{name} is {value}; it must be at least 1")
+    maker = MAKERS[kind]
+    known = [name for name in inspect.signature(maker).parameters if name not in ("workers", "classes", "rng")]
+    for name in settings:
+        if name not in known:
+            raise ParameterError(f"{kind} has no setting {name!r}; it has {', '.join(known)}.{nearest(name, known)}")
     rng = np.random.default_rng(seed)
     group = np.zeros(workers, np.int64)
     if kind == "groups":
         matrices, group = groups(workers, classes, rng=rng, **settings)
     else:
-        makers: dict[str, Callable[..., Floats]] = {
-            "confusion": confusion,
-            "one-coin": one_coin,
-            "hammer-spammer": hammer_spammer,
-        }
-        matrices = makers[kind](workers, classes, rng=rng, **settings)
+        matrices = maker(workers, classes, rng=rng, **settings)
     rho = np.full(classes, 1 / classes) if prevalence is None else np.asarray(prevalence, float) / np.sum(prevalence)
     truth = rng.choice(classes, tasks, p=rho)
     task, worker = who_answers(tasks, workers, per_task, load=load, rng=rng)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
-from ..errors import ColumnError, nearest
+from ..errors import ColumnError, ParameterError, nearest
 
 # Common names, best first. Compared without case, blanks and punctuation.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -66,9 +67,10 @@ def find(columns: Sequence[str], given: Mapping[str, str | None], source: str) -
 def missing(role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
     hint = nearest(name, columns)
     close = hint.split("'")[1] if hint else "COLUMN"
+    wide = ", or --wide if each worker has a column" if not hint and role in ("worker", "label") else ""
     return ColumnError(
         f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"
-        f" Say --{role} {close} (in Python {role}={close!r})"
+        f" Say --{role} {close} (in Python {role}={close!r}){wide}"
     )
 
 
@@ -84,8 +86,41 @@ def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
     return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
 
 
-def melt(frame: pl.DataFrame, task: str | None) -> pl.DataFrame:
-    """Wide to long; an empty cell becomes a row without label, which is dropped and not counted as an answer."""
-    key = task or frame.columns[0]
-    long = frame.unpivot(index=key, variable_name="worker", value_name="label").rename({key: "task"})
-    return long.select("task", "worker", "label")
+class Long(NamedTuple):
+    """A table with a row an answer, and what was understood of it."""
+
+    frame: pl.DataFrame
+    columns: dict[str, str]  # role -> column of `frame`
+    shown: dict[str, str]  # the same, as the user's table has it
+    guessed: bool
+    gold: pl.DataFrame | None  # task and label, where a wide table brought them
+    note: str  # "" for a table that was long already
+
+    @property
+    def was_wide(self) -> bool:
+        return bool(self.note)
+
+
+def as_long(frame: pl.DataFrame, given: Mapping[str, str | None], wide: bool | None, source: str) -> Long:
+    """A table as rows of answers, with its columns found."""
+    if not (looks_wide(frame, given) if wide is None else wide):
+        columns, guessed = find(frame.columns, given, source)
+        return Long(frame, columns, columns, guessed, None, "")
+    for role in ("worker", "label"):
+        if given.get(role):
+            raise ParameterError(f"{role}={given[role]!r} names a column, but in a wide table columns are workers")
+        if wide and guess("worker", frame.columns, set()) and guess("label", frame.columns, set()):
+            raise ColumnError(f"{source} has columns for worker and label, so it is a long table. Leave --wide away")
+    key = given.get("task") or frame.columns[0]
+    truth = given.get("gold") or guess("gold", frame.columns, {key})
+    for role, name in (("task", key), ("gold", truth)):
+        if name is not None and name not in frame.columns:
+            raise missing(role, name, frame.columns, source)
+    people = [name for name in frame.columns if name not in (key, truth)]
+    tasks = frame.select(pl.col(key).alias("task"))
+    parts = [tasks.with_columns(pl.lit(name).alias("worker"), frame[name].alias("label")) for name in people]
+    melted = pl.concat(parts, how="vertical_relaxed")
+    gold = None if truth is None else frame.select(pl.col(key).alias("task"), pl.col(truth).alias("label"))
+    shown = {"task": key, "worker": f"the other {len(people)} columns"} | ({"gold": truth} if truth else {})
+    note = f"wide table: {key!r} names the task, {len(people)} columns are workers, empty cells are no answers"
+    return Long(melted, {role: role for role in REQUIRED}, shown, False, gold, note)

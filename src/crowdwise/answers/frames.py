@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def to_frame(data: Any) -> pl.DataFrame:
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         names = list(dict.fromkeys(name for record in data for name in record))
         return to_frame({name: [record.get(name) for record in data] for name in names})
+    if isinstance(data, (str, Path)):
+        raise DataError(f"{str(data)!r} is a name, not a table. To read a file: crowdwise.read({str(data)!r})")
     raise DataError(
         f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of "
         "columns, or three arrays: tasks, workers, labels"

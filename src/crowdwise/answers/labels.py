@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -202,11 +202,6 @@ class Labels:
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def warned(self, *warnings: str) -> Labels:
-        """The same answers with further warnings in the intake."""
-        intake = replace(self.intake, warnings=(*self.intake.warnings, *warnings))
-        return Labels.of(**{**self._fields(), "intake": intake})
-
 
 def _laid_out(p: Prepared, duplicates: Policy | None) -> dict[str, Any]:
     shape = (len(p.tasks), len(p.workers), len(p.classes))
@@ -214,7 +209,7 @@ def _laid_out(p: Prepared, duplicates: Policy | None) -> dict[str, Any]:
     layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
     settled = settle_repeats(p, layout, order, duplicates)
     if settled is not p:
-        p = settled
+        p, shape = settled, (shape[0], shape[1], len(settled.classes))
         layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
     return {
         "tasks": p.tasks,

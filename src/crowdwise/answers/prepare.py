@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import ColumnError, DataError, EmptyDataError, ParameterError
 from ..kernels.layout import Ints
 from .coding import as_text, code, look_alikes, settle
-from .columns import find, looks_wide, melt
+from .columns import as_long
 from .frames import to_frame
 from .intake import EXAMPLES, Dropped, Intake
 
@@ -40,6 +40,9 @@ class Prepared:
     def keep(self, mask: np.ndarray[Any, np.dtype[np.bool_]], dropped: Sequence[Dropped]) -> Prepared:
         """Only the answers marked; the rest is told in the intake."""
         rows = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        spoken = np.unique(np.concatenate([self.label[mask], self.gold[self.gold >= 0]]))
+        place = np.full(len(self.classes) + 1, -1, np.int32)  # the last for gold that is not known, -1
+        place[spoken] = np.arange(len(spoken))
         chosen = pl.Series(mask)
         intake = replace(
             self.intake, rows_used=int(mask.sum()), dropped=(*self.intake.dropped, *(d for d in dropped if d.count))
@@ -48,7 +51,9 @@ class Prepared:
             self,
             task=self.task[mask],
             worker=self.worker[mask],
-            label=self.label[mask],
+            label=place[self.label[mask]],
+            classes=self.classes[spoken],
+            gold=place[self.gold],
             extras=self.extras.filter(chosen) if self.extras.width else self.extras,
             times=None if self.times is None else self.times.filter(chosen),
             rows=rows,
@@ -72,74 +77,69 @@ def prepare(
         raise EmptyDataError(
             f"no answers in {source}: it has {frame.width} column(s) and no rows. Give a table with rows"
         )
-    where = where or (lambda row: f"row {row + 1}")
-    height = frame.height
-    is_wide = looks_wide(frame, given) if wide is None else wide
-    if is_wide:
-        notes = (
-            *notes,
-            f"wide table: {frame.columns[0]!r} names the task, the other {frame.width - 1} columns are workers",
-        )
-        frame, where_wide = melt(frame, given.get("task")), where
-        where = lambda row: where_wide(row % height)  # noqa: E731
-        given = {"gold": None}
-    columns, guessed = find(frame.columns, given, source)
-    warnings: list[str] = []
-    settled = {}
-    for role in ("task", "worker", "label"):
-        column = frame[columns[role]]
-        settled[role], said = settle(_blank_out(column, missing) if role == "label" else column, role, source)
-        warnings += said
-    if is_wide:  # an empty cell is no row
-        filled = settled["label"].is_not_null()
-        rows_read = int(filled.sum())
-    else:
-        rows_read = frame.height
-    settled["worker"] = _name_anonymous(settled, anonymous, source, where)
-    used, dropped = _usable(frame, settled, columns, where, is_wide)
+    height, told = frame.height, where or (lambda row: f"row {row + 1}")
+    table = as_long(frame, given, wide, source)
+    frame, columns = table.frame, table.columns
+    place: Where = (lambda row: told(row % height)) if table.was_wide else told
+    settled, warnings = _settled(frame, columns, missing, source)
+    rows_read = int(settled["label"].is_not_null().sum()) if table.was_wide else frame.height
+    settled["worker"] = _name_anonymous(settled, anonymous, source, place)
+    used, dropped = _usable(frame, settled, columns, place, table.was_wide)
     if used is not None and not used.any():
         raise EmptyDataError(f"no answers in {source}: {rows_read} row(s), none of them has both a task and a label")
     rows = None if used is None else np.flatnonzero(used.to_numpy())
     chosen = settled if used is None else {role: column.filter(used) for role, column in settled.items()}
     tasks, task = code(settled["task"])
-    task = task if rows is None else task[rows]
     workers, worker = code(chosen["worker"])
-    known, gold_notes = _gold_table(frame, columns, gold, settled, source)
+    known, gold_notes = _gold_table(frame, columns, table.gold if gold is None else gold, settled, source)
     classes, label, added = _code_labels(chosen["label"], known)
-    codes = _gold_codes(known, tasks, classes)
-    warnings += added + look_alikes(classes, "label")
-    extras = frame.select(
-        column for column in frame.columns if column not in {columns[r] for r in ("task", "worker", "label")}
-    )
-    extras = extras.rename(
-        {name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns}
-    )
-    extras = extras.filter(used) if used is not None and extras.width else extras
+    extras = _extras(frame, columns, used)
     return Prepared(
         tasks=tasks,
         workers=workers,
         classes=classes,
-        task=task,
+        task=task if rows is None else task[rows],
         worker=worker,
         label=label,
-        gold=codes,
+        gold=_gold_codes(known, tasks, classes),
         extras=extras,
         rows=rows,
-        where=where,
+        where=place,
         times=extras["timestamp"] if "timestamp" in extras.columns else None,
         intake=Intake(
             source=source,
-            shape="wide" if is_wide else "long",
-            columns=columns,
-            guessed=guessed and not is_wide,
+            shape="wide" if table.was_wide else "long",
+            columns=table.shown,
+            guessed=table.guessed,
             extras=tuple(extras.columns),
             rows_read=rows_read,
-            rows_used=len(task),
+            rows_used=len(label),
             dropped=dropped,
-            notes=(*notes, *gold_notes),
-            warnings=tuple(warnings),
+            notes=(*notes, *([table.note] if table.note else []), *gold_notes),
+            warnings=(*warnings, *added, *look_alikes(classes, "label")),
         ),
     )
+
+
+def _settled(
+    frame: pl.DataFrame, columns: Mapping[str, str], missing: Sequence[str], source: str
+) -> tuple[dict[str, pl.Series], list[str]]:
+    """The three columns that make an answer, each of one plain type, and warnings."""
+    settled, warnings = {}, []
+    for role in ("task", "worker", "label"):
+        column = frame[columns[role]]
+        settled[role], said = settle(_blank_out(column, missing) if role == "label" else column, role, source)
+        warnings += said
+    return settled, warnings
+
+
+def _extras(frame: pl.DataFrame, columns: Mapping[str, str], used: pl.Series | None) -> pl.DataFrame:
+    """Further columns, under the names of their roles where they have one."""
+    taken = {columns[role] for role in ("task", "worker", "label")}
+    extras = frame.select(column for column in frame.columns if column not in taken)
+    names = {name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns}
+    extras = extras.rename(names)
+    return extras.filter(used) if used is not None and extras.width else extras
 
 
 def _blank_out(column: pl.Series, missing: Sequence[str]) -> pl.Series:
@@ -230,6 +230,7 @@ def _gold_table(
     pairs = pl.DataFrame(
         {"task": _as_type(task, settled["task"].dtype), "label": _as_type(label, settled["label"].dtype)}
     )
+    empty = pairs["label"].null_count() if gold is not None else 0
     pairs = pairs.drop_nulls().unique().sort("task")
     twice = pairs.filter(pairs["task"].is_duplicated())
     if twice.height:
@@ -239,6 +240,8 @@ def _gold_table(
         )
     met = pairs.filter(pairs["task"].is_in(settled["task"].drop_nulls().unique().implode()))
     notes = [f"gold for {met.height} task(s)"]
+    if empty:
+        notes.append(f"gold without a label for {empty} task(s) was ignored")
     if met.height < pairs.height:
         notes.append(f"gold for {pairs.height - met.height} task(s) that have no answers was ignored")
     return met, notes

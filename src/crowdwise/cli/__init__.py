@@ -38,6 +38,8 @@ def main() -> None:
         status = problem.exit_code
     except typer.Exit as leaving:
         status = leaving.exit_code
+        if status == 130:  # how typer tells of Ctrl-C
+            error("interrupted; nothing half-written is left")
     except (typer.Abort, KeyboardInterrupt):
         error("interrupted; nothing half-written is left")
         status = 130

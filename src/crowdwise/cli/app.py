@@ -121,8 +121,7 @@ def aggregate(
     --out, labels go to stdout as CSV."""
     from .run import Job, settings_of, work
 
-    settings = settings_of(setting or [])
-    settings |= {k: v for k, v in {"max_iter": max_iter, "tol": tol}.items() if v is not None}
+    settings = settings_of(setting or [], max_iter=max_iter, tol=tol)
     job = Job(model, settings, out, seed, threads, precision, resume)
     answers = _read(
         file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,

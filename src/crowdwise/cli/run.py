@@ -48,14 +48,17 @@ class Job:
         return None if self.out is None else self.out / CHECKPOINT
 
 
-def settings_of(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE to settings; numbers where they read as numbers."""
-    found: dict[str, Any] = {}
+def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
+    """NAME=VALUE and options to settings; numbers where they read as numbers."""
+    found = {name: value for name, value in options.items() if value is not None}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise ParameterError(f"--set {pair!r} has no '='; write --set NAME=VALUE, for instance --set smoothing=0.1")
-        found[name.replace("-", "_")] = _value(value)
+        key = name.replace("-", "_")
+        if key in found:
+            raise ParameterError(f"--set {pair!r}: {key} was given before, as {found[key]!r}. Say it once")
+        found[key] = _value(value)
     return found
 
 

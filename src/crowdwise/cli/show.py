@@ -27,9 +27,7 @@ def inspected(answers: Labels) -> None:
         print(clean(note))
     if intake.extras:
         print(clean(f"further columns kept: {', '.join(intake.extras)}"))
-    print(
-        f"{answers.n_answers} answers, {answers.n_tasks} tasks, {answers.n_workers} workers, {answers.n_classes} labels"
-    )
+    print(_sizes(answers))
     for what, spread in (("task", said.answers_per_task), ("worker", said.answers_per_worker)):
         print(f"answers a {what}: {spread.low} to {spread.high}, median {spread.median:g}")
     table(["label", "answers"], said.labels[:20])
@@ -49,8 +47,8 @@ def aggregated(result: Result, out: Path | None, as_json: bool) -> None:
     """What came of a fit: JSON, or words and, without a folder, the labels themselves."""
     summary = summarise(result)
     if as_json:
-        files = {} if out is None else {"out": str(out)}
-        say_json({**summary.as_dict(), **files})
+        rest = {"labels": result.labels.to_dicts()} if out is None else {"out": str(out)}
+        say_json({**summary.as_dict(), **rest})
         return
     words(*summary.lines())
     if out is None:
@@ -62,10 +60,15 @@ def aggregated(result: Result, out: Path | None, as_json: bool) -> None:
 
 def compared(rows: pl.DataFrame, answers: Labels) -> None:
     """The comparison as a table."""
-    print(clean(repr(answers)))
+    print(_sizes(answers))
     known = rows["accuracy"].null_count() < rows.height
     columns = [c for c in rows.columns if known or c not in ("accuracy", "log_loss")]
     table(columns, rows.select(columns).rows())
-    words(
-        "differs: labels unlike the default model's; held_out: mean log-likelihood of hidden answers, higher is better"
-    )
+    words("differs: labels unlike the default model's; held_out: mean log-likelihood of hidden answers, more is better")
+    if known:
+        words("accuracy: a tie counts its share; log_loss: of the true label, less is better")
+
+
+def _sizes(answers: Labels) -> str:
+    counts = f"{answers.n_answers} answers, {answers.n_tasks} tasks, {answers.n_workers} workers"
+    return f"{counts}, {answers.n_classes} classes"

@@ -26,7 +26,10 @@ def model(name: str, /, **settings: Any) -> LabelModel:
     known = [field.name for field in fields(kind)]
     for key in settings:
         if key not in known:
-            raise ParameterError(f"{name} has no setting {key!r}; it has {', '.join(known)}.{nearest(key, known)}")
+            where = {"seed": f"run=crowdwise.Run({key}=...)", "gold": "Labels or read"}
+            where |= {"threads": where["seed"], "precision": where["seed"]}
+            hint = f" It goes to {where[key]}." if key in where else nearest(key, known)
+            raise ParameterError(f"{name} has no setting {key!r}; it has {', '.join(known)}.{hint}")
     return kind(**settings)
 
 

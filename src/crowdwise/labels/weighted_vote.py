@@ -41,7 +41,12 @@ class WeightedVote(VoteModel):
         if self.given is not None and not isinstance(self.given, Mapping):
             raise ParameterError(f"weighted-vote: given is {self.given!r}; it must map workers to weights")
         for worker, weight in (self.given or {}).items():
-            if not isinstance(weight, (int, float)) or not np.isfinite(weight) or weight < 0:
+            if (
+                isinstance(weight, bool)
+                or not isinstance(weight, (int, float))
+                or not np.isfinite(weight)
+                or weight < 0
+            ):
                 raise ParameterError(f"weighted-vote: the weight of {worker!r} is {weight!r}; weights are at least 0")
 
     def weights(self, answers: Labels, work: Work) -> Floats:
@@ -74,7 +79,8 @@ class WeightedVote(VoteModel):
         known = answers.gold >= 0
         if not known.any():
             raise ParameterError(
-                "weighted-vote cannot learn from gold: these answers carry none. Give gold, or another rule"
+                "weighted-vote cannot learn from gold: these answers carry none. Give gold (--gold FILE), or "
+                "learn_from='agreement'"
             )
         Z = np.zeros((answers.n_tasks, answers.n_classes), work.dtype)
         Z[known, answers.gold[known]] = 1
@@ -84,7 +90,12 @@ class WeightedVote(VoteModel):
 
     def _given(self, answers: Labels) -> Floats:
         assert self.given is not None
-        return np.array([self.given.get(worker, 0.0) for worker in answers.workers.to_list()], np.float64)
+        workers = answers.workers.to_list()
+        if not any(worker in self.given for worker in workers):
+            raise ParameterError(
+                f"weighted-vote: given names none of the workers; they are {', '.join(map(str, workers[:5]))} ..."
+            )
+        return np.array([self.given.get(worker, 0.0) for worker in workers], np.float64)
 
     def _column(self, answers: Labels) -> Floats:
         """A worker's weight is the mean of the column `weight` over that worker's answers."""

@@ -34,6 +34,7 @@ class Summary:
     rows_read: int
     rows_used: int
     dropped: dict[str, int]
+    notes: list[str]  # how the table was read
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,6 +44,7 @@ class Summary:
         said = [f"warning: {text}" for text in self.warnings]
         dropped = "".join(f"; {count} {reason}" for reason, count in self.dropped.items())
         said.append(f"{self.source}: {self.rows_read} rows read, {self.rows_used} used{dropped}")
+        said += self.notes
         said.append(f"{self.tasks} tasks, {self.workers} workers, {len(self.classes)} classes, {self.answers} answers")
         state = "converged" if self.converged else "NOT converged"
         said.append(f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: counted")
@@ -54,7 +56,8 @@ class Summary:
 def summarise(result: Result) -> Summary:
     """The summary of a result."""
     answers, intake = result.answers, result.answers.intake
-    probability = result.labels["probability"].drop_nulls()
+    open_tasks = result.labels.filter(result.labels["status"] != "known")  # what gold says needs no model
+    probability = open_tasks["probability"].drop_nulls()
     return Summary(
         source=intake.source,
         model=result.model.name,
@@ -76,4 +79,5 @@ def summarise(result: Result) -> Summary:
         rows_read=intake.rows_read,
         rows_used=intake.rows_used,
         dropped={d.reason: d.count for d in intake.dropped},
+        notes=list(intake.notes),
     )

@@ -1,0 +1,40 @@
+"""The arithmetic of a sweep, compiled: the same functions as `plain`, for tables that are worth it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .confusion import (
+    cavity_left_out,
+    confusion_counts,
+    confusion_left_out,
+    confusion_posterior,
+    smooth_rows,
+)
+from .dirichlet import digamma, dirichlet_rows, dirichlet_slopes, gammaln
+from .match import ability_posterior, ability_slopes, match_counts, match_posterior, votes
+from .sorting import components, lay_out, number, numbers_of
+
+STORAGE = np.dtype(np.float32)
+
+__all__ = [
+    "STORAGE",
+    "ability_posterior",
+    "ability_slopes",
+    "cavity_left_out",
+    "components",
+    "confusion_counts",
+    "confusion_left_out",
+    "confusion_posterior",
+    "digamma",
+    "dirichlet_rows",
+    "dirichlet_slopes",
+    "gammaln",
+    "lay_out",
+    "match_counts",
+    "match_posterior",
+    "number",
+    "numbers_of",
+    "smooth_rows",
+    "votes",
+]

@@ -1,0 +1,66 @@
+"""How compiled kernels are run: cut into blocks by the data, in plain threads.
+
+Each output row belongs to one block, and partial sums are added in block order: the bits do not depend on threads.
+Kernels release the interpreter lock, so plain threads run them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .. import Swept
+from ..layout import Floats, Ints, Layout
+from .intrinsics import prefetch as _prefetch
+
+BLOCK = 1 << 16  # answers
+AHEAD = 32  # answers between asking for a row and using it
+
+prefetch: Any = _prefetch
+jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
+
+
+def by_answers(ptr: Ints) -> Ints:
+    """Bounds of runs of segments with about BLOCK answers each."""
+    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, BLOCK))
+    return np.unique(np.concatenate([[0], edges, [len(ptr) - 1]]))
+
+
+def by_workers(layout: Layout) -> Ints:
+    """Few blocks by workers, fewer where there are many classes: a block may hold K x K sums."""
+    count = max(1, min(16, 10_000_000 // layout.n_classes**2))
+    return np.unique(np.linspace(0, layout.n_workers, count + 1).astype(np.int64))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
+
+
+def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> None:
+    """Call work(block, start, stop) for every block."""
+    jobs = [(b, int(bounds[b]), int(bounds[b + 1])) for b in range(len(bounds) - 1)]
+    if threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            work(*job)
+    else:
+        for done in [_pool(threads).submit(work, *job) for job in jobs]:
+            done.result()
+
+
+def sweep(layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]]) -> Swept:
+    bounds = by_answers(layout.task_ptr)
+    evidence, flips = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
+    shares = np.zeros((len(bounds) - 1, Z.shape[1]))
+
+    def work(b: int, start: int, stop: int) -> None:
+        evidence[b], flips[b] = kernel(shares[b], start, stop)
+
+    run(work, bounds, threads)
+    return Swept(math.fsum(evidence), shares.sum(0), int(flips.sum()))

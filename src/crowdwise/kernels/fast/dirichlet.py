@@ -1,0 +1,148 @@
+"""Confusion matrices with Dirichlets around them, and the functions of Gamma that they need, compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import TINY
+from ..layout import Floats, Layout
+from .blocks import by_workers, jit, run
+
+
+@jit(inline="always")
+def _digamma_parts(x):
+    """psi(x) = log(y) - tail: one division for the shift past 6, then the asymptotic series."""
+    y = x + 6.0
+    product = x
+    slope = 1.0  # of the product: slope / product = sum of 1 / (x + i)
+    for i in range(1, 6):
+        slope = slope * (x + i) + product
+        product *= x + i
+    inverse = 1.0 / (y * product)
+    one = product * inverse  # 1 / y
+    two = one * one
+    series = two * (1 / 12 - two * (1 / 120 - two * (1 / 252 - two * (1 / 240 - two / 132))))
+    return y, slope * y * inverse + 0.5 * one + series, product, one
+
+
+@jit
+def _psi(x):
+    y, tail, _, _ = _digamma_parts(x)
+    return math.log(y) - tail
+
+
+@jit(inline="always")
+def _stirling(y, log_y, product, one):
+    two = one * one
+    series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two * (1 / 1680 - two / 1188))))
+    return (y - 0.5) * log_y - y + 0.9189385332046727 + series - math.log(product)
+
+
+@jit
+def _lgamma(x):
+    y, _, product, one = _digamma_parts(x)
+    return _stirling(y, math.log(y), product, one)
+
+
+@jit
+def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop):
+    """KL and evidence of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
+    K = C.shape[1]
+    kl, fit = 0.0, 0.0
+    for j in range(start, stop):
+        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+            for k in range(K):
+                totals[j, k] += C[r, k]
+        for k in range(K):
+            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
+            log_total = math.log(y)
+            psi_total = log_total - tail
+            fit -= _stirling(y, log_total, product, one) - _lgamma(above[k])
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                c, prior = C[r, k], a[k, row_label[r]]
+                y, tail, product, one = _digamma_parts(c + prior)
+                log_y = math.log(y)
+                elog = log_y - tail - psi_total
+                P[r, k] = max(math.exp(elog), TINY)
+                kl += c * elog
+                fit += _stirling(y, log_y, product, one) - base[k, row_label[r]]
+    return kl - fit, fit
+
+
+def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
+    P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
+    base = gammaln(a)
+    above = a.sum(1)
+    bounds = by_workers(layout)
+    kl, fit = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1)
+
+    def work(b: int, start: int, stop: int) -> None:
+        kl[b], fit[b] = _dirichlet(layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop)
+
+    run(work, bounds, threads)
+    return P, totals, math.fsum(kl), math.fsum(fit)
+
+
+@jit
+def _psi_all(x, out):
+    for n in range(len(x)):
+        out[n] = _psi(x[n])
+
+
+@jit
+def _lgamma_all(x, out):
+    for n in range(len(x)):
+        out[n] = _lgamma(x[n])
+
+
+def digamma(x: Floats) -> Floats:
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty_like(flat)
+    _psi_all(flat, out)
+    return out.reshape(np.shape(x))
+
+
+def gammaln(x: Floats) -> Floats:
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty_like(flat)
+    _lgamma_all(flat, out)
+    return out.reshape(np.shape(x))
+
+
+@jit
+def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, start, stop):
+    """Adds to top and below; psi[k, l] = digamma(a[k, l]), base[k, l] = gammaln(a[k, l]). Returns the evidence."""
+    K = C.shape[1]
+    fit = 0.0
+    for j in range(start, stop):
+        for k in range(K):
+            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
+            log_y = math.log(y)
+            below[k] += log_y - tail - _psi(above[k])
+            fit -= _stirling(y, log_y, product, one) - _lgamma(above[k])
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                label = row_label[r]
+                y, tail, product, one = _digamma_parts(C[r, k] + a[k, label])
+                log_y = math.log(y)
+                top[k, label] += log_y - tail - psi[k, label]
+                fit += _stirling(y, log_y, product, one) - base[k, label]
+    return fit
+
+
+def dirichlet_slopes(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+) -> tuple[Floats, Floats, float]:
+    K = counts.shape[1]
+    bounds = by_workers(layout)
+    top, below = np.zeros((len(bounds) - 1, K, K)), np.zeros((len(bounds) - 1, K))
+    fit = np.zeros(len(bounds) - 1)
+    above, base, psi = a.sum(1), gammaln(a), digamma(a)
+    parts = (layout.worker_ptr, layout.row_label, counts, totals, a, above, base, psi)
+
+    def work(b: int, start: int, stop: int) -> None:
+        fit[b] = _slopes(*parts, top[b], below[b], start, stop)
+
+    run(work, bounds, threads)
+    return top.sum(0), below.sum(0), math.fsum(fit)

@@ -1,0 +1,183 @@
+"""Answers that are right or wrong and nothing more: votes, coins, and ability that meets ease, compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import Swept
+from ..layout import Floats, Ints, Layout
+from .blocks import by_answers, by_workers, jit, run, sweep
+
+
+@jit(inline="always")
+def _close(q, first, end, base, gold, Z, i, shares):
+    """Turn the log-scores q of task i into its posterior; returns its evidence and whether the label moved."""
+    K = len(q)
+    top = -np.inf
+    for k in range(K):
+        if gold >= 0 and k != gold:
+            q[k] = -np.inf
+        top = max(top, q[k])
+    total, old, new, was, now = 0.0, 0, 0, -1.0, -1.0
+    for k in range(K):
+        q[k] = math.exp(q[k] - top)
+        total += q[k]
+    for k in range(K):
+        if Z[i, k] > was:
+            was, old = Z[i, k], k
+        q[k] /= total
+        Z[i, k] = q[k]
+        if Z[i, k] > now:
+            now, new = Z[i, k], k
+    if end == first:
+        return 0.0, 0
+    for k in range(K):
+        shares[k] += q[k]
+    return base + top + math.log(total), int(old != new)
+
+
+@jit
+def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, stop):
+    q = np.empty(Z.shape[1])
+    evidence, flips, wide = 0.0, 0, 1 if len(log_prior) > 1 else 0
+    for i in range(start, stop):
+        q[:] = log_prior[i * wide]
+        base = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            r = pair[n]
+            q[row_label[r]] += hit[r] - miss[r]
+            base += miss[r]
+        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        evidence += gain
+        flips += moved
+    return evidence, flips
+
+
+def match_posterior(
+    layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    logs = np.log(prior)
+    return sweep(
+        layout,
+        Z,
+        threads,
+        lambda shares, a, b: _match(
+            layout.task_ptr, layout.pair, layout.row_label, hit, miss, logs, gold, Z, shares, a, b
+        ),
+    )
+
+
+@jit
+def _match_counts(ptr, task, row_label, Z, out, start, stop):
+    for r in range(start, stop):
+        total, label = 0.0, row_label[r]
+        for n in range(ptr[r], ptr[r + 1]):
+            total += Z[task[n], label]
+        out[r] = total
+
+
+def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
+    out = np.empty(layout.n_rows)
+    run(
+        lambda b, start, stop: _match_counts(layout.row_ptr, layout.task, layout.row_label, Z, out, start, stop),
+        by_answers(layout.row_ptr),
+        threads,
+    )
+    return out
+
+
+@jit
+def _votes(ptr, pair, row_label, weight, Z, start, stop):
+    for i in range(start, stop):
+        Z[i] = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            Z[i, row_label[pair[n]]] += weight[pair[n]]
+
+
+def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
+    run(
+        lambda b, start, stop: _votes(layout.task_ptr, layout.pair, layout.row_label, weight, Z, start, stop),
+        by_answers(layout.task_ptr),
+        threads,
+    )
+
+
+@jit(inline="always")
+def _softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@jit
+def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z, shares, start, stop):
+    q = np.empty(Z.shape[1])
+    evidence, flips, wide, others = 0.0, 0, 1 if len(log_prior) > 1 else 0, math.log(max(Z.shape[1] - 1, 1))
+    for i in range(start, stop):
+        q[:] = log_prior[i * wide]
+        base = 0.0
+        for n in range(ptr[i], ptr[i + 1]):
+            r = pair[n]
+            x = ability[row_worker[r]] * ease[i]
+            miss = -_softplus(x) - others
+            q[row_label[r]] += x + others  # log sigma(x) - log sigma(-x) = x
+            base += miss
+        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        evidence += gain
+        flips += moved
+    return evidence, flips
+
+
+def ability_posterior(
+    layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
+) -> Swept:
+    logs = np.log(prior)
+    return sweep(
+        layout,
+        Z,
+        threads,
+        lambda shares, a, b: _ability(
+            layout.task_ptr, layout.pair, layout.row_worker, layout.row_label,
+            ability, ease, logs, gold, Z, shares, a, b,
+        ),
+    )  # fmt: skip
+
+
+@jit(inline="always")
+def _curve(x):
+    """tanh(x / 2) / (2 x): the curvature of the bound on log sigma that touches at x."""
+    return 0.25 if abs(x) < 1e-4 else math.tanh(0.5 * x) / (2.0 * x)
+
+
+@jit
+def _worker_slopes(worker_ptr, row_ptr, task, row_label, ability, ease, Z, rise, curve, start, stop):
+    for j in range(start, stop):
+        for r in range(worker_ptr[j], worker_ptr[j + 1]):
+            for n in range(row_ptr[r], row_ptr[r + 1]):
+                i = task[n]
+                rise[j] += (Z[i, row_label[r]] - 0.5) * ease[i]
+                curve[j] += _curve(ability[j] * ease[i]) * ease[i] ** 2
+
+
+@jit
+def _task_slopes(task_ptr, pair, row_worker, row_label, ability, ease, Z, rise, curve, start, stop):
+    for i in range(start, stop):
+        for n in range(task_ptr[i], task_ptr[i + 1]):
+            r = pair[n]
+            skill = ability[row_worker[r]]
+            rise[i] += (Z[i, row_label[r]] - 0.5) * skill
+            curve[i] += _curve(skill * ease[i]) * skill**2
+
+
+def ability_slopes(
+    layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
+) -> tuple[Floats, Floats]:
+    size = layout.n_workers if of_workers else layout.n_tasks
+    rise, curve = np.zeros(size), np.zeros(size)
+    if of_workers:
+        parts = (layout.worker_ptr, layout.row_ptr, layout.task, layout.row_label, ability, ease, Z, rise, curve)
+        run(lambda b, start, stop: _worker_slopes(*parts, start, stop), by_workers(layout), threads)
+    else:
+        parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, ability, ease, Z, rise, curve)
+        run(lambda b, start, stop: _task_slopes(*parts, start, stop), by_answers(layout.task_ptr), threads)
+    return rise, curve
