@@ -50,5 +50,5 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     from crowdwise.kernels import fast
 
     monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
-    monkeypatch.setattr(fast, "BLOCK", 64)
+    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 64)
     return fast

@@ -193,7 +193,7 @@ def test_same_seed_same_bits(name: str, kernels: Any, crowd: Any) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_threads_do_not_change_a_bit(name: str, compiled: Any, crowd: Any) -> None:
-    assert len(compiled._blocks(crowd.answers.layout.task_ptr)) > 10
+    assert len(compiled.blocks.by_answers(crowd.answers.layout.task_ptr)) > 10
     fits = [fit(name, crowd.answers, cw.Run(threads=threads), **steady(name)) for threads in (1, 2, 8)]
     assert len({result.posterior.tobytes() for result in fits}) == 1
     assert len({result.trace for result in fits}) == 1

@@ -27,6 +27,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a script started us in the background
     try:
         status = app(standalone_mode=False)
     except CrowdwiseError as problem:
