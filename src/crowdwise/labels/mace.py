@@ -1,8 +1,8 @@
 """MACE: an answer is honest, and then right, or a guess from the worker's own habit.
 
-    (1)  z_i ~ Uniform                              (2)  h_n ~ Bernoulli(theta[j]),  theta[j] ~ Beta(b, b)
-    (3)  l = z_i if h_n = 1, else l ~ Categorical(xi[j]),  xi[j] ~ Dirichlet(c)
-Variational Bayes with q(z, h) q(theta) q(xi); t[j] = E log theta, u[j] = E log(1 - theta), x[j, l] = E log xi:
+    (1)  z_i ~ Uniform                              (2)  g_n ~ Bernoulli(theta[j]),  theta[j] ~ Beta(b, b)
+    (3)  l = z_i if g_n = 1, else l ~ Categorical(xi[j]),  xi[j] ~ Dirichlet(c)
+Variational Bayes with q(z, g) q(theta) q(xi); t[j] = E log theta, u[j] = E log(1 - theta), x[j, l] = E log xi:
     (4)  q[i, k] ~ 1/K * product over answers n of task i of (exp(t) [l = k] + exp(u + x))
     (5)  honest[j, l] = sum over j's answers n saying l of q[task_n, l] exp(t) / (exp(t) + exp(u + x))
     (6)  theta[j] ~ Beta(b + honest[j, .], b + guesses[j, .]),  xi[j, l] ~ Dirichlet(c + guesses[j, l])

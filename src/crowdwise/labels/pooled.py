@@ -14,7 +14,8 @@ With few answers a worker is taken as an average one, and that is a vote that kn
 it nears Dawid-Skene. Real answers are not as independent as (2) has it, so (5) is too sure of itself. What is reported
 hedges it with the vote, one more vote being cast by the shares of classes m:
     (9)  (1 - h) * q[i, k] + h * (votes[i, k] + m[k]) / (votes[i, .] + 1)
-Workers' skills and matrices stay those of (5). Derivation in docs/maths/pooled.md.
+Workers' skills and matrices stay those of (5). The climb starts from votes of varied workers, and goes several steps of
+(7) at once where that does not lower the evidence. Derivation in docs/maths/pooled.md.
 """
 
 from __future__ import annotations
