@@ -16,7 +16,8 @@ def found(result: Result) -> tuple[str, ...]:
     said = []
     if not result.converged:
         said.append(
-            f"not converged after {len(result.trace)} sweeps: labels, skills or the objective still moved. Raise max_iter (--max-iter)"
+            f"not converged after {len(result.trace)} sweeps: labels, skills or the objective still moved. "
+            "Raise max_iter (--max-iter)"
         )
     if answers.n_workers == 1:
         said.append("one worker only: labels are that worker's answers, and skill cannot be told")
