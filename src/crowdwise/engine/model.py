@@ -51,6 +51,10 @@ class Work(NamedTuple):
         void = total[:, 0] == 0
         if void.any():
             Z[void] = 1 / K if weight is None else self.vote_shares()[void]
+        return self.obey_gold(Z)
+
+    def obey_gold(self, Z: Floats) -> Floats:
+        """Z (T, K) with all probability of tasks that are known on what is known."""
         known = np.flatnonzero(self.gold >= 0)
         Z[known] = 0
         Z[known, self.gold[known]] = 1

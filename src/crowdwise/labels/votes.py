@@ -112,8 +112,5 @@ def _others(work: Work) -> tuple[Floats, Floats]:
     votes *= weight
     votes -= votes.max(1, keepdims=True)
     Z = np.exp(votes, out=votes)
-    Z /= Z.sum(1, keepdims=True)
-    known = np.flatnonzero(work.gold >= 0)
-    Z[known] = 0
-    Z[known, work.gold[known]] = 1
+    Z = work.obey_gold(Z / Z.sum(1, keepdims=True))
     return match_left_out(work, Z, lambda part: np.full(len(layout.task[part]), np.exp(weight)))
