@@ -3,7 +3,8 @@
 The objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It
 is recorded after every sweep and never falls beyond rounding. The climb stops when what a user sees has stopped moving:
 no label changed in the last `PATIENCE` sweeps, no worker's skill moved more than `tol` in the last one, and the
-objective rose no more than `tol` / 100 an answer in it, so that what lies behind labels and skills is at rest, too.
+objective rose no more than `tol` / 100 an answer and sweep in those, so that what lies behind labels and skills is at
+rest, too.
 """
 
 from __future__ import annotations
@@ -150,9 +151,9 @@ def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
 
 
 def _rise(here: _Climb, work: Work) -> float:
-    """How much the objective rose in the last sweep, for an answer."""
-    before = here.trace[-2] if len(here.trace) > 1 else -np.inf
-    return (here.trace[-1] - before) / max(work.layout.n_answers, 1)
+    """How much the objective rose for an answer and sweep, over the last `PATIENCE` of them."""
+    before = here.trace[-1 - PATIENCE] if len(here.trace) > PATIENCE else -np.inf
+    return (here.trace[-1] - before) / PATIENCE / max(work.layout.n_answers, 1)
 
 
 def _begin(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:

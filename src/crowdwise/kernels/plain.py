@@ -220,7 +220,8 @@ def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Float
     total = q.sum(1, keepdims=True)
     q /= total
     answered = np.diff(layout.task_ptr) > 0
-    before = Z.argmax(1)
+    top_before = Z.max(1, keepdims=True) == Z
     Z[:] = q
-    flips = int((Z.argmax(1) != before)[answered].sum())
+    kept = np.where(top_before, Z, -1).max(1)  # a label changed if what was on top is not any more, as stored
+    flips = int((kept < Z.max(1))[answered].sum())
     return Swept(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)

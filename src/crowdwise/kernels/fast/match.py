@@ -20,22 +20,23 @@ def _close(q, first, end, base, gold, Z, i, shares):
         if gold >= 0 and k != gold:
             q[k] = -np.inf
         top = max(top, q[k])
-    total, old, new, was, now = 0.0, 0, 0, -1.0, -1.0
+    total, was, kept, now = 0.0, -1.0, -1.0, -1.0
     for k in range(K):
         q[k] = math.exp(q[k] - top)
         total += q[k]
-    for k in range(K):
-        if Z[i, k] > was:
-            was, old = Z[i, k], k
+        was = max(was, Z[i, k])
+    for k in range(K):  # the label changed if what was on top is not any more, as stored
+        before = Z[i, k]
         q[k] /= total
         Z[i, k] = q[k]
-        if Z[i, k] > now:
-            now, new = Z[i, k], k
+        now = max(now, Z[i, k])
+        if before == was:
+            kept = max(kept, Z[i, k])
     if end == first:
         return 0.0, 0
     for k in range(K):
         shares[k] += q[k]
-    return base + top + math.log(total), int(old != new)
+    return base + top + math.log(total), int(kept < now)
 
 
 @jit
