@@ -16,6 +16,7 @@ from .. import TINY, Swept
 from ..layout import Floats, Ints, Layout
 from .blocks import AHEAD, by_answers, by_workers, jit, prefetch, run, sweep
 
+LINE = 16  # numbers in a cache line, in single precision
 RENEW = 8  # factors multiplied before the products are scaled back
 FAR = TINY**RENEW  # a class this far behind the top one could underflow before the next scaling
 CAVITY = 64  # answers of a task whose logarithms are kept
@@ -35,7 +36,11 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
                 q[k] = prior[i * wide, k]
             scale, since, apart = 0.0, 0, False  # apart: classes keep logarithms of their own in `logs`
             for n in range(first, end):
-                prefetch(P, pair[min(n + AHEAD, last)])
+                ahead = pair[min(n + AHEAD, last)]
+                for k in range(0, K, LINE):
+                    prefetch(P, ahead, k)
+                if K > 2:  # a row may lie across two lines
+                    prefetch(P, ahead, K - 1)
                 r = pair[n]
                 for k in range(K):
                     q[k] *= P[r, k]
@@ -96,7 +101,11 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
             for k in range(K):
                 total[k] = 0.0
             for n in range(ptr[r], ptr[r + 1]):
-                prefetch(Z, task[min(n + AHEAD, last)])
+                ahead = task[min(n + AHEAD, last)]
+                for k in range(0, K, LINE):
+                    prefetch(Z, ahead, k)
+                if K > 2:
+                    prefetch(Z, ahead, K - 1)
                 i = task[n]
                 for k in range(K):
                     total[k] += Z[i, k]

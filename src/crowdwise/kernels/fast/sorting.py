@@ -118,7 +118,7 @@ def _number(first, second, table, codes, starts):
     mask = np.uint64(len(table) - 1)
     found, last = 0, len(first) - 1
     for n in range(len(first)):
-        prefetch(table, np.int64(first[min(n + AHEAD, last)] & mask))
+        prefetch(table, np.int64(first[min(n + AHEAD, last)] & mask), 0)
         at = first[n] & mask
         while table[at, 2] != 0 and (table[at, 0] != first[n] or table[at, 1] != second[n]):
             at = (at + np.uint64(1)) & mask
