@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import crowdwise as cw
+from crowdwise.cli import main
 
 settings.register_profile(
     "crowdwise",
@@ -52,3 +53,29 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
     monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 64)
     return fast
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run `crowdwise ...` in this process: exit status, stdout, stderr."""
+
+    def run(*words: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["crowdwise", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return left.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    """Write a table of answers and give its path."""
+
+    def write(text: str | bytes, name: str = "answers.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write

@@ -19,39 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import crowdwise as cw
-from crowdwise.cli import main
 from crowdwise.errors import ColumnError, DataError, DuplicateError, EmptyDataError, MemoryNeedError, ParameterError
 from crowdwise.kernels import fast, plain
 from crowdwise.kernels.layout import sort_answers
 
 EVERY = sorted(cw.MODELS)
 CLIMBERS = [name for name in EVERY if "max_iter" in cw.model(name).settings()]
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `crowdwise ...` in this process: exit status, stdout, stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["crowdwise", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
-def table(tmp_path):
-    """Write a table of answers and give its path."""
-
-    def write(text, name="answers.csv"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
 
 
 def csv_of(rows, header="task,worker,label"):

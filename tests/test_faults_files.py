@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import sys
 import zipfile
 
 import numpy as np
@@ -12,7 +11,6 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.cli import main
 from crowdwise.errors import ChecksumError, ColumnError, CrowdwiseError, EmptyDataError, FileError
 
 ROWS = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "dog")]
@@ -20,29 +18,9 @@ PLAIN = "task,worker,label\n" + "".join(",".join(row) + "\n" for row in ROWS)
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `crowdwise ...` in this process: exit status, stdout, stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["crowdwise", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
-def file(tmp_path):
+def file(table):
     """Write bytes or text and give the path."""
-
-    def write(data, name="answers.csv"):
-        path = tmp_path / name
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        return path
-
-    return write
+    return table
 
 
 # ---------------------------------------------------------------------------------------------------- F1: kinds of CSV
