@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(cw.__file__).parent
 # Lowest first; a room imports only itself and what stands on an earlier line.
 ROOMS = [
-    ("errors",), ("kernels",), ("answers",), ("result",), ("engine",), ("labels",),
+    ("errors",), ("kernels",), ("answers",), ("rating",), ("result",), ("engine",), ("labels",),
     ("simulate", "comparison", "compat"), ("io",), ("report",), ("cli",), ("__main__",),
 ]  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}

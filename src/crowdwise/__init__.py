@@ -31,6 +31,7 @@ _HOME = {
     "Glad": "labels.glad",
     "Mace": "labels.mace",
     "compare": "comparison",
+    "rate": "rating",
     "simulate": "simulate",
     "read": "io",
     "load": "io",
@@ -70,4 +71,5 @@ if TYPE_CHECKING:
     from .labels.pooled import Pooled
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
+    from .rating import rate
     from .result import Result

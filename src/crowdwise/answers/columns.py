@@ -29,7 +29,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "gold": ("gold", "goldlabel", "golden", "truth", "truelabel", "groundtruth"),
     "seconds": ("seconds", "worktimeinseconds", "leadtime", "duration", "timespent"),
     "timestamp": ("timestamp", "time", "submittedat", "submittime", "createdat", "updatedat", "date", "datetime"),
-    "is_check": ("ischeck", "isgold", "attentioncheck", "check"),
+    "started": ("started", "startedat", "starttime", "accepttime", "start"),
+    "is_check": ("ischeck", "isgold", "isattncheck", "attentioncheck", "attncheck", "check"),
     "weight": ("weight", "weights"),
 }  # fmt: skip
 

@@ -30,8 +30,9 @@ def run(out: Path, seed: int) -> None:
     print("The best and the worst workers, and what they truly are:")
     truth = dict(zip(made.workers["worker"], made.workers["skill"], strict=True))
     ranked = result.workers.sort("low", descending=True)
-    rows = [[w, n, s, lo, hi, truth[w]] for w, n, s, lo, hi, _ in ranked.head(3).rows() + ranked.tail(3).rows()]
-    table(["worker", "answers", "skill", "low", "high", "true skill"], rows)
+    shown = ranked.head(3).rows(named=True) + ranked.tail(3).rows(named=True)
+    columns = ["worker", "answers", "skill", "low", "high", "flags"]
+    table([*columns, "true skill"], [[*(w[c] for c in columns), truth[w["worker"]]] for w in shown])
     print(
         f"Results are in {out}: labels.csv, workers.csv, tasks.csv; made from answers.csv, the truth is in truth.csv."
     )

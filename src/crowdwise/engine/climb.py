@@ -20,8 +20,8 @@ from ..answers import Labels
 from ..errors import Interrupted
 from ..kernels import Swept
 from ..kernels.layout import Floats, worker_answers
+from ..rating.skills import CROWD
 from ..result import Result
-from ..result.tables import CROWD
 from .memory import refuse_if_too_large
 from .model import COUNT, NOT_NEGATIVE, LabelModel, Work, rules
 from .run import Checkpoint, Run, Step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,8 +20,6 @@ from ..kernels import Kernels
 from ..kernels.layout import Floats, Ints, Layout, vote_parts
 from ..result import Result
 from .run import Run
-
-CHUNK = 1 << 20  # answers handled at a time
 
 
 class Work(NamedTuple):
@@ -77,6 +75,7 @@ class LabelModel(ABC):
     name: ClassVar[str]
     about: ClassVar[str]  # one line for `crowdwise models`
     params_type: ClassVar[type]
+    tells_workers_apart: ClassVar[bool] = True  # whether each worker has a confusion matrix of his own
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -140,29 +139,6 @@ class LabelModel(ABC):
     def difficulty(self, params: Any) -> Floats | None:
         """(T,) how hard each task is, where the model knows."""
         return None
-
-
-def match_left_out(work: Work, Z: Floats, odds: Callable[[slice], Floats]) -> tuple[Floats, Floats]:
-    """What `left_out` is where an answer only favours its own label; `odds` gives, for a run of answers in row order,
-    by how much. O(1) an answer, whatever the number of classes."""
-    layout = work.layout
-    row = np.repeat(np.arange(layout.n_rows, dtype=np.int32), np.diff(layout.row_ptr))
-    squares = np.einsum("ik,ik->i", Z, Z, dtype=np.float64)
-    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
-    for start in range(0, layout.n_answers, CHUNK):
-        part = slice(start, start + CHUNK)
-        task, worker = layout.task[part], layout.row_worker[row[part]]
-        own = Z[task, layout.row_label[row[part]]].astype(np.float64)
-        with np.errstate(invalid="ignore"):  # 0 / 0 where gold overrules
-            left = np.where(work.gold[task] >= 0, own, own / odds(part))
-        total = 1 - own + left
-        nothing = total < 1e-9  # no other vote is left: any class is as good
-        total[nothing] = 1
-        agrees = np.where(nothing, 1 / Z.shape[1], left / total)
-        square = np.where(nothing, 1 / Z.shape[1], (squares[task] - own**2 + left**2) / total**2)
-        right += np.bincount(worker, agrees, minlength=layout.n_workers)
-        sure += np.bincount(worker, square, minlength=layout.n_workers)
-    return right, sure
 
 
 @dataclass(frozen=True)

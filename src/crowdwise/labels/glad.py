@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, even_log, match_left_out, rules
+from ..engine.model import POSITIVE, even_log, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
 from ..kernels.special import expit
+from ..rating.left_out import match_left_out
 from .classes import PREVALENCE, class_log_prior, class_shares
 from .registry import register
 
@@ -88,7 +89,11 @@ class Glad(ClimbingModel[Params, Stats]):
         layout = work.layout
         ability = np.repeat(params.ability, worker_answers(layout))
         others = max(layout.n_classes - 1, 1)
-        return match_left_out(work, Z, lambda part: np.exp(ability[part] * params.ease[layout.task[part]]) * others)
+
+        def odds(part: slice) -> Floats:
+            return np.asarray(np.exp(ability[part] * params.ease[layout.task[part]]) * others)
+
+        return match_left_out(layout, work.gold, Z, odds)
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, match_left_out, rules
+from ..engine.model import POSITIVE, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..rating.left_out import match_left_out
 from .registry import register
 
 
@@ -93,7 +94,7 @@ class Mace(ClimbingModel[Params, Stats]):
 
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
         odds = np.repeat(np.exp(params.hit - params.miss), np.diff(work.layout.row_ptr))
-        return match_left_out(work, Z, odds.__getitem__)
+        return match_left_out(work.layout, work.gold, Z, odds.__getitem__)
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares

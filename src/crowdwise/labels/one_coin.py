@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, even_log, match_left_out, rules
+from ..engine.model import POSITIVE, even_log, rules
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..rating.left_out import match_left_out
 from .classes import PREVALENCE, class_log_prior, class_shares
 from .registry import register
 
@@ -69,7 +70,7 @@ class OneCoin(ClimbingModel[Params, Stats]):
 
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
         odds = np.repeat(params.hit / (1 - params.hit) * max(work.layout.n_classes - 1, 1), worker_answers(work.layout))
-        return match_left_out(work, Z, odds.__getitem__)
+        return match_left_out(work.layout, work.gold, Z, odds.__getitem__)
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares

@@ -15,8 +15,9 @@ import numpy as np
 from ..answers import Labels
 from ..engine import LabelModel, Run, Work
 from ..engine.memory import refuse_if_too_large
-from ..engine.model import even_log, match_left_out
+from ..engine.model import even_log
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..rating.left_out import left_to_others
 from ..result import Result
 
 
@@ -31,6 +32,7 @@ class VoteModel(LabelModel):
     """Counts votes, each with a weight."""
 
     params_type = Params
+    tells_workers_apart = False
 
     def weights(self, answers: Labels, work: Work) -> Floats:
         """(W,) what each worker's vote counts."""
@@ -50,7 +52,7 @@ class VoteModel(LabelModel):
         refuse_if_too_large(2 * answers.n_tasks * answers.n_classes * work.dtype.itemsize, answers, self.name)
         began = time.perf_counter()
         weight = self.weights(answers, work)
-        right, sure = _others(work)
+        right, sure = left_to_others(work.kernels, work.layout, work.gold, work.dtype, work.threads)
         Z = self.decided(work.vote_shares(weight[work.layout.row_worker]))
         by_row = work.kernels.match_counts(work.layout, Z, work.threads)
         hits, total = per_worker(work.layout, by_row), worker_answers(work.layout)
@@ -93,24 +95,3 @@ class VoteModel(LabelModel):
 
 def _worth(params: Params, worker: Ints) -> Floats:
     return np.where(worker >= 0, params.weight[worker], params.crowd[0])
-
-
-def _others(work: Work) -> tuple[Floats, Floats]:
-    """(W,) how a worker's answers look to the *other* votes: sums of probabilities of the label told, and of squares.
-
-    Shares of votes are no posterior, so the others' votes are turned into one: if all workers were right with one
-    chance p, and erred evenly, how often two of them agree tells p; each vote then weighs its log-odds.
-    """
-    layout, K = work.layout, work.layout.n_classes
-    votes = np.empty((layout.n_tasks, K), work.dtype)
-    work.kernels.votes(layout, np.ones(layout.n_rows), votes, work.threads)
-    n = np.diff(layout.task_ptr).astype(np.float64)
-    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum()) / max(float((n * (n - 1)).sum()), 1.0)
-    excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
-    p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
-    weight = float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
-    votes *= weight
-    votes -= votes.max(1, keepdims=True)
-    Z = np.exp(votes, out=votes)
-    Z = work.obey_gold(Z / Z.sum(1, keepdims=True))
-    return match_left_out(work, Z, lambda part: np.full(len(layout.task[part]), np.exp(weight)))

@@ -14,8 +14,9 @@ import polars as pl
 
 from ..answers import Labels
 from ..kernels.layout import Floats, Ints, Layout, sort_answers
+from ..rating import rate
 from .explain import Explanation, explain
-from .tables import label_table, task_table, worker_table
+from .tables import decide, label_table, task_table
 
 
 class Model(Protocol):
@@ -23,6 +24,8 @@ class Model(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def tells_workers_apart(self) -> bool: ...
     def settings(self) -> dict[str, Any]: ...
     def emission(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats: ...
     def factors(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats: ...
@@ -94,13 +97,20 @@ class Result:
         return label_table(self.answers, self.posterior, self.prevalence)
 
     @cached_property
+    def found(self) -> Ints:
+        """(T,) number of the class found for each task; the most prevalent one where nothing is known."""
+        label = decide(self.posterior, self.prevalence)[0]
+        return np.where(self.answers.gold >= 0, self.answers.gold, label)
+
+    @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, answers, skill (chance of a right answer) with its 95 % interval low to high, status."""
-        return worker_table(self.answers, self.right, self.sure)
+        """worker, answers, skill (chance of a right answer) with its 95 % interval low to high, and further ratings and
+        flags: `cw.rate` says which."""
+        return rate(self.answers, self)
 
     @cached_property
     def tasks(self) -> pl.DataFrame:
-        """task, answers, entropy (bits), disagreement, difficulty (null where the model has none)."""
+        """task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null where the model has none)."""
         return task_table(self.answers, self.posterior, self.model.difficulty(self.params))
 
     @cached_property
@@ -112,17 +122,24 @@ class Result:
 
     def confusion(self, worker: Any = None) -> pl.DataFrame:
         """A worker's confusion matrix, a row a true class; without a worker, the average worker's."""
-        K = self.answers.n_classes
         number = -1 if worker is None else self.answers.worker_number(worker)
-        told = np.arange(K, dtype=np.int32)
-        logs = self.model.emission(self.params, self.answers.layout, np.full(K, number, np.int32), told)
-        matrix = np.exp(logs).T
-        matrix /= matrix.sum(1, keepdims=True)
+        matrix = self._matrices(np.array([number], np.int32))[0]
         names = [str(name) for name in self.classes.to_list()]
         head = "truth"
         while head in names:
             head += "_"
         return pl.DataFrame([self.classes.alias(head), *(pl.Series(n, matrix[:, i]) for i, n in enumerate(names))])
+
+    def matrices(self, workers: Ints) -> Floats | None:
+        """(M, K, K) confusion matrices of workers by number; None where the model does not tell workers apart."""
+        return self._matrices(workers) if self.model.tells_workers_apart else None
+
+    def _matrices(self, workers: Ints) -> Floats:
+        K, M = self.answers.n_classes, len(workers)
+        told = np.tile(np.arange(K, dtype=np.int32), M)
+        logs = self.model.emission(self.params, self.answers.layout, np.repeat(workers, K).astype(np.int32), told)
+        pi = np.exp(logs).reshape(M, K, K).transpose(0, 2, 1)
+        return np.asarray(pi / pi.sum(2, keepdims=True))
 
     def explain(self, task: Any) -> Explanation:
         """Each answer's log-odds for the label against its strongest rival, and what would flip it."""

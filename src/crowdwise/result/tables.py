@@ -1,4 +1,4 @@
-"""The tables of a result: labels, workers, tasks. Every model gives the same columns."""
+"""The tables of labels and tasks. Every model gives the same columns; workers are rated in `rating`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..kernels.layout import Floats, Ints, per_worker, vote_parts, worker_answers
+from ..kernels.layout import Floats, Ints, vote_parts
 
 TIE = 1e-6  # probabilities closer than this are tied
-CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
-Z95 = 1.959963984540054
 
 
 def decide(posterior: Floats, prevalence: Floats) -> tuple[Ints, Floats, Floats]:
@@ -59,80 +57,15 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
     )
 
 
-def worker_table(answers: Labels, right: Floats, sure: Floats) -> pl.DataFrame:
-    """worker, answers, skill, low, high, status; `right` and `sure` (W,) are those of `skills`."""
-    skill, low, high = skills(right, sure, worker_answers(answers.layout), answers.n_classes)
-    alone = pl.Series(~_identifiable(answers))
-
-    def shown(values: Floats) -> pl.Series:
-        return pl.Series(values).set(alone, None)
-
-    return pl.DataFrame(
-        {
-            "worker": answers.workers,
-            "answers": worker_answers(answers.layout),
-            "skill": shown(skill),
-            "low": shown(low),
-            "high": shown(high),
-            "status": pl.Series(["ok", "not identifiable"])[alone.cast(pl.UInt32)],
-        }
-    )
-
-
-def skills(right: Floats, sure: Floats, n: Floats, n_classes: int) -> tuple[Floats, Floats, Floats]:
-    """(W,) chance of a right answer, with its 95 % interval, from posteriors that have not seen the answer.
-
-    Let q be such a posterior of a task, and the worker be right with chance p. The probability that q gives to the
-    label told is then p s + (1 - p) (1 - s) / (K - 1) on average, with s the sum of squares of q. Solving the mean over
-    n answers for p leaves no bias towards the worker's own answers; the slope of that line says how many answers with
-    known truth these n are worth.
-    """
-    others = max(n_classes - 1, 1)
-    n = np.maximum(n, 1).astype(np.float64)
-    s = sure / n
-    base = (1 - s) / others
-    slope = np.maximum(s - base, 1e-6) if n_classes > 1 else np.ones(len(n))
-    worth = n * slope**2
-    share = np.clip((right / n - base) / slope, 0, 1) if n_classes > 1 else right / n
-    half = (1 + 1 / max(n_classes, 1)) / 2  # where nothing is known: between chance and always right
-    mean = float(((share * worth).sum() + CROWD * half) / (worth.sum() + CROWD))
-    skill = (share * worth + CROWD * mean) / (worth + CROWD)
-    low, high = wilson(skill, worth + CROWD)
-    return skill, np.minimum(low, skill), np.maximum(high, skill)
-
-
-def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """95 % interval of a share seen in n trials (Wilson 1927)."""
-    below = 1 + Z95**2 / n
-    centre = (share + Z95**2 / (2 * n)) / below
-    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / below
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
-
-
-def _identifiable(answers: Labels) -> Floats:
-    """(W,) whether a worker's answers can be held against anything: another's answer, or gold."""
-    layout = answers.layout
-    worker = layout.row_worker[layout.pair]
-    first = layout.task_ptr[:-1][np.diff(layout.task_ptr) > 0]
-    several = np.zeros(answers.n_tasks, bool)
-    if len(worker):
-        differs = np.append(False, worker[1:] != worker[:-1])
-        differs[first] = False
-        several[np.diff(layout.task_ptr) > 0] = np.logical_or.reduceat(differs, first)
-    checked = (several | (answers.gold >= 0))[layout.task]
-    by_row = np.add.reduceat(checked.astype(np.int64), layout.row_ptr[:-1]) if layout.n_rows else np.zeros(0, np.int64)
-    return per_worker(layout, by_row) > 0
-
-
 def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) -> pl.DataFrame:
-    """task, answers, entropy (bits), disagreement (share of answers outside the most frequent label), difficulty."""
+    """task, answers, entropy of the posterior and of the votes (bits), disagreement (share of answers outside the most
+    frequent label), difficulty."""
     n = answers.answers_per_task
-    most_votes = np.zeros(len(n))
+    most_votes, of_votes = np.zeros(len(n)), np.zeros(len(n))
     for part, counts in vote_parts(answers.kernels, answers.layout, 1):
         most_votes[part] = counts.max(1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log2(posterior, where=posterior > 0, out=np.zeros_like(posterior))
-        entropy = -(posterior * logs).sum(1, dtype=np.float64)
+        of_votes[part] = bits(counts / np.maximum(n[part], 1)[:, None])
+    with np.errstate(invalid="ignore", divide="ignore"):
         disagreement = 1 - most_votes / n
     silent = pl.Series(n == 0)
     hard: Any = pl.Series(np.full(len(n), np.nan) if difficulty is None else difficulty, nan_to_null=True)
@@ -140,8 +73,15 @@ def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) ->
         {
             "task": answers.tasks,
             "answers": n,
-            "entropy": pl.Series(np.maximum(entropy, 0.0)).set(silent, None),
+            "entropy": pl.Series(bits(posterior)).set(silent, None),
+            "vote_entropy": pl.Series(of_votes).set(silent, None),
             "disagreement": pl.Series(disagreement).set(silent, None),
             "difficulty": hard,
         }
     )
+
+
+def bits(shares: Floats) -> Floats:
+    """(T,) entropy of the rows of shares (T, K)."""
+    logs = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
+    return np.asarray(np.maximum(-(shares * logs).sum(1, dtype=np.float64), 0.0))

@@ -1,0 +1,66 @@
+// Elements are made here and nowhere else. Text goes in as text nodes only, so that no name can become markup.
+import { count, decimal, percent } from "./format";
+
+export type Child = Node | string | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | null | undefined>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill<E extends Element>(node: E, attributes: Attributes, children: Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child) node.append(child);
+  return node;
+}
+
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** A name that somebody else chose: kept apart, so that its direction does not spread. */
+export function name(text: string): HTMLElement {
+  return el("bdi", {}, text);
+}
+
+/** What stands where a value is not known. */
+export function unknown(): HTMLElement {
+  return el("span", { class: "unknown", title: "not known" }, "\u2013");
+}
+
+/** A value in words, or a dash. */
+export function told<T>(value: T | null, words: (value: T) => string): Child {
+  return value === null ? unknown() : words(value);
+}
+
+export const asPercent = (value: number | null): Child => told(value, (v) => percent(v));
+export const asCount = (value: number | null): Child => told(value, count);
+export const asDecimal = (value: number | null): Child => told(value, (v) => decimal(v));
+
+export function button(className: string, text: string, click: () => void): HTMLButtonElement {
+  const made = el("button", { type: "button", class: className }, text);
+  made.addEventListener("click", click);
+  return made;
+}
+
+/** Words that only a screen reader says. */
+export function aside(text: string): HTMLElement {
+  return el("span", { class: "visually-hidden" }, text);
+}
+
+export function sentence(text: string): HTMLElement {
+  return el("p", { class: "empty" }, text);
+}

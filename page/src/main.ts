@@ -1,0 +1,35 @@
+// Fills the sections of the page from its data.
+import { type Page, readData } from "./data";
+import { sentence } from "./dom";
+import { followNavigation, offerCopy } from "./extras";
+import { drawFigures } from "./figure";
+import { curveSection, mixupsSection, modelsSection, picturesSection, prevalenceSection, timesSection } from "./sections";
+import { tasksSection } from "./tasks";
+import { workersSection } from "./workers";
+
+const SECTIONS: Record<string, (page: Page) => HTMLElement[]> = {
+  prevalence: prevalenceSection,
+  workers: workersSection,
+  tasks: tasksSection,
+  mixups: mixupsSection,
+  curve: curveSection,
+  times: timesSection,
+  pictures: picturesSection,
+  models: modelsSection,
+};
+
+const page = readData();
+for (const [id, make] of Object.entries(SECTIONS)) {
+  const body = document.querySelector(`#${id} > .body`);
+  try {
+    body?.replaceChildren(...make(page));
+  } catch (problem) {
+    // One section that fails must not take the others with it.
+    console.error(id, problem);
+    body?.replaceChildren(sentence("This section could not be drawn."));
+  }
+}
+drawFigures();
+offerCopy();
+followNavigation();
+document.querySelector("main")?.setAttribute("data-ready", "yes");

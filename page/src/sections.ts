@@ -1,0 +1,140 @@
+// The sections that are charts: what each says, draws and lists.
+import { drawCurve, drawHistogram, drawMixups, drawPrevalence, drawTimes } from "./charts";
+import { confusionTable } from "./confusion";
+import type { Histogram, Page } from "./data";
+import { asCount, asDecimal, asPercent, el, name, sentence } from "./dom";
+import { figure, key, type Mark } from "./figure";
+import { count, percent, plain, seconds } from "./format";
+import { table } from "./table";
+
+const MOST_CLASSES = 30;
+const number = (title: string) => ({ title, numeric: true });
+
+/** A sentence for what cannot be drawn; the data may tell why. */
+function nothing(says: string | undefined, otherwise: string): HTMLElement[] {
+  return [sentence(says || otherwise)];
+}
+
+export function prevalenceSection({ prevalence, prevalence_says: says, classes }: Page): HTMLElement[] {
+  if (!prevalence.length) return nothing(says, "No prevalence is known.");
+  const many = prevalence.length > MOST_CLASSES;
+  const rows = many ? [...prevalence].sort((a, b) => b.truth - a.truth).slice(0, MOST_CLASSES) : prevalence;
+  const note = many && el("p", { class: "note" }, `The ${MOST_CLASSES} most frequent of ${count(prevalence.length)} classes.`);
+  const made = figure({
+    label: "Share of each class in the raw votes and in the estimated truth",
+    says,
+    key: key(["ring", "raw votes"], ["dot", "estimated truth"]),
+    draw: (width) => drawPrevalence(rows, classes, width),
+    heads: [{ title: "Class" }, number("Raw votes"), number("Estimated truth"), number("Change in points")],
+    rows: rows.map((r) => [name(classes[r.label] ?? ""), percent(r.votes), percent(r.truth), signed(100 * (r.truth - r.votes))]),
+  });
+  return note ? [made, note] : [made];
+}
+
+function signed(value: number): string {
+  const text = Math.abs(value).toFixed(1);
+  return text === "0.0" ? text : `${value < 0 ? "\u2212" : "+"}${text}`;
+}
+
+export function mixupsSection({ mixups, classes }: Page): HTMLElement[] {
+  const { rows, says } = mixups;
+  if (!rows.length) return nothing(says, "No two classes are mixed up.");
+  return [
+    figure({
+      label: "Pairs of classes that get mixed up",
+      says,
+      draw: (width) => drawMixups(rows, classes, width),
+      heads: [{ title: "True class" }, { title: "Told" }, number("Expected answers"), number("Share of the answers to this class")],
+      rows: rows.map((r) => [name(classes[r.truth] ?? ""), name(classes[r.said] ?? ""), count(r.answers), percent(r.share)]),
+    }),
+  ];
+}
+
+const PLAN_MARKS: Mark[] = ["line", "dashes", "points"];
+
+export function curveSection({ curve }: Page): HTMLElement[] {
+  const { points, says } = curve;
+  if (!points.length) return nothing(says, "What more answers would bring cannot be told.");
+  const plans = [...new Set(points.map((p) => p.plan))];
+  return [
+    figure({
+      label: "Expected accuracy after more answers",
+      says,
+      key: key(...plans.map((plan, i): [Mark, string] => [PLAN_MARKS[i % 3]!, plan])),
+      draw: (width) => drawCurve(points, width),
+      heads: [{ title: "More answers to" }, number("Answers added"), number("Expected accuracy"), number("Low"), number("High")],
+      rows: points.map((p) => [p.plan, count(p.answers), percent(p.accuracy), percent(p.low), percent(p.high)]),
+    }),
+  ];
+}
+
+export function timesSection({ times }: Page): HTMLElement[] {
+  if (!times) return nothing(undefined, "The answers carry no times, so time and skill cannot be compared.");
+  const drawn = times.rows.filter(([, time]) => time > 0); // a logarithm has no place for others
+  if (!drawn.length) return nothing(times.says, "No worker has a time above zero.");
+  return [
+    figure({
+      label: "Time of an answer against skill, a mark a worker",
+      says: times.says,
+      key: key(["dot", "worker"], ["cross", "flagged worker"]),
+      draw: (width) => drawTimes(drawn, width),
+      heads: [{ title: "Worker" }, number("Median seconds"), number("Skill"), { title: "Flagged" }],
+      rows: times.rows.map(([worker, time, skill, flagged]) => [name(worker), seconds(time), percent(skill), flagged ? "flagged" : "no"]),
+    }),
+  ];
+}
+
+function histogram(each: Histogram): HTMLElement {
+  const title = el("h3", {}, each.title);
+  if (!each.bins.length) return el("div", {}, title, sentence(each.says || "Nothing to count."));
+  const made = figure({
+    label: each.title,
+    says: each.says,
+    draw: (width) => drawHistogram(each, width),
+    heads: [{ title: each.unit || "Value" }, number("How many")],
+    rows: each.bins.map((b) => [`${round(b.low)} to ${round(b.high)}`, count(b.count)]),
+  });
+  return el("div", {}, title, made);
+}
+
+const round = (value: number) => String(Number(value.toPrecision(4)));
+
+export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
+  const matrices = pictures.matrices.map((m) =>
+    el(
+      "div",
+      {},
+      el("h3", {}, m.title, m.worker !== null && ": ", m.worker !== null && name(m.worker)),
+      confusionTable(m.cells, classes, m.worker === null ? m.title : `${m.title}: ${plain(m.worker)}`),
+    ),
+  );
+  const shown = matrices.length
+    ? el("figure", {}, el("figcaption", {}, pictures.says), el("div", { class: "matrices" }, ...matrices))
+    : sentence(pictures.says || "No confusion matrix is known.");
+  return [el("div", { class: "histograms" }, ...pictures.histograms.map(histogram)), shown];
+}
+
+export function modelsSection({ models, summary }: Page): HTMLElement[] {
+  if (!models || !models.rows.length) return nothing(models?.says, "No other models were fitted for this report.");
+  const heads = [
+    { title: "Model" },
+    number("Labels that differ"),
+    number("Held-out log-likelihood"),
+    number("Accuracy on gold"),
+    number("Log loss on gold"),
+    number("Sweeps"),
+    { title: "Converged" },
+    number("Time"),
+  ];
+  const rows = models.rows.map((r) => [
+    el("span", {}, r.model, r.model === summary.model && el("span", { class: "flag quiet" }, "\u25cf this report")),
+    asCount(r.differs),
+    r.held_out === null ? asDecimal(null) : r.held_out.toFixed(3).replace("-", "\u2212"),
+    asPercent(r.accuracy),
+    asDecimal(r.log_loss),
+    asCount(r.sweeps),
+    r.converged ? "yes" : "no",
+    seconds(r.seconds),
+  ]);
+  return [el("p", { class: "says" }, models.says), table("Models compared", heads, rows)];
+}

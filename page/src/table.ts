@@ -1,0 +1,35 @@
+// Plain tables: the twin of every chart, and the lists.
+import { type Child, el } from "./dom";
+
+export interface Head {
+  title: string;
+  numeric?: boolean;
+}
+
+/** A table with a head; the first cell of a row names it. */
+export function table(caption: string, heads: Head[], rows: Child[][], className = "plain"): HTMLElement {
+  const head = el("tr", {}, ...heads.map((h) => el("th", { scope: "col", class: h.numeric && "number" }, h.title)));
+  const body = rows.map((cells) =>
+    el(
+      "tr",
+      {},
+      ...cells.map((cell, i) => {
+        const style = heads[i]?.numeric && "number";
+        return i === 0 ? el("th", { scope: "row", class: style }, cell) : el("td", { class: style }, cell);
+      }),
+    ),
+  );
+  const made = el(
+    "table",
+    { class: className },
+    el("caption", { class: "visually-hidden" }, caption),
+    el("thead", {}, head),
+    el("tbody", {}, ...body),
+  );
+  return scrolling(caption, made);
+}
+
+/** A box that scrolls sideways by itself (also by keyboard), so that the page never does. */
+export function scrolling(label: string, content: HTMLElement): HTMLElement {
+  return el("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, content);
+}

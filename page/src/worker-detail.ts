@@ -1,0 +1,59 @@
+// What is shown when a worker is chosen.
+import { confusionTable } from "./confusion";
+import type { WorkerRow } from "./data";
+import { type Child, el, name, sentence } from "./dom";
+import { count, decimal, percent, plural } from "./format";
+import { table } from "./table";
+import { interval } from "./worker-columns";
+
+function facts(row: WorkerRow, classes: string[]): HTMLElement {
+  const range = interval(row);
+  const lines: Child[][] = [[plural(row.answers, "answer")]];
+  if (row.skill !== null) lines.push([`skill ${percent(row.skill)}`, range && ` (${range})`]);
+  if (row.check_score !== null) lines.push([`${percent(row.check_score)} right in ${plural(row.checks, "check")}`]);
+  if (row.overuses !== null) {
+    const much = row.overuse === null ? "" : ` (${decimal(row.overuse)})`;
+    lines.push(["tells ", name(classes[row.overuses] ?? ""), ` more often than expected${much}`]);
+  }
+  if (row.status !== "ok") lines.push([row.status]);
+  return el("ul", { class: "facts-line" }, ...lines.map((parts) => el("li", {}, ...parts)));
+}
+
+function reasons(row: WorkerRow): HTMLElement {
+  if (!row.flags.length && !row.reasons.length) return sentence("Nothing about this worker is flagged.");
+  const said = row.reasons.length ? row.reasons : row.flags;
+  return el("ul", { class: "reasons" }, ...said.map((text) => el("li", {}, `\u2691 ${text}`)));
+}
+
+function surprises(row: WorkerRow, classes: string[]): HTMLElement {
+  if (!row.surprises.length) return sentence("No answer of this worker stands out.");
+  const heads = [{ title: "Task" }, { title: "Told" }, { title: "Seems to be" }, { title: "Probability", numeric: true }];
+  const lines = row.surprises.map((s) => [
+    name(s.task),
+    name(classes[s.said] ?? ""),
+    name(classes[s.label] ?? ""),
+    percent(s.probability),
+  ]);
+  return table("Most surprising answers", heads, lines);
+}
+
+export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
+  const total = row.confusion.reduce((sum, [, , answers]) => sum + answers, 0);
+  return [
+    el("h3", {}, "Worker ", name(row.worker)),
+    facts(row, classes),
+    el(
+      "div",
+      { class: "columns" },
+      el(
+        "div",
+        {},
+        el("h4", {}, "Confusion"),
+        confusionTable(row.confusion, classes, "Confusion of this worker"),
+        total > 0 &&
+          el("p", { class: "note" }, `${count(Math.round(total))} answers: a row is what the task seems to be, a column what was told. The outlined diagonal is right.`),
+      ),
+      el("div", {}, el("h4", {}, "Why flagged"), reasons(row), el("h4", {}, "Most surprising answers"), surprises(row, classes)),
+    ),
+  ];
+}

@@ -1,0 +1,48 @@
+"""Scores on attention checks: answers to tasks whose truth is known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..answers import Labels
+from ..kernels.layout import Bools, Floats, Ints
+from .habits import parts
+from .skills import wilson
+
+YES = ("1", "true", "yes", "y", "t", "1.0")
+
+
+class Checks(NamedTuple):
+    asked: Ints  # (W,) answers to checks
+    score: Floats  # (W,) share of them that is right; not-a-number without any
+    low: Floats
+    high: Floats
+
+
+def checks(answers: Labels) -> Checks:
+    """Checks are answers marked in a column `is_check`, and without it all to tasks with gold."""
+    W, marked = answers.n_workers, check_marks(answers)
+    asked, right = np.zeros(W, np.int64), np.zeros(W)
+    if (answers.gold >= 0).any():
+        for part in parts(answers):
+            gold = answers.gold[part.task]
+            counts = (gold >= 0) if marked is None else (gold >= 0) & marked[part.answers]
+            asked += np.bincount(part.worker, counts, minlength=W).astype(np.int64)
+            right += np.bincount(part.worker, counts & (gold == part.label), minlength=W)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        score = np.where(asked > 0, right / asked, np.nan)
+        low, high = wilson(score, asked.astype(np.float64))
+    return Checks(asked, score, low, high)
+
+
+def check_marks(answers: Labels) -> Bools | None:
+    """(N,) which answers are marked as checks, in task order; None without such a column."""
+    if "is_check" not in answers.extras.columns:
+        return None
+    column = answers.extras["is_check"]
+    if column.dtype != pl.Boolean:
+        column = column.cast(pl.String).str.strip_chars().str.to_lowercase().is_in(list(YES))
+    return column.fill_null(value=False).to_numpy()

@@ -1,0 +1,62 @@
+"""How a worker's answers look to posteriors that have not seen them, where an answer only favours its own label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Kernels
+from ..kernels.layout import Floats, Ints, Layout
+
+CHUNK = 1 << 20  # answers handled at a time
+
+
+def match_left_out(layout: Layout, gold: Ints, Z: Floats, odds: Callable[[slice], Floats]) -> tuple[Floats, Floats]:
+    """(W,) sums over a worker's answers of the probability of the label told, and of the squares of the posterior.
+
+    `odds` gives, for a run of answers in row order, by how much each favours its label over any other. O(1) an answer,
+    whatever the number of classes.
+    """
+    row = np.repeat(np.arange(layout.n_rows, dtype=np.int32), np.diff(layout.row_ptr))
+    squares = np.einsum("ik,ik->i", Z, Z, dtype=np.float64)
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    for start in range(0, layout.n_answers, CHUNK):
+        part = slice(start, start + CHUNK)
+        task, worker = layout.task[part], layout.row_worker[row[part]]
+        own = Z[task, layout.row_label[row[part]]].astype(np.float64)
+        with np.errstate(invalid="ignore"):  # 0 / 0 where gold overrules
+            left = np.where(gold[task] >= 0, own, own / odds(part))
+        total = 1 - own + left
+        nothing = total < 1e-9  # no other vote is left: any class is as good
+        total[nothing] = 1
+        agrees = np.where(nothing, 1 / Z.shape[1], left / total)
+        square = np.where(nothing, 1 / Z.shape[1], (squares[task] - own**2 + left**2) / total**2)
+        right += np.bincount(worker, agrees, minlength=layout.n_workers)
+        sure += np.bincount(worker, square, minlength=layout.n_workers)
+    return right, sure
+
+
+def left_to_others(kernels: Kernels, layout: Layout, gold: Ints, dtype: Any, threads: int) -> tuple[Floats, Floats]:
+    """The same by the *other* votes alone, which no model has touched.
+
+    Shares of votes are no posterior, so the others' votes are turned into one: if all workers were right with one
+    chance p, and erred evenly, how often two of them agree tells p; each vote then weighs its log-odds.
+    """
+    K = layout.n_classes
+    votes = np.empty((layout.n_tasks, K), dtype)
+    kernels.votes(layout, np.ones(layout.n_rows), votes, threads)
+    n = np.diff(layout.task_ptr).astype(np.float64)
+    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum()) / max(float((n * (n - 1)).sum()), 1.0)
+    excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
+    p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
+    weight = float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
+    votes *= weight
+    votes -= votes.max(1, keepdims=True)
+    Z = np.exp(votes, out=votes)
+    Z /= Z.sum(1, keepdims=True)
+    known = np.flatnonzero(gold >= 0)
+    Z[known] = 0
+    Z[known, gold[known]] = 1
+    return match_left_out(layout, gold, Z, lambda part: np.full(len(layout.task[part]), np.exp(weight)))

@@ -1,0 +1,227 @@
+"""What the page shows, section by section, as plain values; `build` fills it, `render` turns it into HTML.
+
+Names of tasks, workers and labels are text here, cut to `LONGEST` characters; classes are told by their number in
+`Page.classes`. A section that cannot be had is None (or empty), and `says` tells why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .summary import Summary
+
+LONGEST = 120  # characters of a name that are shown
+
+# A matrix in sparse form: (true class, label told, expected answers), only where there are any.
+Cells = list[tuple[int, int, float]]
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """How often a class is told, and how often it seems true."""
+
+    label: int
+    votes: float
+    truth: float
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """An answer of a worker that the others make improbable."""
+
+    task: str
+    said: int
+    label: int  # what the task seems to be
+    probability: float  # of that
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker, as in `Result.workers`, with what is shown when that worker is chosen."""
+
+    worker: str
+    rank: int | None
+    answers: int
+    skill: float | None
+    low: float | None
+    high: float | None
+    spam_score: float | None
+    trace: float | None
+    agreement: float | None
+    check_score: float | None
+    checks: int
+    seconds: float | None
+    overuses: int | None  # class
+    overuse: float | None
+    flags: list[str]
+    reasons: list[str]
+    status: str
+    confusion: Cells
+    surprises: list[Surprise]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers shown: all of them, or the flagged, the best and the worst of many."""
+
+    says: str
+    total: int
+    rows: list[WorkerRow]
+
+
+@dataclass(frozen=True)
+class Vote:
+    """Answers of one worker (or, past the first few, of several) to a task."""
+
+    worker: str
+    label: int
+    skill: float | None
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task worth another look."""
+
+    task: str
+    label: int | None
+    probability: float | None
+    status: str  # ok, unvoted, no answers, known
+    tie: bool
+    answers: int
+    entropy: float | None
+    vote_entropy: float | None
+    disagreement: float | None
+    difficulty: float | None
+    gain: float | None  # in the chance of being right, by one more answer
+    posterior: list[tuple[int, float]]  # class and probability, most probable first
+    votes: list[Vote]
+    more_votes: int  # that are not listed
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks shown, most uncertain first."""
+
+    says: str
+    total: int
+    to_review: int
+    rows: list[TaskRow]
+
+
+@dataclass(frozen=True)
+class MixUp:
+    """A class told in place of another."""
+
+    truth: int
+    said: int
+    answers: float  # expected
+    share: float  # of the answers to tasks of this truth
+
+
+@dataclass(frozen=True)
+class MixUps:
+    says: str
+    rows: list[MixUp]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Expected accuracy after some more answers."""
+
+    plan: str  # "every task", "the most uncertain tasks"
+    answers: int  # added
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    says: str
+    points: list[CurvePoint]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds against skill, a dot a worker; None where answers carry no times."""
+
+    says: str
+    rows: list[tuple[str, float, float, bool]]  # worker, median seconds, skill, flagged
+
+
+@dataclass(frozen=True)
+class Bin:
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Histogram:
+    title: str
+    unit: str
+    says: str
+    bins: list[Bin]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    title: str
+    worker: str | None
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Pictures:
+    histograms: list[Histogram]  # answers a task, answers a worker, entropy of the soft votes
+    says: str
+    matrices: list[Matrix]  # best workers, worst workers, the average
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    model: str
+    differs: int  # labels unlike those of this result
+    held_out: float | None
+    accuracy: float | None
+    log_loss: float | None
+    sweeps: int
+    converged: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Models:
+    says: str
+    rows: list[ModelRow]
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    reason: str
+    count: int
+    examples: list[str]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything on the page."""
+
+    summary: Summary
+    classes: list[str]
+    prevalence_says: str
+    prevalence: list[ClassShare]
+    workers: Workers
+    tasks: Tasks
+    mixups: MixUps
+    curve: Curve
+    times: Times | None
+    pictures: Pictures
+    models: Models | None
+    log: list[LogEntry]
+    notes: list[str]
+    command: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
