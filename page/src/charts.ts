@@ -7,7 +7,7 @@ const COOL = "var(--cool)";
 const WARM = "var(--warm)";
 const FAINT = "var(--faint)";
 const PAPER = "var(--paper)";
-const LETTER = 6.6; // pixels of a letter, about
+const LETTER = 7.2; // pixels of a letter, about
 const NARROW = 520;
 
 // Plot puts a style into every chart; with one class name its text is always the same, and the page's policy allows it.
@@ -17,7 +17,7 @@ const AXIS = { tickSize: 0, labelArrow: "none" } as const;
 /** Room at the left for names, and how many letters go into it. */
 function nameRoom(names: string[], width: number): { marginLeft: number; letters: number } {
   const longest = Math.max(4, ...names.map((n) => Array.from(n).length));
-  const marginLeft = Math.round(Math.min(longest * LETTER + 16, width * 0.42));
+  const marginLeft = Math.round(Math.min(longest * LETTER + 16, width * 0.4, 280));
   return { marginLeft, letters: Math.floor((marginLeft - 14) / LETTER) };
 }
 
@@ -76,7 +76,7 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
     x: { domain: [0, most] },
     y: { type: "band", domain: rows.map((_, i) => i), padding: 0.35 },
     marks: [
-      axisX({ ...AXIS, ticks: width < NARROW ? 3 : 6, label: "expected answers" }),
+      axisX({ ...AXIS, ticks: Math.max(2, Math.round((width - marginLeft - 110) / 70)), label: "expected answers" }),
       axisY({
         ...AXIS,
         label: null,
@@ -202,6 +202,8 @@ export function drawTimes(rows: TimeRow[], width: number): Element {
 export function drawHistogram({ bins, unit }: Histogram, width: number): Element {
   // A bin without width (all values are one) still has to be seen.
   const wide = bins.map((b) => (b.high > b.low ? b : { ...b, low: b.low - 0.5, high: b.low + 0.5 }));
+  const most = Math.max(1, ...bins.map((b) => b.count));
+  const steps = Math.min(4, most); // things are counted: no halves
   return plot({
     ...COMMON,
     width,
@@ -212,9 +214,9 @@ export function drawHistogram({ bins, unit }: Histogram, width: number): Element
     marginBottom: 48,
     x: { domain: [wide[0]!.low, wide[wide.length - 1]!.high] },
     marks: [
-      gridY({ ticks: 4, stroke: FAINT, strokeOpacity: 1 }),
+      gridY({ ticks: steps, stroke: FAINT, strokeOpacity: 1 }),
       axisX({ ...AXIS, ticks: Math.max(3, Math.round(width / 80)), label: unit }),
-      axisY({ ...AXIS, ticks: 4, tickFormat: count, label: "how many" }),
+      axisY({ ...AXIS, ticks: steps, tickFormat: count, label: "how many" }),
       rectY(wide, { x1: "low", x2: "high", y: "count", fill: COOL, insetLeft: 1, title: (b) => `${b.low} to ${b.high}: ${count(b.count)}` }),
       ruleY([0], { stroke: "var(--muted)" }),
     ],

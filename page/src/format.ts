@@ -33,6 +33,6 @@ export function plain(name: string): string {
 
 /** A name in at most `most` characters, for places where text cannot wrap. */
 export function short(name: string, most: number): string {
-  const letters = Array.from(name.replace(BIDI_MARKS, ""));
+  const letters = Array.from(name.replace(BIDI_MARKS, "").replace(/\s+/g, " ")); // a chart takes a new line as one
   return plain(letters.length <= most ? letters.join("") : `${letters.slice(0, Math.max(1, most - 1)).join("")}\u2026`);
 }

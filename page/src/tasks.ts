@@ -69,7 +69,7 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
     row.status !== "ok" && el("span", { class: "flag quiet" }, `\u25cb ${row.status}`),
   ];
   const verdict = row.label === null ? unknown() : el("bdi", { class: "class-name", title: plain(classes[row.label] ?? "") }, classes[row.label] ?? "");
-  const sure = row.probability === null ? unknown() : percent(row.probability);
+  const sure = row.probability === null ? null : percent(row.probability);
   return el(
     "article",
     { class: "task", tabindex: -1, "aria-label": `Task ${row.task}` },

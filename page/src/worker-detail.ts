@@ -6,6 +6,8 @@ import { count, decimal, percent, plural } from "./format";
 import { table } from "./table";
 import { interval } from "./worker-columns";
 
+const WIDE = 7; // with more classes than these a matrix takes the whole width
+
 function facts(row: WorkerRow, classes: string[]): HTMLElement {
   const range = interval(row);
   const lines: Child[][] = [[plural(row.answers, "answer")]];
@@ -44,7 +46,7 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
     facts(row, classes),
     el(
       "div",
-      { class: "columns" },
+      { class: classes.length > WIDE ? "columns wide" : "columns" },
       el(
         "div",
         {},
@@ -53,7 +55,7 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
         total > 0 &&
           el("p", { class: "note" }, `${count(Math.round(total))} answers: a row is what the task seems to be, a column what was told. The outlined diagonal is right.`),
       ),
-      el("div", {}, el("h4", {}, "Why flagged"), reasons(row), el("h4", {}, "Most surprising answers"), surprises(row, classes)),
+      el("div", {}, el("h4", {}, "Flags"), reasons(row), el("h4", {}, "Most surprising answers"), surprises(row, classes)),
     ),
   ];
 }

@@ -95,6 +95,12 @@ class Kernels(Protocol):
 
     def components(self, layout: Layout) -> Ints: ...
 
+    def pair_counts(self, layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]: ...
+
+    def pair_influence(
+        self, layout: Layout, place: Ints, told: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
+    ) -> Floats: ...
+
 
 def choose(n_answers: int, n_classes: int) -> Kernels:
     """The kernel module for a table of this size; it depends on the data alone, so the bits of a fit do."""

@@ -7,6 +7,8 @@ Z (T, K) posterior, read as the former posterior and overwritten.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from . import TINY, LaidOut, Swept
@@ -188,6 +190,51 @@ def components(layout: Layout) -> Ints:
         if np.array_equal(new, part):
             return np.unique(part, return_inverse=True)[1].astype(np.int32)
         part = new
+
+
+def pair_counts(layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]:
+    """Of `size` chosen workers (place[j] in 0..size-1, or -1): same (M, M), tasks on which two gave the same label; and
+    told (M, K, M), tasks shared with the last worker to which the first gave each label."""
+    same = np.zeros((size, size), np.int64)
+    told = np.zeros((size, layout.n_classes, size), np.int64)
+    for _, (p, at_p), (r, at_r) in _worker_pairs(layout, place):
+        agree = at_p == at_r
+        np.add.at(same, (p[agree], r[agree]), 1)
+        np.add.at(same, (r[agree], p[agree]), 1)
+        np.add.at(told, (p, at_p, r), 1)
+        np.add.at(told, (r, at_r, p), 1)
+    return same, told
+
+
+def pair_influence(
+    layout: Layout, place: Ints, told: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
+) -> Floats:
+    """(T,) sums over the chosen pairs that answered a task: of_pair, of_same where they agree, and of_chance times how
+    often each gave the other's label to shared tasks."""
+    out = np.zeros(layout.n_tasks)
+    for task, (p, at_p), (r, at_r) in _worker_pairs(layout, place):
+        chance = told[r, at_p, p] + told[p, at_r, r]
+        value = of_pair[p, r] + of_chance[p, r] * chance + np.where(at_p == at_r, of_same[p, r], 0)
+        out += np.bincount(task, value, minlength=layout.n_tasks)
+    return out
+
+
+def _worker_pairs(layout: Layout, place: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints], tuple[Ints, Ints]]]:
+    """Task, (place, label) and (place, label) of pairs of answers to one task by different chosen workers, some at a
+    time."""
+    task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+    who, said = place[layout.row_worker[layout.pair]], layout.row_label[layout.pair]
+    chosen = who >= 0
+    task, who, said = task[chosen], who[chosen], said[chosen]
+    ahead = 1
+    while (together := task[ahead:] == task[:-ahead]).any():
+        apart = together & (who[ahead:] != who[:-ahead])
+        yield (
+            task[ahead:][apart],
+            (who[:-ahead][apart], said[:-ahead][apart]),
+            (who[ahead:][apart], said[ahead:][apart]),
+        )
+        ahead += 1
 
 
 def _cells(layout: Layout, K: int) -> tuple[Floats, Floats]:

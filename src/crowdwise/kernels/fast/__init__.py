@@ -13,6 +13,7 @@ from .confusion import (
 )
 from .dirichlet import digamma, dirichlet_rows, dirichlet_slopes, gammaln
 from .match import ability_posterior, ability_slopes, match_counts, match_posterior, votes
+from .pairs import pair_counts, pair_influence
 from .sorting import components, lay_out, number, numbers_of
 
 STORAGE = np.dtype(np.float32)
@@ -35,6 +36,8 @@ __all__ = [
     "match_posterior",
     "number",
     "numbers_of",
+    "pair_counts",
+    "pair_influence",
     "smooth_rows",
     "votes",
 ]
