@@ -30,6 +30,8 @@ function redraw(frame: Frame, width: number): void {
   frame.width = width;
   try {
     const drawn = frame.draw(width);
+    // The chart is one picture with one name; Plot's names of its parts are not for readers.
+    for (const part of drawn.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
     drawn.setAttribute("role", "img");
     drawn.setAttribute("aria-label", frame.label);
     frame.box.replaceChildren(drawn);

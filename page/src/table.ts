@@ -31,5 +31,5 @@ export function table(caption: string, heads: Head[], rows: Child[][], className
 
 /** A box that scrolls sideways by itself (also by keyboard), so that the page never does. */
 export function scrolling(label: string, content: HTMLElement): HTMLElement {
-  return el("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, content);
+  return el("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": label }, content);
 }

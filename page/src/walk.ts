@@ -15,7 +15,7 @@ export function walk(list: HTMLElement, showMore: () => boolean, wanted: () => b
     current()?.classList.remove("current");
     to.classList.add("current");
     to.focus({ preventScroll: true });
-    to.scrollIntoView({ block: "nearest" });
+    to.scrollIntoView({ block: "nearest", behavior: "instant" });
   }
 
   document.addEventListener("keydown", (event) => {

@@ -82,7 +82,7 @@ export function workersSection(page: Page): HTMLElement[] {
       if (!window.getSelection()?.toString() || pick.contains(event.target as Node)) toggle(row, true);
     });
     if (!open) return [made];
-    const detail = el("div", { class: "detail", role: "region", "aria-label": `Worker ${row.worker}` }, ...workerDetail(row, page.classes));
+    const detail = el("div", { class: "detail", role: "group", "aria-label": `Worker ${row.worker}` }, ...workerDetail(row, page.classes));
     detail.addEventListener("keydown", (event) => {
       if (event.key === "Escape") toggle(row, true);
     });

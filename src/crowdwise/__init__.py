@@ -32,6 +32,7 @@ _HOME = {
     "Mace": "labels.mace",
     "compare": "comparison",
     "rate": "rating",
+    "agreement": "reliability",
     "simulate": "simulate",
     "read": "io",
     "load": "io",
@@ -72,4 +73,5 @@ if TYPE_CHECKING:
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
     from .rating import rate
+    from .reliability import agreement
     from .result import Result

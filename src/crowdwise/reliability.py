@@ -4,8 +4,8 @@ With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks
     (1)  percent       P = mean over tasks of  sum_c v (v - 1) / (n (n - 1))
     (2)  Krippendorff  1 - (1 - sum_i sum_c v (v - 1) / (n[i] - 1) / n) / (1 - sum_c m_c (m_c - 1) / (n (n - 1)))
     (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c (m_c / n)^2
-    (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c = mean over tasks of v[i, c] / n[i]
-    (5)  Cohen         mean over pairs of workers of their kappa, weighed by the tasks they share
+    (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c = mean over tasks of v / n
+    (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
 where m_c is how often c was told and n all votes. Intervals take tasks as drawn at random: each measure is a smooth
 function of sums over tasks, so the spread of a task's influence on it gives its standard error (the infinitesimal
 jackknife). docs/maths/agreement.md has the derivatives.
@@ -22,6 +22,7 @@ from .answers import Labels
 from .kernels.layout import Floats, Ints, vote_parts
 from .rating.skills import Z95
 
+SHARED = 10  # tasks below which a pair's kappa is mostly noise, and biased
 BUSIEST = 100  # workers among whom pairs are looked at
 CELLS = 20_000_000  # of the table of pairs, at most
 
@@ -30,7 +31,7 @@ ONE_CLASS = "every answer says the same, so agreement beyond chance is not defin
 MEASURES = {
     "krippendorff-alpha": "Krippendorff's alpha for nominal data",
     "fleiss-kappa": "Fleiss' kappa, for any number of answers a task",
-    "cohen-kappa": "mean of Cohen's kappa over pairs of workers, weighed by the tasks they share",
+    "cohen-kappa": "mean of Cohen's kappa over pairs of workers who share ten tasks or more, weighed by those tasks",
     "gwet-ac1": "Gwet's AC1, steady where one class is frequent",
     "percent": "share of pairs of answers to a task that are the same",
 }
@@ -185,24 +186,26 @@ def _cohen(data: Labels) -> Row:  # eq (5)
     n = told.sum(1)
     chance = np.einsum("alb,bla->ab", told, told).astype(np.float64)
     room = n * n - chance  # nothing is left beyond chance where both always give one label
-    usable = np.triu(room > 0, 1)
+    met = n >= SHARED
+    usable = np.triu((room > 0) & met, 1)
     if not usable.any():
-        return name, None, None, None, NONE if not n.any() else "no two workers gave different labels to shared tasks"
+        few, alike = f"no two workers share {SHARED} tasks", "every pair of workers gave one and the same label only"
+        return name, None, None, None, alike if np.triu(met, 1).any() else few
     some = usable | usable.T
-    n_, O, E, room = (np.where(some, x, 1.0).astype(np.float64) for x in (n, same, chance, room))
+    n_, equal, E, room = (np.where(some, x, 1.0).astype(np.float64) for x in (n, same, chance, room))
     weight = float(n[usable].sum())
-    value = float((n_ * (n_ * O - E) / room)[usable].sum() / weight)
+    value = float((n_ * (n_ * equal - E) / room)[usable].sum() / weight)
     # n kappa = n (n O - E) / (n^2 - E); its slopes, and those of the weights
     of_same = n_ * n_ / room
-    of_pair = ((2 * n_ * O - E) * room - n_ * (n_ * O - E) * 2 * n_) / room**2 - value
-    of_chance = n_ * ((n_ * O - E) - room) / room**2
+    of_pair = ((2 * n_ * equal - E) * room - n_ * (n_ * equal - E) * 2 * n_) / room**2 - value
+    of_chance = n_ * ((n_ * equal - E) - room) / room**2
     slopes = [np.where(some, x, 0.0) / weight for x in (of_same, of_pair, of_chance)]
     u = data.kernels.pair_influence(layout, place, told, *slopes)
-    left_out = int(np.triu((n > 0) & ~some, 1).sum())
+    left_out = int(np.triu(met & ~some, 1).sum())
     said = [f"pairs among the {len(chosen)} busiest workers"] if len(chosen) < data.n_workers else []
     said += [f"{left_out} pair(s) left out that gave one and the same label only"] if left_out else []
-    met = int((data.answers_per_task > 1).sum())
-    return _told(name, value, float((u * u).sum() - u.sum() ** 2 / max(met, 1)), met, "; ".join(said))
+    tasks = int((data.answers_per_task > 1).sum())
+    return _told(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(said))
 
 
 def _busiest(data: Labels) -> Ints:

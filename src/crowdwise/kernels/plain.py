@@ -229,11 +229,8 @@ def _worker_pairs(layout: Layout, place: Ints) -> Iterator[tuple[Ints, tuple[Int
     ahead = 1
     while (together := task[ahead:] == task[:-ahead]).any():
         apart = together & (who[ahead:] != who[:-ahead])
-        yield (
-            task[ahead:][apart],
-            (who[:-ahead][apart], said[:-ahead][apart]),
-            (who[ahead:][apart], said[ahead:][apart]),
-        )
+        left, right = (who[:-ahead][apart], said[:-ahead][apart]), (who[ahead:][apart], said[ahead:][apart])
+        yield task[ahead:][apart], left, right
         ahead += 1
 
 
