@@ -46,7 +46,11 @@ const style = await bundle("src/page.css", { target: "es2022" });
 refuse(script);
 
 await mkdir(out, { recursive: true });
-for (const [name, text] of [["page.js", script], ["page.css", style], ["plot.css", await plotStyle()]]) {
+for (const [name, text] of [
+  ["page.js", script],
+  ["page.css", style],
+  ["plot.css", await plotStyle()],
+]) {
   await writeFile(join(out, name), text);
   console.log(`${name}: ${Buffer.byteLength(text)} bytes`);
 }

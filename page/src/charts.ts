@@ -1,5 +1,20 @@
 // What each chart looks like, by Observable Plot. Colours are CSS variables, so that light and dark need no redrawing.
-import { areaY, axisX, axisY, barX, dot, gridX, gridY, lineY, link, plot, rectY, ruleX, ruleY, text } from "@observablehq/plot";
+import {
+  areaY,
+  axisX,
+  axisY,
+  barX,
+  dot,
+  gridX,
+  gridY,
+  lineY,
+  link,
+  plot,
+  rectY,
+  ruleX,
+  ruleY,
+  text,
+} from "@observablehq/plot";
 import type { ClassShare, CurvePoint, Histogram, MixUp, TimeRow } from "./data";
 import { count, percent, plain, seconds, short } from "./format";
 
@@ -40,7 +55,12 @@ export function drawPrevalence(rows: ClassShare[], classes: string[], width: num
     y: { type: "point", domain: rows.map((r) => r.label), padding: 0.5 },
     marks: [
       gridX({ stroke: FAINT, strokeOpacity: 1, ticks: wide ? 8 : 4 }),
-      axisX({ ...AXIS, ticks: wide ? 8 : 4, tickFormat: (v: number) => percent(v, most < 0.1 ? 1 : 0), label: "share of all answers, and of all tasks" }),
+      axisX({
+        ...AXIS,
+        ticks: wide ? 8 : 4,
+        tickFormat: (v: number) => percent(v, most < 0.1 ? 1 : 0),
+        label: "share of all answers, and of all tasks",
+      }),
       axisY({ ...AXIS, label: null, tickFormat: (label: number) => short(classes[label] ?? "", letters) }),
       link(rows, { x1: "votes", x2: "truth", y1: "label", y2: "label", stroke: "var(--muted)", strokeWidth: 1.5 }),
       dot(rows, { x: "votes", y: "label", r: 5, stroke: WARM, strokeWidth: 2, fill: PAPER, title: about }),
@@ -62,7 +82,10 @@ export function drawPrevalence(rows: ClassShare[], classes: string[], width: num
 
 export function drawMixups(rows: MixUp[], classes: string[], width: number): Element {
   const pair = (r: MixUp) => [classes[r.truth] ?? "", classes[r.said] ?? ""] as const;
-  const { marginLeft, letters } = nameRoom(rows.map((r) => pair(r).join(" told as ")), width);
+  const { marginLeft, letters } = nameRoom(
+    rows.map((r) => pair(r).join(" told as ")),
+    width,
+  );
   const each = Math.max(3, Math.floor((letters - 3) / 2));
   const most = Math.max(...rows.map((r) => r.answers));
   return plot({
@@ -90,7 +113,8 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         x: "answers",
         y: (_: MixUp, i: number) => i,
         fill: COOL,
-        title: (r: MixUp) => `${pair(r).map(plain).join(" told as ")}: ${count(r.answers)} answers, ${percent(r.share)}`,
+        title: (r: MixUp) =>
+          `${pair(r).map(plain).join(" told as ")}: ${count(r.answers)} answers, ${percent(r.share)}`,
       }),
       text(rows, {
         x: "answers",
@@ -128,7 +152,15 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
     return [
       areaY(own, { x: "answers", y1: "low", y2: "high", fill: style.stroke, fillOpacity: 0.13 }),
       lineY(own, { x: "answers", y: "accuracy", stroke: style.stroke, strokeWidth: 2, strokeDasharray: style.dash }),
-      dot(own, { x: "answers", y: "accuracy", symbol: style.symbol, r: 3.5, fill: style.stroke, stroke: PAPER, title: about }),
+      dot(own, {
+        x: "answers",
+        y: "accuracy",
+        symbol: style.symbol,
+        r: 3.5,
+        fill: style.stroke,
+        stroke: PAPER,
+        title: about,
+      }),
       text(own.slice(-1), {
         x: "answers",
         y: "accuracy",
@@ -193,8 +225,14 @@ export function drawTimes(rows: TimeRow[], width: number): Element {
       gridX(ticks, { stroke: FAINT, strokeOpacity: 1 }),
       axisX(ticks, { ...AXIS, tickFormat: (v: number) => String(v), label: "median seconds an answer (logarithmic)" }),
       axisY({ ...AXIS, tickFormat: (v: number) => percent(v, 0), label: "skill" }),
-      dot(rows.filter((r) => !r[3]), { ...place, r: 4, fill: COOL, fillOpacity: 0.7 }),
-      dot(rows.filter((r) => r[3]), { ...place, r: 4.5, symbol: "times", stroke: WARM, strokeWidth: 2.2 }),
+      dot(
+        rows.filter((r) => !r[3]),
+        { ...place, r: 4, fill: COOL, fillOpacity: 0.7 },
+      ),
+      dot(
+        rows.filter((r) => r[3]),
+        { ...place, r: 4.5, symbol: "times", stroke: WARM, strokeWidth: 2.2 },
+      ),
     ],
   });
 }
@@ -213,11 +251,19 @@ export function drawHistogram({ bins, unit }: Histogram, width: number): Element
     marginTop: 22,
     marginBottom: 48,
     x: { domain: [wide[0]!.low, wide[wide.length - 1]!.high] },
+    y: { domain: [0, most], nice: steps },
     marks: [
       gridY({ ticks: steps, stroke: FAINT, strokeOpacity: 1 }),
       axisX({ ...AXIS, ticks: Math.max(3, Math.round(width / 80)), label: unit }),
       axisY({ ...AXIS, ticks: steps, tickFormat: count, label: "how many" }),
-      rectY(wide, { x1: "low", x2: "high", y: "count", fill: COOL, insetLeft: 1, title: (b) => `${b.low} to ${b.high}: ${count(b.count)}` }),
+      rectY(wide, {
+        x1: "low",
+        x2: "high",
+        y: "count",
+        fill: COOL,
+        insetLeft: 1,
+        title: (b) => `${b.low} to ${b.high}: ${count(b.count)}`,
+      }),
       ruleY([0], { stroke: "var(--muted)" }),
     ],
   });

@@ -17,7 +17,10 @@ function busiest(cells: Cells, classes: number): number[] {
     if (said !== truth) mass[said] = (mass[said] ?? 0) + answers;
   }
   const used = all.filter((k) => mass[k]! > 0);
-  return used.sort((a, b) => mass[b]! - mass[a]!).slice(0, MOST).sort((a, b) => a - b);
+  return used
+    .sort((a, b) => mass[b]! - mass[a]!)
+    .slice(0, MOST)
+    .sort((a, b) => a - b);
 }
 
 function heading(scope: "row" | "col", label: string): HTMLElement {
@@ -27,7 +30,8 @@ function heading(scope: "row" | "col", label: string): HTMLElement {
 function cell(answers: number, words: string, share: number, right: boolean, about: string): HTMLElement {
   const made = el("td", { class: right ? "right" : "wrong", title: about }, words);
   if (answers > 0) {
-    made.style.backgroundColor = `rgb(var(${right ? "--heat-right" : "--heat-wrong"}) / ${(share * DARKEST).toFixed(3)})`;
+    // The root lets the few wrong answers of a good worker be seen.
+    made.style.backgroundColor = `rgb(var(${right ? "--heat-right" : "--heat-wrong"}) / ${(DARKEST * Math.sqrt(share)).toFixed(3)})`;
   } else made.classList.add("none");
   return made;
 }
@@ -65,7 +69,16 @@ export function confusionTable(cells: Cells, classes: string[], caption: string)
     "table",
     { class: "confusion" },
     el("caption", { class: "visually-hidden" }, caption),
-    el("thead", {}, el("tr", {}, el("td", { class: "corner" }, "true \u2193 told \u2192"), ...shown.map((k) => heading("col", classes[k] ?? "")))),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("td", { class: "corner" }, "true \u2193 told \u2192"),
+        ...shown.map((k) => heading("col", classes[k] ?? "")),
+      ),
+    ),
     el("tbody", {}, ...rows),
   );
   const cut = shown.length < classes.length;
@@ -73,6 +86,7 @@ export function confusionTable(cells: Cells, classes: string[], caption: string)
     "div",
     { class: "matrix" },
     scrolling(caption, table),
-    cut && el("p", { class: "note" }, `The ${count(shown.length)} classes with most answers, of ${count(classes.length)}.`),
+    cut &&
+      el("p", { class: "note" }, `The ${count(shown.length)} classes with most answers, of ${count(classes.length)}.`),
   );
 }

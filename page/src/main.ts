@@ -3,7 +3,14 @@ import { type Page, readData } from "./data";
 import { sentence } from "./dom";
 import { followNavigation, offerCopy } from "./extras";
 import { drawFigures } from "./figure";
-import { curveSection, mixupsSection, modelsSection, picturesSection, prevalenceSection, timesSection } from "./sections";
+import {
+  curveSection,
+  mixupsSection,
+  modelsSection,
+  picturesSection,
+  prevalenceSection,
+  timesSection,
+} from "./sections";
 import { tasksSection } from "./tasks";
 import { workersSection } from "./workers";
 

@@ -17,7 +17,17 @@ export function csv(rows: Value[][]): string {
 }
 
 const HEAD = [
-  "task", "label", "probability", "status", "tie", "answers", "entropy", "vote_entropy", "disagreement", "difficulty", "gain",
+  "task",
+  "label",
+  "probability",
+  "status",
+  "tie",
+  "answers",
+  "entropy",
+  "vote_entropy",
+  "disagreement",
+  "difficulty",
+  "gain",
 ];
 
 export function tasksCsv(rows: TaskRow[], classes: string[]): string {

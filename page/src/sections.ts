@@ -19,14 +19,20 @@ export function prevalenceSection({ prevalence, prevalence_says: says, classes }
   if (!prevalence.length) return nothing(says, "No prevalence is known.");
   const many = prevalence.length > MOST_CLASSES;
   const rows = many ? [...prevalence].sort((a, b) => b.truth - a.truth).slice(0, MOST_CLASSES) : prevalence;
-  const note = many && el("p", { class: "note" }, `The ${MOST_CLASSES} most frequent of ${count(prevalence.length)} classes.`);
+  const note =
+    many && el("p", { class: "note" }, `The ${MOST_CLASSES} most frequent of ${count(prevalence.length)} classes.`);
   const made = figure({
     label: "Share of each class in the raw votes and in the estimated truth",
     says,
     key: key(["ring", "raw votes"], ["dot", "estimated truth"]),
     draw: (width) => drawPrevalence(rows, classes, width),
     heads: [{ title: "Class" }, number("Raw votes"), number("Estimated truth"), number("Change in points")],
-    rows: rows.map((r) => [name(classes[r.label] ?? ""), percent(r.votes), percent(r.truth), signed(100 * (r.truth - r.votes))]),
+    rows: rows.map((r) => [
+      name(classes[r.label] ?? ""),
+      percent(r.votes),
+      percent(r.truth),
+      signed(100 * (r.truth - r.votes)),
+    ]),
   });
   return note ? [made, note] : [made];
 }
@@ -44,8 +50,18 @@ export function mixupsSection({ mixups, classes }: Page): HTMLElement[] {
       label: "Pairs of classes that get mixed up",
       says,
       draw: (width) => drawMixups(rows, classes, width),
-      heads: [{ title: "True class" }, { title: "Told" }, number("Expected answers"), number("Share of the answers to this class")],
-      rows: rows.map((r) => [name(classes[r.truth] ?? ""), name(classes[r.said] ?? ""), count(r.answers), percent(r.share)]),
+      heads: [
+        { title: "True class" },
+        { title: "Told" },
+        number("Expected answers"),
+        number("Share of the answers to this class"),
+      ],
+      rows: rows.map((r) => [
+        name(classes[r.truth] ?? ""),
+        name(classes[r.said] ?? ""),
+        count(r.answers),
+        percent(r.share),
+      ]),
     }),
   ];
 }
@@ -62,7 +78,13 @@ export function curveSection({ curve }: Page): HTMLElement[] {
       says,
       key: key(...plans.map((plan, i): [Mark, string] => [PLAN_MARKS[i % 3]!, plan])),
       draw: (width) => drawCurve(points, width),
-      heads: [{ title: "More answers to" }, number("Answers added"), number("Expected accuracy"), number("Low"), number("High")],
+      heads: [
+        { title: "More answers to" },
+        number("Answers added"),
+        number("Expected accuracy"),
+        number("Low"),
+        number("High"),
+      ],
       rows: points.map((p) => [p.plan, count(p.answers), percent(p.accuracy), percent(p.low), percent(p.high)]),
     }),
   ];
@@ -79,7 +101,12 @@ export function timesSection({ times }: Page): HTMLElement[] {
       key: key(["dot", "worker"], ["cross", "flagged worker"]),
       draw: (width) => drawTimes(drawn, width),
       heads: [{ title: "Worker" }, number("Median seconds"), number("Skill"), { title: "Flagged" }],
-      rows: times.rows.map(([worker, time, skill, flagged]) => [name(worker), seconds(time), percent(skill), flagged ? "flagged" : "no"]),
+      rows: times.rows.map(([worker, time, skill, flagged]) => [
+        name(worker),
+        seconds(time),
+        percent(skill),
+        flagged ? "flagged" : "no",
+      ]),
     }),
   ];
 }
@@ -109,7 +136,12 @@ export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
     ),
   );
   const shown = matrices.length
-    ? el("figure", {}, el("figcaption", {}, pictures.says), el("div", { class: "matrices" }, ...matrices))
+    ? el(
+        "figure",
+        {},
+        el("figcaption", {}, pictures.says),
+        el("div", { class: classes.length > 5 ? "matrices wide" : "matrices" }, ...matrices),
+      )
     : sentence(pictures.says || "No confusion matrix is known.");
   return [el("div", { class: "histograms" }, ...pictures.histograms.map(histogram)), shown];
 }

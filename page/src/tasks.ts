@@ -23,11 +23,23 @@ function posterior(row: TaskRow, classes: string[]): HTMLElement {
   const listed = top.reduce((sum, [, p]) => sum + p, 0);
   const others = Math.max(classes.length, row.posterior.length) - top.length;
   const lines = top.map(([label, p]) =>
-    el("li", {}, el("bdi", { class: "class-name", title: plain(classes[label] ?? "") }, classes[label] ?? ""), bar(p), el("span", { class: "value" }, percent(p))),
+    el(
+      "li",
+      {},
+      el("bdi", { class: "class-name", title: plain(classes[label] ?? "") }, classes[label] ?? ""),
+      bar(p),
+      el("span", { class: "value" }, percent(p)),
+    ),
   );
   const rest =
     others > 0 &&
-    el("li", { class: "rest" }, el("span", { class: "class-name" }, plural(others, "other class", "other classes")), bar(1 - listed), el("span", { class: "value" }, percent(Math.max(0, 1 - listed))));
+    el(
+      "li",
+      { class: "rest" },
+      el("span", { class: "class-name" }, plural(others, "other class", "other classes")),
+      bar(1 - listed),
+      el("span", { class: "value" }, percent(Math.max(0, 1 - listed))),
+    );
   return el("ul", { class: "posterior" }, ...lines, rest);
 }
 
@@ -48,7 +60,9 @@ function voteChip(vote: Vote, row: TaskRow, classes: string[]): HTMLElement {
 function votes(row: TaskRow, classes: string[]): HTMLElement {
   if (!row.votes.length) return sentence("Nobody answered this task.");
   const more = row.more_votes > 0 && el("li", { class: "vote rest" }, `and ${plural(row.more_votes, "more answer")}`);
-  return el("ul", { class: "votes" }, ...row.votes.map((vote) => voteChip(vote, row, classes)), more);
+  const other = (vote: Vote) => Number(vote.label !== row.label);
+  const sorted = [...row.votes].sort((a, b) => other(a) - other(b) || a.label - b.label);
+  return el("ul", { class: "votes" }, ...sorted.map((vote) => voteChip(vote, row, classes)), more);
 }
 
 function facts(row: TaskRow): string {
@@ -68,7 +82,10 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
     row.tie && el("span", { class: "flag" }, "\u2248 tie"),
     row.status !== "ok" && el("span", { class: "flag quiet" }, `\u25cb ${row.status}`),
   ];
-  const verdict = row.label === null ? unknown() : el("bdi", { class: "class-name", title: plain(classes[row.label] ?? "") }, classes[row.label] ?? "");
+  const verdict =
+    row.label === null
+      ? unknown()
+      : el("bdi", { class: "class-name", title: plain(classes[row.label] ?? "") }, classes[row.label] ?? "");
   const sure = row.probability === null ? null : percent(row.probability);
   return el(
     "article",
@@ -80,7 +97,12 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
       el("p", { class: "verdict" }, verdict, " ", sure),
     ),
     el("p", { class: "note" }, facts(row)),
-    el("div", { class: "columns" }, el("div", {}, el("h4", {}, "Posterior"), posterior(row, classes)), el("div", {}, el("h4", {}, "Votes, with the skill behind them"), votes(row, classes))),
+    el(
+      "div",
+      { class: "columns" },
+      el("div", {}, el("h4", {}, "Posterior"), posterior(row, classes)),
+      el("div", {}, el("h4", {}, "Votes, with the skill behind them"), votes(row, classes)),
+    ),
   );
 }
 
@@ -108,7 +130,16 @@ export function tasksSection(page: Page): HTMLElement[] {
   showMore();
   const keys = el("input", { type: "checkbox", checked: true });
   walk(list, showMore, () => keys.checked);
-  const help = el("label", { class: "check" }, keys, " Keys ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), " walk the tasks");
+  const help = el(
+    "label",
+    { class: "check" },
+    keys,
+    " Keys ",
+    el("kbd", {}, "j"),
+    " and ",
+    el("kbd", {}, "k"),
+    " walk the tasks",
+  );
   const save = button("save", "Save this list", () => saveTasks(rows, page.classes));
   return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more)];
 }

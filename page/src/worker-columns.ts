@@ -36,7 +36,13 @@ export function interval({ low, high }: Pick<WorkerRow, "low" | "high">): string
 function skillCell(row: WorkerRow): Child {
   if (row.skill === null) return unknown();
   const range = interval(row);
-  return el("div", { class: "skill" }, skillPicture(row), el("span", { class: "value" }, percent(row.skill)), range && el("small", {}, range));
+  return el(
+    "div",
+    { class: "skill" },
+    skillPicture(row),
+    el("span", { class: "value" }, percent(row.skill)),
+    range && el("small", {}, range),
+  );
 }
 
 /** Flags as chips. Their reasons stand in the details, and in the title here. */
@@ -58,16 +64,66 @@ type Part = Omit<Column, "numeric" | "downFirst"> & Partial<Column>;
 const column = (part: Part): Column => ({ numeric: true, downFirst: true, ...part });
 
 const ALL: Column[] = [
-  column({ title: "Rank", help: "By skill, the best first", downFirst: false, value: (r) => r.rank, cell: (r) => asCount(r.rank) }),
-  column({ title: "Worker", help: "Choose one to see more", numeric: false, downFirst: false, value: (r) => r.worker, cell: (r) => name(r.worker) }),
+  column({
+    title: "Rank",
+    help: "By skill, the best first",
+    downFirst: false,
+    value: (r) => r.rank,
+    cell: (r) => asCount(r.rank),
+  }),
+  column({
+    title: "Worker",
+    help: "Choose one to see more",
+    numeric: false,
+    downFirst: false,
+    value: (r) => r.worker,
+    cell: (r) => name(r.worker),
+  }),
   column({ title: "Answers", help: "Answers given", value: (r) => r.answers, cell: (r) => asCount(r.answers) }),
-  column({ title: "Skill", help: "Chance of a right answer, with its interval", numeric: false, value: (r) => r.skill, cell: skillCell }),
-  column({ title: "Flags", help: "What makes a worker worth a look", numeric: false, value: (r) => r.flags.length, cell: flagChips }),
-  column({ title: "Spam score", help: "How much the answers look as if they ignored the task", value: (r) => r.spam_score, cell: (r) => asDecimal(r.spam_score) }),
-  column({ title: "Trace", help: "Sum of the diagonal of the confusion matrix", value: (r) => r.trace, cell: (r) => asDecimal(r.trace) }),
-  column({ title: "Checks", help: "Right answers to tasks with gold", value: (r) => r.check_score ?? (r.checks ? 0 : null), cell: checkCell }),
-  column({ title: "Agreement", help: "How often others gave the same answer", value: (r) => r.agreement, cell: (r) => asPercent(r.agreement) }),
-  column({ title: "Seconds", help: "Median time of an answer", value: (r) => r.seconds, cell: (r) => told(r.seconds, seconds) }),
+  column({
+    title: "Skill",
+    help: "Chance of a right answer, with its interval",
+    numeric: false,
+    value: (r) => r.skill,
+    cell: skillCell,
+  }),
+  column({
+    title: "Flags",
+    help: "What makes a worker worth a look",
+    numeric: false,
+    value: (r) => r.flags.length,
+    cell: flagChips,
+  }),
+  column({
+    title: "Spam score",
+    help: "How much the answers look as if they ignored the task",
+    value: (r) => r.spam_score,
+    cell: (r) => asDecimal(r.spam_score),
+  }),
+  column({
+    title: "Trace",
+    help: "Sum of the diagonal of the confusion matrix",
+    value: (r) => r.trace,
+    cell: (r) => asDecimal(r.trace),
+  }),
+  column({
+    title: "Checks",
+    help: "Right answers to tasks with gold",
+    value: (r) => r.check_score ?? (r.checks ? 0 : null),
+    cell: checkCell,
+  }),
+  column({
+    title: "Agreement",
+    help: "How often others gave the same answer",
+    value: (r) => r.agreement,
+    cell: (r) => asPercent(r.agreement),
+  }),
+  column({
+    title: "Seconds",
+    help: "Median time of an answer",
+    value: (r) => r.seconds,
+    cell: (r) => told(r.seconds, seconds),
+  }),
 ];
 
 const ALWAYS = new Set(["Worker", "Answers", "Flags"]);

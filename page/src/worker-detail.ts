@@ -29,7 +29,12 @@ function reasons(row: WorkerRow): HTMLElement {
 
 function surprises(row: WorkerRow, classes: string[]): HTMLElement {
   if (!row.surprises.length) return sentence("No answer of this worker stands out.");
-  const heads = [{ title: "Task" }, { title: "Told" }, { title: "Seems to be" }, { title: "Probability", numeric: true }];
+  const heads = [
+    { title: "Task" },
+    { title: "Told" },
+    { title: "Seems to be" },
+    { title: "Probability", numeric: true },
+  ];
   const lines = row.surprises.map((s) => [
     name(s.task),
     name(classes[s.said] ?? ""),
@@ -53,9 +58,20 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
         el("h4", {}, "Confusion"),
         confusionTable(row.confusion, classes, "Confusion of this worker"),
         total > 0 &&
-          el("p", { class: "note" }, `${count(Math.round(total))} answers: a row is what the task seems to be, a column what was told. The outlined diagonal is right.`),
+          el(
+            "p",
+            { class: "note" },
+            `${count(Math.round(total))} answers: a row is what the task seems to be, a column what was told. The outlined diagonal is right.`,
+          ),
       ),
-      el("div", {}, el("h4", {}, "Flags"), reasons(row), el("h4", {}, "Most surprising answers"), surprises(row, classes)),
+      el(
+        "div",
+        {},
+        el("h4", {}, "Flags"),
+        reasons(row),
+        el("h4", {}, "Most surprising answers"),
+        surprises(row, classes),
+      ),
     ),
   ];
 }

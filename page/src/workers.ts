@@ -71,7 +71,11 @@ export function workersSection(page: Page): HTMLElement[] {
 
   function line(row: WorkerRow): HTMLElement[] {
     const open = state.open === row.worker;
-    const pick = el("button", { type: "button", class: "pick", "aria-expanded": String(open), "data-row": rows.indexOf(row) }, name(row.worker));
+    const pick = el(
+      "button",
+      { type: "button", class: "pick", "aria-expanded": String(open), "data-row": rows.indexOf(row) },
+      name(row.worker),
+    );
     const cells = columns.map((column) => {
       if (column.title === "Worker") return el("th", { scope: "row" }, pick);
       return el("td", { class: column.numeric && "number" }, column.cell(row));
@@ -82,7 +86,11 @@ export function workersSection(page: Page): HTMLElement[] {
       if (!window.getSelection()?.toString() || pick.contains(event.target as Node)) toggle(row, true);
     });
     if (!open) return [made];
-    const detail = el("div", { class: "detail", role: "group", "aria-label": `Worker ${row.worker}` }, ...workerDetail(row, page.classes));
+    const detail = el(
+      "div",
+      { class: "detail", role: "group", "aria-label": `Worker ${row.worker}` },
+      ...workerDetail(row, page.classes),
+    );
     detail.addEventListener("keydown", (event) => {
       if (event.key === "Escape") toggle(row, true);
     });
@@ -105,7 +113,13 @@ export function workersSection(page: Page): HTMLElement[] {
   }
 
   fill();
-  const table = el("table", { class: "workers" }, el("caption", { class: "visually-hidden" }, "Workers"), el("thead", {}, el("tr", {}, ...heads)), body);
+  const table = el(
+    "table",
+    { class: "workers" },
+    el("caption", { class: "visually-hidden" }, "Workers"),
+    el("thead", {}, el("tr", {}, ...heads)),
+    body,
+  );
   return [says, controls(state, fill), status, scrolling("Table of workers", table), el("p", {}, more)];
 }
 
@@ -123,5 +137,10 @@ function controls(state: State, fill: () => void): HTMLElement {
     state.shown = STEP;
     fill();
   });
-  return el("div", { class: "controls" }, el("label", {}, "Find a worker ", search), el("label", { class: "check" }, only, " Flagged only"));
+  return el(
+    "div",
+    { class: "controls" },
+    el("label", {}, "Find a worker ", search),
+    el("label", { class: "check" }, only, " Flagged only"),
+  );
 }

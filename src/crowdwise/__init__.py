@@ -33,6 +33,8 @@ _HOME = {
     "compare": "comparison",
     "rate": "rating",
     "agreement": "reliability",
+    "next_tasks": "asking",
+    "cost_curve": "asking",
     "simulate": "simulate",
     "read": "io",
     "load": "io",
@@ -60,6 +62,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import compat, errors, simulate
     from .answers import Labels
+    from .asking import cost_curve, next_tasks
     from .comparison import compare
     from .engine import Run
     from .io import load, read

@@ -35,6 +35,7 @@ class Model(Protocol):
     def class_prior(self, params: Any, n_classes: int) -> Floats: ...
     def difficulty(self, params: Any) -> Floats | None: ...
     def answers_needed(self, n_classes: int) -> int: ...
+    def fit(self, answers: Labels, run: Any = None) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,11 @@ class Result:
         while head in names:
             head += "_"
         return pl.DataFrame([self.classes.alias(head), *(pl.Series(n, matrix[:, i]) for i, n in enumerate(names))])
+
+    @cached_property
+    def average_confusion(self) -> Floats:
+        """(K, K) confusion matrix of an average worker."""
+        return np.asarray(self._matrices(np.array([-1], np.int32))[0])
 
     def matrices(self, workers: Ints) -> Floats | None:
         """(M, K, K) confusion matrices of workers by number; None where the model does not tell workers apart."""

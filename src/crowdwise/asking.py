@@ -1,0 +1,263 @@
+"""Which tasks to ask again, of whom, and what more answers would bring.
+
+A task has a label k with probability q[k], and a strongest rival r. An average worker says k, r or something else with
+the chances of the crowd's confusion matrix, under either truth. After m more answers, counted as c = (said k, said r,
+said else), the chance of being right is on average
+    (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = q[k]
+One answer alone often cannot change a label, so gains are looked at for 1 to `AHEAD` answers together: the upper hull
+of V[m] - V[0] gives what each further answer is worth. Asking goes down the list of these, over all tasks.
+docs/maths/asking.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from .answers import Labels
+from .errors import ParameterError
+from .kernels.layout import Bools, Floats, Ints
+from .rating.skills import Z95
+from .result import Result
+
+AHEAD = 5  # answers to a task that are thought of together
+AT_ONCE = 200_000  # tasks
+CLOSE = 1.25  # how many times the average worker's information makes it matter who is asked
+WORKERS = 2_000  # best workers among whom somebody is sought
+MATRIX_CELLS = 50_000_000
+
+
+class Rivals(NamedTuple):
+    """The label of each task and what else it may be."""
+
+    label: Ints  # (T,)
+    rival: Ints  # (T,)
+    q: Floats  # (T, 2) their probabilities
+
+
+def rivals(result: Result) -> Rivals:
+    Z, label = result.posterior, result.found
+    rest = Z.astype(np.float64)
+    rows = np.arange(len(Z))
+    first = rest[rows, label].copy()
+    rest[rows, label] = -1
+    rival = rest.argmax(1)
+    return Rivals(label, rival, np.stack([first, np.maximum(rest[rows, rival], 0)], axis=1))
+
+
+def expected(result: Result, most: int = AHEAD) -> Floats:
+    """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
+    truth is known stays right."""
+    T, K = result.posterior.shape
+    if K < 2:
+        return np.ones((T, most + 1))
+    two, pi = rivals(result), result.average_confusion
+    V = np.empty((T, most + 1))
+    for start in range(0, T, AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        label, rival, q = two.label[part], two.rival[part], two.q[part]
+        says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
+        V[part] = np.stack([q[:, 0], *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
+    V[result.answers.gold >= 0] = 1.0
+    return np.maximum.accumulate(V, axis=1)  # more answers never harm on average; rounding may
+
+
+def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:
+    """(T, 3) chances that an average worker says the label, the rival, or anything else."""
+    first, second = pi[truth, label], pi[truth, rival]
+    return np.stack([first, second, np.maximum(1 - first - second, 1e-12)], axis=1)
+
+
+def _value(q: Floats, says: Floats, m: int) -> Floats:
+    """(T,) eq (1); says (T, 2, 3)."""
+    total = np.zeros(len(q))
+    power = [says**0, *(says**n for n in range(1, m + 1))]
+    for a in range(m + 1):
+        for b in range(m + 1 - a):
+            ways = comb(m, a) * comb(m - a, b)
+            chance = power[a][:, :, 0] * power[b][:, :, 1] * power[m - a - b][:, :, 2]
+            total += ways * (q * chance).max(1)
+    return total
+
+
+def worth(V: Floats) -> Floats:
+    """(T, m) what each further answer adds to the chance of being right, by the upper hull of V; never rising."""
+    T, m = V.shape[0], V.shape[1] - 1
+    slopes, at = np.zeros((T, m)), np.zeros(T, np.int64)
+    rows = np.arange(T)
+    for n in range(1, m + 1):
+        here = V[rows, at]
+        ahead = np.arange(1, m + 1)[None] - at[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(ahead > 0, (V[:, 1:] - here[:, None]) / ahead, -np.inf)
+        best = m - slope[:, ::-1].argmax(1)  # the farthest of equals
+        moving = at < n
+        slopes[moving, n - 1] = slope[moving, best[moving] - 1]
+        arrived = moving & (best == n)
+        at[arrived] = n
+    return slopes
+
+
+def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
+    """Which tasks to ask again, best first: task, ask (how many more answers now), label, probability, rival, gain (in
+    the chance of being right, by those answers), per_answer, workers (whom to ask, where it matters; else null).
+
+    `budget` is how many answers can be paid for, `batch` how many of them are asked for now: what comes back changes
+    what is best to ask next.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1)
+    >>> cw.next_tasks(cw.aggregate(sim.answers), budget=5)["ask"].sum()
+    5
+    """
+    for name, value in (("budget", budget), ("batch", batch)):
+        if value is not None and value < 1:
+            raise ParameterError(f"{name} is {value}; it must be at least 1")
+    answers = result.answers
+    slopes = worth(expected(result))
+    open_ = answers.gold < 0
+    slopes[~open_] = -1
+    size = min(budget if batch is None else min(batch, budget), int(open_.sum()) * AHEAD)
+    flat = slopes.ravel()
+    order = np.lexsort((np.repeat(answers.answers_per_task, AHEAD), -flat))[:size]
+    asked = np.bincount(order // AHEAD, minlength=answers.n_tasks)
+    gain = np.bincount(order // AHEAD, flat[order], minlength=answers.n_tasks)
+    chosen = np.flatnonzero(asked)
+    chosen = chosen[np.lexsort((chosen, -gain[chosen] / asked[chosen]))]
+    two = rivals(result)
+    several = answers.n_classes > 1
+    return pl.DataFrame(
+        {
+            "task": answers.tasks[chosen],
+            "ask": asked[chosen],
+            "label": result.labels["label"][chosen],
+            "probability": result.labels["probability"][chosen],
+            "rival": answers.classes[two.rival[chosen]] if several else None,
+            "gain": gain[chosen],
+            "per_answer": gain[chosen] / asked[chosen],
+            "workers": _whom(result, chosen, asked[chosen], two) if whom and several else None,
+        },
+        schema_overrides={"workers": pl.String},
+    )
+
+
+def _whom(result: Result, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
+    """Names of the workers who tell the label from its rival best, none of them asked much more than the others."""
+    best = _best_workers(result)
+    matrices = result.matrices(best) if len(best) else None
+    if matrices is None:
+        return [None] * len(tasks)
+    crowd = result.average_confusion
+    share = int(np.ceil(2 * ask.sum() / len(best)))
+    left, names = np.full(len(best), share), result.answers.workers
+    information: dict[tuple[int, int], Floats] = {}
+    said: list[str | None] = []
+    for i, wanted in zip(tasks.tolist(), ask.tolist(), strict=True):
+        pair = int(two.label[i]), int(two.rival[i])
+        if pair not in information:
+            own = _information(matrices[:, pair[0]], matrices[:, pair[1]])
+            information[pair] = own / max(float(_information(crowd[pair[0]], crowd[pair[1]])), 1e-12)
+        value = np.where((left > 0) & ~np.isin(best, _answered(result.answers, i)), information[pair], 0)
+        picked = np.argsort(-value, kind="stable")[:wanted]
+        picked = picked[value[picked] > CLOSE]
+        left[picked] -= 1
+        said.append("; ".join(str(names[int(best[p])]) for p in picked) or None)
+    return said
+
+
+def _best_workers(result: Result) -> Ints:
+    """Numbers of the best-ranked workers without a flag."""
+    table = result.workers
+    number = pl.Series("number", np.arange(table.height, dtype=np.int32))
+    good = table.with_columns(number).filter(pl.col("rank").is_not_null() & (pl.col("flags") == "")).sort("rank")
+    most = min(WORKERS, MATRIX_CELLS // max(result.answers.n_classes, 1) ** 2)
+    return good["number"].head(most).to_numpy()
+
+
+def _information(first: Floats, second: Floats) -> Floats:
+    """How far apart answers are under two truths: the divergence between their distributions, both ways."""
+    first, second = np.maximum(first, 1e-9), np.maximum(second, 1e-9)
+    return np.asarray(((first - second) * np.log(first / second)).sum(-1))
+
+
+def _answered(answers: Labels, task: int) -> Ints:
+    layout = answers.layout
+    return layout.row_worker[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the curve foretold from fewer answers, and what came."""
+
+    foretold: float
+    came: float
+    tasks: int
+
+
+@dataclass(frozen=True)
+class CostCurve:
+    """Expected accuracy of the labels for more answers."""
+
+    points: pl.DataFrame  # plan, answers (added), accuracy, low, high
+    check: Check | None  # None where it was not done
+
+
+EVERY, WORST = "every task", "the most uncertain tasks"
+PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # of an answer a task, given to the most uncertain
+CHECKED = 200_000  # answers up to which the check is done unasked
+
+
+def cost_curve(result: Result, *, check: bool | None = None, seed: int = 0) -> CostCurve:
+    """Expected accuracy if every task had 1, 2, ... more answers, or if as many were given where they help most.
+
+    The band holds the chance of the labels themselves and the error of a check: one answer of each task is taken away,
+    the model is fitted again, and what the curve then foretells is held against what is known with the answer back.
+    """
+    answers = result.answers
+    open_ = (answers.gold < 0) & (answers.answers_per_task > 0)
+    T = int(open_.sum())
+    if T == 0:
+        return CostCurve(_points([], 0.0, 0), None)
+    V = expected(result)[open_]
+    checked = _check(result, open_, seed) if (answers.n_answers <= CHECKED if check is None else check) else None
+    error = abs(checked.came - checked.foretold) if checked else 0.0
+    flat = np.sort(worth(V).ravel())[::-1]
+    rows = [(EVERY, m * T, V[:, m]) for m in range(AHEAD + 1)]
+    gains = np.concatenate([[0.0], np.cumsum(flat)])
+    spots = [0, *dict.fromkeys(int(part * T) for part in PARTS if 0 < int(part * T) < len(gains))]
+    base = float(V[:, 0].mean())
+    spread = [float((v * (1 - v)).sum()) for _, _, v in rows]
+    points = [(plan, n, float(v.mean()), s) for (plan, n, v), s in zip(rows, spread, strict=True)]
+    points += [(WORST, n, min(base + gains[n] / T, 1.0), spread[0]) for n in spots]
+    return CostCurve(_points(points, error, T), checked)
+
+
+def _points(points: list[tuple[str, int, float, float]], error: float, T: int) -> pl.DataFrame:
+    rows = []
+    for plan, n, accuracy, spread in points:
+        half = Z95 * np.sqrt(spread) / T + error * min(n / T, AHEAD)
+        rows.append((plan, n, accuracy, max(accuracy - half, 0.0), min(accuracy + half, 1.0)))
+    kinds = {"plan": pl.String, "answers": pl.Int64, "accuracy": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+def _check(result: Result, open_: Bools, seed: int) -> Check | None:
+    """Take an answer of every task that has two or more, and foretell what it brings."""
+    from .engine import Run
+
+    answers = result.answers
+    several = answers.answers_per_task > 1
+    if not (several & open_).any():
+        return None
+    rng = np.random.default_rng(seed)
+    gone = answers.layout.task_ptr[:-1] + (rng.random(answers.n_tasks) * answers.answers_per_task).astype(np.int64)
+    keep = np.ones(answers.n_answers, bool)
+    keep[gone[several]] = False
+    fewer = result.model.fit(answers.take(keep), Run(seed=seed))
+    at = several & open_
+    now = expected(fewer, 1)[at, 1].mean()
+    return Check(float(now), float(expected(result, 0)[at, 0].mean()), int(at.sum()))
