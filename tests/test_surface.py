@@ -25,7 +25,7 @@ SOURCE = Path(cw.__file__).parent
 # Lowest first; a room imports only itself and what stands on an earlier line.
 ROOMS = [
     ("errors",), ("kernels",), ("answers",), ("rating",), ("result",), ("engine",), ("labels",),
-    ("simulate", "comparison", "reliability", "asking", "compat"), ("io",), ("report",), ("cli",), ("__main__",),
+    ("simulate", "comparison", "reliability", "asking", "compat"), ("io",), ("report",), ("reproduce",), ("cli",), ("__main__",),
 ]  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__")

@@ -1,33 +1,10 @@
-// What each chart looks like, by Observable Plot. Colours are CSS variables, so that light and dark need no redrawing.
-import {
-  areaY,
-  axisX,
-  axisY,
-  barX,
-  dot,
-  gridX,
-  gridY,
-  lineY,
-  link,
-  plot,
-  rectY,
-  ruleX,
-  ruleY,
-  text,
-} from "@observablehq/plot";
-import type { ClassShare, CurvePoint, Histogram, MixUp, TimeRow } from "./data";
-import { count, percent, plain, seconds, short } from "./format";
+// Dots and bars, by Observable Plot.
+import { axisX, axisY, barX, dot, gridX, gridY, link, plot, rectY, ruleX, ruleY, text } from "@observablehq/plot";
+import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
+import type { ClassShare, Histogram, MixUp } from "./data";
+import { count, percent, plain, short } from "./format";
 
-const COOL = "var(--cool)";
-const WARM = "var(--warm)";
-const FAINT = "var(--faint)";
-const PAPER = "var(--paper)";
 const LETTER = 7.2; // pixels of a letter, about
-const NARROW = 520;
-
-// Plot puts a style into every chart; with one class name its text is always the same, and the page's policy allows it.
-const COMMON = { className: "plot", style: { fontSize: "12px", fontFamily: "inherit" } } as const;
-const AXIS = { tickSize: 0, labelArrow: "none" } as const;
 
 /** Room at the left for names, and how many letters go into it. */
 function nameRoom(names: string[], width: number): { marginLeft: number; letters: number } {
@@ -126,113 +103,6 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         fontVariant: "tabular-nums",
       }),
       ruleX([0], { stroke: "var(--muted)" }),
-    ],
-  });
-}
-
-const PLAN_STYLES = [
-  { stroke: COOL, dash: undefined, symbol: "circle" },
-  { stroke: WARM, dash: "6 4", symbol: "square" },
-  { stroke: "currentColor", dash: "2 3", symbol: "triangle" },
-] as const;
-
-export function drawCurve(points: CurvePoint[], width: number): Element {
-  const plans = [...new Set(points.map((p) => p.plan))];
-  const bottom = Math.min(...points.map((p) => p.low));
-  const top = Math.max(...points.map((p) => p.high));
-  const digits = top - bottom < 0.05 ? 1 : 0;
-  const best = Math.max(...plans.map((plan) => points.filter((p) => p.plan === plan).at(-1)!.accuracy));
-  const ticks = width < NARROW ? 4 : 7;
-  const marks = plans.flatMap((plan, i) => {
-    const style = PLAN_STYLES[i % PLAN_STYLES.length]!;
-    const own = points.filter((p) => p.plan === plan);
-    const above = own.at(-1)!.accuracy === best;
-    const about = (p: CurvePoint) =>
-      `${p.plan}, ${count(p.answers)} more answers: ${percent(p.accuracy)} (${percent(p.low)} to ${percent(p.high)})`;
-    return [
-      areaY(own, { x: "answers", y1: "low", y2: "high", fill: style.stroke, fillOpacity: 0.13 }),
-      lineY(own, { x: "answers", y: "accuracy", stroke: style.stroke, strokeWidth: 2, strokeDasharray: style.dash }),
-      dot(own, {
-        x: "answers",
-        y: "accuracy",
-        symbol: style.symbol,
-        r: 3.5,
-        fill: style.stroke,
-        stroke: PAPER,
-        title: about,
-      }),
-      text(own.slice(-1), {
-        x: "answers",
-        y: "accuracy",
-        text: "plan",
-        textAnchor: "end",
-        dy: above ? -16 : 18,
-        fill: "currentColor",
-        stroke: PAPER,
-        strokeWidth: 4,
-        fontWeight: 600,
-      }),
-    ];
-  });
-  return plot({
-    ...COMMON,
-    width,
-    height: width < NARROW ? 280 : 340,
-    marginLeft: 54,
-    marginRight: 24,
-    marginTop: 24,
-    marginBottom: 50,
-    x: { nice: true },
-    y: { domain: [bottom, top], nice: true },
-    marks: [
-      gridY({ stroke: FAINT, strokeOpacity: 1 }),
-      axisX({ ...AXIS, ticks, tickFormat: count, label: "answers added" }),
-      axisY({ ...AXIS, tickFormat: (v: number) => percent(v, digits), label: "expected accuracy" }),
-      ...marks,
-    ],
-  });
-}
-
-/** Round values (1, 2 and 5 times a power of ten) between two ends, for a logarithmic axis. */
-function roundTicks(low: number, high: number, sparse: boolean): number[] {
-  const ticks: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-    for (const step of sparse ? [1] : [1, 2, 5]) ticks.push(Number(`${step}e${power}`));
-  }
-  const inside = ticks.filter((t) => t >= low && t <= high);
-  return inside.length ? inside : [Number(low.toPrecision(2))];
-}
-
-export function drawTimes(rows: TimeRow[], width: number): Element {
-  const times = rows.map((r) => r[1]);
-  const skills = rows.map((r) => r[2]);
-  const low = Math.min(...times) / 1.25;
-  const high = Math.max(...times) * 1.25;
-  const about = (r: TimeRow) => `${plain(r[0])}: ${seconds(r[1])}, skill ${percent(r[2])}${r[3] ? ", flagged" : ""}`;
-  const place = { x: "1", y: "2", title: about } as const;
-  const ticks = roundTicks(low, high, high / low > 1000 || (width < NARROW && high / low > 50));
-  return plot({
-    ...COMMON,
-    width,
-    height: width < NARROW ? 280 : 360,
-    marginLeft: 54,
-    marginTop: 24,
-    marginBottom: 50,
-    x: { type: "log", domain: [low, high] },
-    y: { domain: [Math.floor(10 * Math.min(...skills)) / 10, Math.ceil(10 * Math.max(...skills)) / 10] },
-    marks: [
-      gridY({ stroke: FAINT, strokeOpacity: 1 }),
-      gridX(ticks, { stroke: FAINT, strokeOpacity: 1 }),
-      axisX(ticks, { ...AXIS, tickFormat: (v: number) => String(v), label: "median seconds an answer (logarithmic)" }),
-      axisY({ ...AXIS, tickFormat: (v: number) => percent(v, 0), label: "skill" }),
-      dot(
-        rows.filter((r) => !r[3]),
-        { ...place, r: 4, fill: COOL, fillOpacity: 0.7 },
-      ),
-      dot(
-        rows.filter((r) => r[3]),
-        { ...place, r: 4.5, symbol: "times", stroke: WARM, strokeWidth: 2.2 },
-      ),
     ],
   });
 }

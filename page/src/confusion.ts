@@ -31,7 +31,8 @@ function cell(answers: number, words: string, share: number, right: boolean, abo
   const made = el("td", { class: right ? "right" : "wrong", title: about }, words);
   if (answers > 0) {
     // The root lets the few wrong answers of a good worker be seen.
-    made.style.backgroundColor = `rgb(var(${right ? "--heat-right" : "--heat-wrong"}) / ${(DARKEST * Math.sqrt(share)).toFixed(3)})`;
+    const shade = (DARKEST * Math.sqrt(share)).toFixed(3);
+    made.style.backgroundColor = `rgb(var(${right ? "--heat-right" : "--heat-wrong"}) / ${shade})`;
   } else made.classList.add("none");
   return made;
 }
@@ -60,7 +61,8 @@ export function confusionTable(cells: Cells, classes: string[], caption: string)
       ...shown.map((said) => {
         const answers = at.get(`${truth},${said}`) ?? 0;
         const share = answers / Math.max(totals.get(truth) ?? 0, 1e-12);
-        const about = `${plain(classes[truth] ?? "")} told as ${plain(classes[said] ?? "")}: ${percent(share)} of the row`;
+        const pair = `${plain(classes[truth] ?? "")} told as ${plain(classes[said] ?? "")}`;
+        const about = `${pair}: ${percent(share)} of the row`;
         return cell(answers, shortCount(answers, whole), share, truth === said, about);
       }),
     ),

@@ -1,6 +1,7 @@
 // The sections that are charts: what each says, draws and lists.
-import { drawCurve, drawHistogram, drawMixups, drawPrevalence, drawTimes } from "./charts";
+import { drawHistogram, drawMixups, drawPrevalence } from "./charts";
 import { confusionTable } from "./confusion";
+import { drawCurve, drawTimes } from "./curves";
 import type { Histogram, Page } from "./data";
 import { asCount, asDecimal, asPercent, el, name, sentence } from "./dom";
 import { figure, key, type Mark } from "./figure";

@@ -121,7 +121,8 @@ export function tasksSection(page: Page): HTMLElement[] {
     const next = rows.slice(from, from + (from ? STEP : FIRST));
     list.append(...next.map((row, i) => card(row, from + i + 1, page.classes)));
     const shown = from + next.length;
-    status.textContent = `Showing ${count(shown)} of the ${plural(rows.length, "task")} listed, of ${count(total)} in all.`;
+    const listed = plural(rows.length, "task");
+    status.textContent = `Showing ${count(shown)} of the ${listed} listed, of ${count(total)} in all.`;
     more.hidden = shown >= rows.length;
     more.textContent = `Show ${count(Math.min(STEP, rows.length - shown))} more tasks`;
     return next.length > 0;

@@ -2,7 +2,7 @@
 import { confusionTable } from "./confusion";
 import type { WorkerRow } from "./data";
 import { type Child, el, name, sentence } from "./dom";
-import { count, decimal, percent, plural } from "./format";
+import { decimal, percent, plural } from "./format";
 import { table } from "./table";
 import { interval } from "./worker-columns";
 
@@ -61,7 +61,8 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
           el(
             "p",
             { class: "note" },
-            `${count(Math.round(total))} answers: a row is what the task seems to be, a column what was told. The outlined diagonal is right.`,
+            `${plural(Math.round(total), "answer")}: a row is what the task seems to be, a column what was told. ` +
+              "The outlined diagonal is right.",
           ),
       ),
       el(

@@ -35,6 +35,7 @@ _HOME = {
     "agreement": "reliability",
     "next_tasks": "asking",
     "cost_curve": "asking",
+    "review": "asking",
     "simulate": "simulate",
     "read": "io",
     "load": "io",
@@ -62,7 +63,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import compat, errors, simulate
     from .answers import Labels
-    from .asking import cost_curve, next_tasks
+    from .asking import cost_curve, next_tasks, review
     from .comparison import compare
     from .engine import Run
     from .io import load, read

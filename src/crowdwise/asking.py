@@ -11,6 +11,7 @@ docs/maths/asking.md has the reasons.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
@@ -114,9 +115,7 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
     >>> cw.next_tasks(cw.aggregate(sim.answers), budget=5)["ask"].sum()
     5
     """
-    for name, value in (("budget", budget), ("batch", batch)):
-        if value is not None and value < 1:
-            raise ParameterError(f"{name} is {value}; it must be at least 1")
+    check_budget(budget, batch)
     answers = result.answers
     slopes = worth(expected(result))
     open_ = answers.gold < 0
@@ -143,6 +142,13 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
         },
         schema_overrides={"workers": pl.String},
     )
+
+
+def check_budget(budget: int, batch: int | None) -> None:
+    """Refuse a budget or batch without answers."""
+    for name, value in (("budget", budget), ("batch", batch)):
+        if value is not None and value < 1:
+            raise ParameterError(f"{name} is {value}; it must be at least 1")
 
 
 def _whom(result: Result, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
@@ -261,3 +267,61 @@ def _check(result: Result, open_: Bools, seed: int) -> Check | None:
     at = several & open_
     now = expected(fewer, 1)[at, 1].mean()
     return Check(float(now), float(expected(result, 0)[at, 0].mean()), int(at.sum()))
+
+
+OTHERS = ("majority-vote", "one-coin", "dawid-skene")  # whose labels the queue is held against
+LISTED = 5  # labels whose votes are written out
+
+
+def review(result: Result, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
+    """The queue of tasks most worth another look, by what one more answer may gain, then by doubt: task, label,
+    probability, status, tie, answers, votes ("cat 3, dog 2"), entropy and vote_entropy, disagreement, difficulty, gain,
+    models_disagree and others (labels that other models give, where they differ).
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=8, per_task=3, seed=2)
+    >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
+    ['task', 'label', 'probability', 'status']
+    """
+    answers = result.answers
+    V = expected(result)
+    gain = worth(V)[:, 0]
+    order = np.lexsort((np.arange(len(gain)), V[:, 0], -gain))
+    order = order[answers.gold[order] < 0][: len(order) if top is None else top]
+    others = _other_labels(result, OTHERS if models is None else models)
+    differ = [[name for name in names if name is not None] for names in zip(*(o[order] for o in others), strict=True)]
+    labels, tasks = result.labels[order], result.tasks[order]
+    return pl.DataFrame(
+        {
+            **{name: labels[name] for name in ("task", "label", "probability", "status", "tie")},
+            "answers": tasks["answers"],
+            "votes": [_votes(answers, int(i)) for i in order],
+            **{name: tasks[name] for name in ("entropy", "vote_entropy", "disagreement", "difficulty")},
+            "gain": gain[order],
+            "models_disagree": [bool(names) for names in differ] if others else None,
+            "others": ["; ".join(names) for names in differ] if others else None,
+        }
+    )
+
+
+def _other_labels(result: Result, models: Sequence[str]) -> list[pl.Series]:
+    """For every model "name: label" a task, null where it says the same."""
+    from .engine import Run
+    from .labels import model
+
+    own, found = result.labels["label"], []
+    for name in models:
+        if name != result.model.name:
+            label = model(name).fit(result.answers, Run(seed=result.seed)).labels["label"]
+            text = pl.Series([f"{name}: {x}"[:80] for x in label.to_list()])
+            found.append(text.set((label == own).fill_null(value=True), None))
+    return found
+
+
+def _votes(answers: Labels, task: int) -> str:
+    layout = answers.layout
+    told = layout.row_label[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
+    label, count = np.unique(told, return_counts=True)
+    order = np.argsort(-count, kind="stable")
+    said = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:LISTED]]
+    return ", ".join([*said, "..."] if len(order) > LISTED else said)

@@ -27,9 +27,11 @@ def compare(
     folds: int = 5,
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
+    against: Result | None = None,
 ) -> pl.DataFrame:
-    """A row a model: model, differs (labels unlike the default model's), held_out (mean log-likelihood of hidden
-    answers), accuracy and log_loss (where gold is known; gold is not shown to the models), sweeps, converged, seconds.
+    """A row a model: model, differs (labels unlike those of `against`, or of the default model), held_out (mean
+    log-likelihood of hidden answers), accuracy and log_loss (where gold is known; gold is not shown to the models),
+    sweeps, converged, seconds.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=10, seed=3)
@@ -40,7 +42,7 @@ def compare(
     run = run or Run()
     data = answers if isinstance(answers, Labels) else Labels(answers)
     gold, data = data.gold, data.with_gold(None)
-    base = model(DEFAULT).fit(data, run).labels["label"]
+    base = (model(DEFAULT).fit(data, run) if against is None else against).labels["label"]
     rows = []
     for each in chosen:
         if watch is not None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .say import say_json
-
-if TYPE_CHECKING:
-    from ..answers import Labels
+from .say import Sheet, say_json
+from .source import Model, Seed, Source, Threads, from_source
 
 app = typer.Typer(
     name="crowdwise",
@@ -22,53 +20,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-File = Annotated[
-    str, typer.Argument(metavar="FILE", help="Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
-]
-Task = Annotated[str | None, typer.Option(metavar="COL", help="Column of the task")]
-Worker = Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")]
-Label = Annotated[str | None, typer.Option(metavar="COL", help="Column of the label")]
-Gold = Annotated[str | None, typer.Option(metavar="FILE", help="Known labels: a table with task and label")]
-GoldColumn = Annotated[str | None, typer.Option(metavar="COL", help="Known labels: a column of FILE")]
-Duplicates = Annotated[
-    str | None, typer.Option(metavar="RULE", help="A worker's second answer to a task: last, first, error or each")
-]
-Anonymous = Annotated[
-    str, typer.Option(metavar="RULE", help="Answers without a worker: refuse, or each (a person apiece)")
-]
-Missing = Annotated[
-    list[str] | None, typer.Option(metavar="TEXT", help="A label that means no answer, e.g. -1; may be repeated")
-]
-Wide = Annotated[bool | None, typer.Option("--wide/--long", help="A column a worker, or a row an answer; else guessed")]
-Format = Annotated[
-    str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else by the file's ending")
-]
-Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")]
-Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8, or UTF-16 by its mark")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs")]
-Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
-Threads = Annotated[int, typer.Option(help="Threads; 0 is all cores. The result does not depend on it")]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results")]
+Table = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole table as CSV")]
+Top = Annotated[int, typer.Option(min=1, help="Rows shown")]
+Raw = Annotated[bool, typer.Option("--raw", help="Leave cells as they are that a spreadsheet would take for formulas")]
+ExcelSafe = Annotated[
+    bool, typer.Option("--excel-safe", help="Make text of cells that a spreadsheet would take for formulas")
+]
+Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
 
 
 def _example(text: str) -> str:
     return f"Example: {text}"
-
-
-def _read(file: str, gold: str | None = None, gold_column: str | None = None, **options: Any) -> Labels:
-    from ..errors import FileError, ParameterError
-    from ..io import read
-
-    if options.get("anonymous") not in ("refuse", "each"):
-        raise ParameterError(f"--anonymous is {options.get('anonymous')!r}; it can be refuse or each")
-    if gold is not None and not Path(gold).exists():
-        raise FileError(f"no gold file {gold}. Give a table with task and label, or name a column with --gold-column")
-    options["missing"] = options.get("missing") or ()
-    if options.get("delimiter"):
-        options["delimiter"] = options["delimiter"].replace("\\t", "\t")
-    return read(file, gold=Path(gold) if gold else gold_column, **options)
 
 
 @app.callback(invoke_without_command=True)
@@ -81,20 +45,13 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Say the versio
 
 
 @app.command(epilog=_example("crowdwise inspect answers.csv --label verdict"))
-def inspect(
-    file: File, task: Task = None, worker: Worker = None, label: Label = None, gold: Gold = None,
-    gold_column: GoldColumn = None, duplicates: Duplicates = None, anonymous: Anonymous = "refuse",
-    missing: Missing = None, wide: Wide = None, format: Format = None, delimiter: Delimiter = None,
-    encoding: Encoding = None, as_json: Json = False,
-) -> None:  # fmt: skip
+@from_source
+def inspect(source: Source, as_json: Json = False) -> None:
     """Say what was understood of a file: rows, tasks, workers, labels, what was dropped and why."""
     from ..report import inspect as inspection
     from .show import inspected
 
-    answers = _read(
-        file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,
-        missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
-    )  # fmt: skip
+    answers = source.answers()
     if as_json:
         say_json(inspection(answers).as_dict())
     else:
@@ -102,12 +59,11 @@ def inspect(
 
 
 @app.command(epilog=_example("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene"))
+@from_source
 def aggregate(
-    file: File, out: Out = None, task: Task = None, worker: Worker = None, label: Label = None, gold: Gold = None,
-    gold_column: GoldColumn = None, duplicates: Duplicates = None, anonymous: Anonymous = "refuse",
-    missing: Missing = None, wide: Wide = None, format: Format = None, delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "pooled",
+    source: Source,
+    out: Out = None,
+    model: Model = "pooled",
     max_iter: Annotated[int | None, typer.Option(help="Sweeps at most")] = None,
     tol: Annotated[float | None, typer.Option(help="Largest move of a skill that counts as rest")] = None,
     setting: Annotated[
@@ -115,36 +71,146 @@ def aggregate(
     ] = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped (needs --out)")] = False,
-    seed: Seed = 0, threads: Threads = 0, as_json: Json = False,
-) -> None:  # fmt: skip
-    """Find the truth behind answers. Writes labels.csv, workers.csv, tasks.csv and the saved result to --out; without
-    --out, labels go to stdout as CSV."""
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True,
+    excel_safe: ExcelSafe = False,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Find the truth behind answers. Writes labels.csv, workers.csv, tasks.csv, report.html and the saved result to
+    --out; without --out, labels go to stdout as CSV."""
     from .run import Job, settings_of, work
 
     settings = settings_of(setting or [], max_iter=max_iter, tol=tol)
-    job = Job(model, settings, out, seed, threads, precision, resume)
-    answers = _read(
-        file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,
-        missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
-    )  # fmt: skip
-    result = work(job, answers)
+    job = Job(model, settings, out, seed, threads, precision, resume, page, excel_safe)
+    result = work(job, source.answers())
     from .show import aggregated
 
-    aggregated(result, out, as_json)
+    aggregated(result, out, as_json, excel_safe)
     if not result.converged:
         raise typer.Exit(3)
 
 
+@app.command(epilog=_example("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged"))
+@from_source
+def workers(
+    source: Source,
+    top: Top = 20,
+    flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
+    out: Table = None,
+    raw: Raw = False,
+    model: Model = "pooled",
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons. FILE
+    is a file of answers, or the folder of a saved result."""
+    from .show import rated
+
+    rated(source.result(model, seed, threads), top, flagged, Sheet(out, raw), as_json)
+
+
+@app.command(epilog=_example("crowdwise tasks answers.csv --top 50 --out review.csv"))
+@from_source
+def tasks(
+    source: Source,
+    top: Top = 20,
+    out: Table = None,
+    raw: Raw = False,
+    model: Model = "pooled",
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree. FILE
+    is a file of answers, or the folder of a saved result."""
+    from ..asking import review
+    from .show import queued
+
+    result = source.result(model, seed, threads)
+    queued(review(result, None if out else top), top, result, Sheet(out, raw), as_json)
+
+
+@app.command(epilog=_example("crowdwise agreement answers.csv --json"))
+@from_source
+def agreement(source: Source, as_json: Json = False) -> None:
+    """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval. FILE
+    is a file of answers, or the folder of a saved result."""
+    from ..io import load
+    from ..reliability import agreement as measured
+    from .show import agreed
+
+    answers = load(source.file).answers if source.saved else source.answers()
+    table = measured(answers)
+    if as_json:
+        say_json(table.to_dicts())
+    else:
+        agreed(table, answers)
+
+
+@app.command("next", epilog=_example("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv"))
+@from_source
+def next_(
+    source: Source,
+    budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
+    batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; else all")] = None,
+    top: Top = 20,
+    out: Table = None,
+    raw: Raw = False,
+    model: Model = "pooled",
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain. FILE is a file of
+    answers, or the folder of a saved result."""
+    from ..asking import check_budget, next_tasks
+    from .show import asked
+
+    check_budget(budget, batch)
+    table = next_tasks(source.result(model, seed, threads), budget, batch=batch)
+    asked(table, budget, top, Sheet(out, raw), as_json)
+
+
+@app.command(epilog=_example("crowdwise report results; crowdwise report answers.csv --out report.html"))
+@from_source
+def report(
+    source: Source,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page; else report.html in the folder of the result")
+    ] = None,
+    compare_with: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Models to compare with; may be repeated; else all, for small tables"),
+    ] = None,
+    check: Annotated[
+        bool | None, typer.Option("--check/--no-check", help="Check the cost curve by one more fit; else if not large")
+    ] = None,
+    model: Model = "pooled",
+    seed: Seed = 0,
+    threads: Threads = 0,
+) -> None:
+    """Write one self-contained HTML page about a result. FILE is the folder of a saved result, or a file of answers."""
+    from ..comparison import chosen_models
+    from .say import words
+
+    chosen_models(compare_with, 0)
+    result = source.result(model, seed, threads)
+    place = out or (Path(source.file) if Path(source.file).is_dir() else Path()) / "report.html"
+    words(f"wrote {result.report(place, models=compare_with, check=check)}")
+
+
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
+@from_source
 def compare(
-    file: File, task: Task = None, worker: Worker = None, label: Label = None, gold: Gold = None,
-    gold_column: GoldColumn = None, duplicates: Duplicates = None, anonymous: Anonymous = "refuse",
-    missing: Missing = None, wide: Wide = None, format: Format = None, delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    model: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only these models; may be repeated")] = None,
+    source: Source,
+    model: Models = None,
     folds: Annotated[int, typer.Option(help="Parts the answers are hidden in; 0 for no held-out score")] = 5,
-    seed: Seed = 0, threads: Threads = 0, as_json: Json = False,
-) -> None:  # fmt: skip
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
     """Every model side by side: labels that differ from the default's, likelihood of hidden answers, and, where gold is
     given, accuracy and log-loss. Gold is not shown to the models."""
     from ..comparison import chosen_models
@@ -153,10 +219,7 @@ def compare(
     from .show import compared
 
     models, run = chosen_models(model, folds), Run(seed=seed, threads=threads)
-    answers = _read(
-        file, gold, gold_column, task=task, worker=worker, label=label, duplicates=duplicates, anonymous=anonymous,
-        missing=missing, wide=wide, format=format, delimiter=delimiter, encoding=encoding,
-    )  # fmt: skip
+    answers = source.answers()
     rows = side_by_side(answers, models, folds=folds, run=run, watch=_watch_models())
     if as_json:
         say_json(rows.to_dicts())
@@ -170,6 +233,24 @@ def _watch_models() -> Any:
     from .say import words
 
     return (lambda name: words(f"fitting {name}")) if sys.stderr.isatty() else None
+
+
+@app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture")],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Answers of the real set beside the simulated one, e.g. cifar10s"),
+    ] = None,
+    out: Out = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure a published study anew, beside its figures."""
+    from ..reproduce import study
+    from .show import reproduced
+
+    reproduced(study(name, data=data, out=out, seed=seed), as_json)
 
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))

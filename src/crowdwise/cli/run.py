@@ -9,6 +9,7 @@ from typing import Any
 from ..answers import Labels
 from ..engine import Checkpoint, LabelModel, Run
 from ..errors import Interrupted, ParameterError
+from ..io.spreadsheets import spreadsheet_safe
 from ..labels import model as by_name
 from ..result import Result
 from ..result.files import write_whole
@@ -17,6 +18,7 @@ from .say import progress, words
 from .signals import stoppable
 
 CHECKPOINT = "checkpoint.crowdwise"
+CHECKED = 5_000  # answers up to which the page's cost curve is checked by one more fit
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Job:
     threads: int
     precision: str
     resume: bool
+    page: bool = False
+    excel_safe: bool = False
 
     def __post_init__(self) -> None:
         self.model()
@@ -87,7 +91,7 @@ def work(job: Job, answers: Labels) -> Result:
                 broken.args = (f"{broken.args[0]}; say --resume to go on from {job.checkpoint}",)
             raise
     if job.out is not None:
-        write_tables(result, job.out)
+        write_tables(result, job.out, job.page, job.excel_safe)
         (job.out / CHECKPOINT).unlink(missing_ok=True)
     return result
 
@@ -103,8 +107,16 @@ def _resumed(job: Job, chosen: LabelModel, mark: str) -> Checkpoint | None:
     return Checkpoint(**fields)
 
 
-def write_tables(result: Result, out: Path) -> list[Path]:
-    """labels.csv, workers.csv, tasks.csv and the saved result."""
+def write_tables(result: Result, out: Path, page: bool = True, excel_safe: bool = False) -> list[Path]:
+    """labels.csv, workers.csv, tasks.csv, report.html and the saved result."""
     tables = {"labels": result.labels, "workers": result.workers, "tasks": result.tasks}
-    files = [write_whole(out / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
+    if page:  # quickly: only the vote beside it, and no further fit of a large table
+        check = None if result.answers.n_answers <= CHECKED else False
+        files.append(result.report(out / "report.html", models=("majority-vote",), check=check))
     return [*files, result.save(out)]
+
+
+def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:
+    """A table as CSV, for programs as it is, for people with cells that no spreadsheet computes."""
+    return write_whole(path, (spreadsheet_safe(table) if excel_safe else table).write_csv)

@@ -8,9 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from ..answers import Labels
+from ..io.spreadsheets import spreadsheet_safe
 from ..report import inspect, summarise
+from ..reproduce import Study
 from ..result import Result
-from .say import clean, say_json, table, words
+from .say import Sheet, clean, say_json, table, words
 
 
 def inspected(answers: Labels) -> None:
@@ -43,7 +45,7 @@ def inspected(answers: Labels) -> None:
         print(clean(f"warning: {warning}"))
 
 
-def aggregated(result: Result, out: Path | None, as_json: bool) -> None:
+def aggregated(result: Result, out: Path | None, as_json: bool, excel_safe: bool) -> None:
     """What came of a fit: JSON, or words and, without a folder, the labels themselves."""
     summary = summarise(result)
     if as_json:
@@ -52,10 +54,95 @@ def aggregated(result: Result, out: Path | None, as_json: bool) -> None:
         return
     words(*summary.lines())
     if out is None:
-        sys.stdout.buffer.write(result.labels.write_csv().encode())
+        labels = spreadsheet_safe(result.labels) if excel_safe else result.labels
+        sys.stdout.buffer.write(labels.write_csv().encode())
         sys.stdout.flush()
     else:
-        words(f"results are in {out}: labels.csv, workers.csv, tasks.csv, result.crowdwise")
+        names = [name for name in ("labels.csv", "workers.csv", "tasks.csv", "report.html") if (out / name).exists()]
+        words(f"results are in {out}: {', '.join(names)}, result.crowdwise")
+
+
+RATINGS = ("rank", "worker", "answers", "skill", "low", "high", "spam_score", "trace", "checks", "check_score")
+
+
+def rated(result: Result, top: int, flagged: bool, sheet: Sheet, as_json: bool) -> None:
+    """Workers, best first; flags with their reasons."""
+    rows = result.workers.sort("rank", nulls_last=True)
+    rows = rows.filter(pl.col("flags") != "") if flagged else rows
+    sheet.write(rows)
+    if as_json:
+        say_json(rows.to_dicts())
+        return
+    told = [c for c in (*RATINGS, "seconds", "agreement", "overuses") if rows[c].null_count() < rows.height]
+    told = [c for c in told if c != "checks" or rows["checks"].sum() > 0]
+    print(_sizes(result.answers))
+    table([*told, "flags"], rows.select(*told, "flags").head(top).rows())
+    _and_more(rows.height - top, "workers")
+    for worker, reasons in rows.filter(pl.col("flags") != "").select("worker", "reasons").head(top).rows():
+        print(clean(f"{worker}: {reasons}"))
+    words(
+        "skill: chance of a right answer, low to high its 95 % interval; spam_score: 0 a spammer, 1 perfect; "
+        "trace: mean of the confusion matrix's diagonal"
+    )
+
+
+def queued(rows: pl.DataFrame, top: int, result: Result, sheet: Sheet, as_json: bool) -> None:
+    """Tasks worth another look."""
+    sheet.write(rows)
+    if as_json:
+        say_json(rows.head(top).to_dicts())
+        return
+    told = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
+    print(_sizes(result.answers))
+    table(told, rows.select(told).head(top).rows())
+    words(
+        "gain: what one more answer is expected to add to the chance of being right; entropy: doubt in bits, of the "
+        "posterior and of the votes; others: labels of other models where they differ"
+    )
+
+
+def agreed(rows: pl.DataFrame, answers: Labels) -> None:
+    """Measures of agreement."""
+    print(_sizes(answers))
+    table(["measure", "value", "low", "high"], rows.select("measure", "value", "low", "high").rows())
+    for measure, note in rows.filter(pl.col("note") != "").select("measure", "note").rows():
+        print(clean(f"{measure}: {note}"))
+    words("1 is full agreement, 0 what chance gives (percent is not held against chance); low to high: 95 % interval")
+
+
+def asked(rows: pl.DataFrame, budget: int, top: int, sheet: Sheet, as_json: bool) -> None:
+    """What to ask next."""
+    sheet.write(rows)
+    now = int(rows["ask"].sum())
+    if as_json:
+        say_json({"asked": now, "left": budget - now, "tasks": rows.to_dicts()})
+        return
+    told = [c for c in rows.columns if rows[c].null_count() < rows.height or c == "task"]
+    table(told, rows.select(told).head(top).rows())
+    _and_more(rows.height - top, "tasks")
+    words(f"{now} answer(s) to {rows.height} task(s), expected to make {rows['gain'].sum():.1f} more labels right")
+    if budget > now:
+        words(f"{budget - now} answers of the budget are left: ask these, add what comes to the file, and run again")
+
+
+def _and_more(count: int, what: str) -> None:
+    if count > 0:
+        print(f"... and {count} more {what}; --top shows more, --out writes all")
+
+
+def reproduced(found: Study, as_json: bool) -> None:
+    """A study's tables, one after another."""
+    if as_json:
+        say_json(found.as_dict())
+        return
+    for part in found.parts:
+        print(clean(part.title))
+        table(part.rows.columns, part.rows.rows())
+        for line in part.says:
+            print(clean(f"  {line}"))
+        print()
+    for file in found.files:
+        words(f"wrote {file}")
 
 
 def compared(rows: pl.DataFrame, answers: Labels) -> None:

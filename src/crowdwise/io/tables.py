@@ -16,12 +16,14 @@ import polars as pl
 
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError
+from .cifar10h import cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
+KNOWN = (*sorted(set(FORMATS.values())), "cifar10h")
 
 
 class Table(NamedTuple):
@@ -34,9 +36,17 @@ class Table(NamedTuple):
 
 
 def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
-    """Read a file; '-' is standard input."""
-    if format is not None and format not in FORMATS.values():
-        raise ParameterError(f"format is {format!r}; it can be {', '.join(sorted(set(FORMATS.values())))}")
+    """Read a file; '-' is standard input. A published file whose columns are known comes as task, worker, label."""
+    if format is not None and format not in KNOWN:
+        raise ParameterError(f"format is {format!r}; it can be {', '.join(KNOWN)}")
+    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding)
+    if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
+        notes = (*table.notes, "raw CIFAR-10H: attention checks are gold")
+        return table._replace(frame=cifar10h(table.frame, table.name), notes=notes)
+    return table
+
+
+def _read(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
     if encoding is not None:

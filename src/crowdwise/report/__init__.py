@@ -1,6 +1,38 @@
 """What a result comes to: a summary of plain values first, its renderings second."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..result import Result
+from ..result.files import write_whole
 from .inspection import Inspection, inspect
 from .summary import Summary, summarise
+from .words import short
 
-__all__ = ["Inspection", "Summary", "inspect", "summarise"]
+
+def write_report(
+    result: Result, path: str | Path, *, models: Sequence[str] | None = None, check: bool | None = None
+) -> Path:
+    """Write the page of a result to one self-contained HTML file, whole or not at all."""
+    from .build import build
+    from .render import page_html
+
+    data = page_html(build(result, models, check)).encode("utf-8", "backslashreplace")
+    return write_whole(Path(path), lambda file: file.write(data))
+
+
+def notebook(result: Result) -> str:
+    """The header, the tiles and the best workers as HTML."""
+    from .render import NOTEBOOK_ROWS, notebook_html
+
+    workers = result.workers.sort("rank", nulls_last=True).head(NOTEBOOK_ROWS).to_dicts()
+    summary = summarise(result)
+    warnings = [short(text, 300) for text in summary.warnings]
+    told = replace(summary, source=short(summary.source, 120), warnings=warnings)
+    return notebook_html(told, workers, result.answers.n_workers)
+
+
+__all__ = ["Inspection", "Summary", "inspect", "notebook", "summarise", "write_report"]

@@ -1,4 +1,4 @@
-"""The summary of a result: plain values that text, JSON and pages share."""
+"""The summary of a result: plain values that text, JSON, notebooks and the page share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from ..asking import expected
+from ..kernels.layout import Floats
+from ..rating.skills import Z95
+from ..reliability import agreement
 from ..result import Result
+
+REVIEW = 0.8  # probability of a label below which somebody should look at the task
+NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure that everybody asks for."""
+
+    name: str
+    value: str
+    detail: str
+    help: str
 
 
 @dataclass(frozen=True)
@@ -23,6 +40,15 @@ class Summary:
     classes: list[Any]
     prevalence: list[float]
     expected_accuracy: float | None  # mean probability of the labels given
+    expected_low: float | None  # 95 % range of the share of right labels, by those probabilities
+    expected_high: float | None
+    alpha: float | None  # Krippendorff's
+    alpha_low: float | None
+    alpha_high: float | None
+    alpha_note: str  # why there is none, or ""
+    to_review: int  # tasks whose label is less probable than REVIEW
+    flagged: int  # workers with a flag
+    gain: float | None  # in expected accuracy, by one more answer to every task
     ties: int
     converged: bool
     sweeps: int
@@ -39,6 +65,42 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def tiles(self) -> list[Tile]:
+        """The five figures on top of every rendering."""
+        return [
+            Tile(
+                "Expected accuracy of the labels",
+                _percent(self.expected_accuracy),
+                _range(self.expected_low, self.expected_high, _percent),
+                "The mean probability that the model gives its labels: right if its doubts are right.",
+            ),
+            Tile(
+                "Agreement (Krippendorff's alpha)",
+                NOT_KNOWN if self.alpha is None else f"{self.alpha:.2f}",
+                self.alpha_note or _range(self.alpha_low, self.alpha_high, "{:.2f}".format),
+                "1 is full agreement, 0 is what chance would give.",
+            ),
+            Tile(
+                "Tasks to review",
+                f"{self.to_review:,}".replace(",", "\u202f"),
+                f"of {self.tasks:,}: label less than {REVIEW:.0%} sure".replace(",", "\u202f"),
+                "Tasks that another answer, or a look by an expert, helps most.",
+            ),
+            Tile(
+                "Workers flagged",
+                f"{self.flagged:,}".replace(",", "\u202f"),
+                f"of {self.workers:,}".replace(",", "\u202f"),
+                "At chance, one label only, inverted, a copy of another, or too fast. A flag is a reason to look.",
+            ),
+            Tile(
+                "Gain from one more answer a task",
+                NOT_KNOWN if self.gain is None else f"+{100 * self.gain:.1f} points",
+                "in expected accuracy" if self.gain is not None else "",
+                "What the labels would gain if every task got one more answer by an average worker.",
+            ),
+        ]
+
     def lines(self) -> list[str]:
         """The summary for a person, warnings first."""
         said = [f"warning: {text}" for text in self.warnings]
@@ -50,14 +112,33 @@ class Summary:
         said.append(f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: counted")
         if self.expected_accuracy is not None:
             said[-1] += f"; expected accuracy of the labels {self.expected_accuracy:.1%} by the model's own doubt"
+        said.append("; ".join(self._figures()))
         return said
+
+    def _figures(self) -> list[str]:
+        alpha = self.alpha_note if self.alpha is None else f"{self.alpha:.3f}"
+        said = [f"Krippendorff's alpha: {alpha}", f"{self.to_review} tasks to review"]
+        said.append(f"{self.flagged} of {self.workers} workers flagged")
+        if self.gain is not None:
+            said.append(f"one more answer a task would gain {100 * self.gain:.1f} points")
+        return said
+
+
+def _percent(share: float | None) -> str:
+    return NOT_KNOWN if share is None else f"{100 * share:.1f}\u202f%"
+
+
+def _range(low: float | None, high: float | None, told: Any) -> str:
+    return "" if low is None or high is None else f"{told(low)} to {told(high)}"
 
 
 def summarise(result: Result) -> Summary:
     """The summary of a result."""
     answers, intake = result.answers, result.answers.intake
-    open_tasks = result.labels.filter(result.labels["status"] != "known")  # what gold says needs no model
-    probability = open_tasks["probability"].drop_nulls()
+    open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()  # what gold says needs no model
+    right = expected(result, 1)[open_]
+    mean, low, high = _accuracy(right[:, 0])
+    alpha = agreement(answers).row(0, named=True)
     return Summary(
         source=intake.source,
         model=result.model.name,
@@ -67,7 +148,16 @@ def summarise(result: Result) -> Summary:
         workers=answers.n_workers,
         classes=answers.classes.to_list(),
         prevalence=[float(share) for share in result.prevalence],
-        expected_accuracy=float(np.mean(probability.to_numpy())) if len(probability) else None,
+        expected_accuracy=mean,
+        expected_low=low,
+        expected_high=high,
+        alpha=alpha["value"],
+        alpha_low=alpha["low"],
+        alpha_high=alpha["high"],
+        alpha_note=alpha["note"],
+        to_review=int((right[:, 0] < REVIEW).sum()),
+        flagged=int((result.workers["flags"] != "").sum()),
+        gain=float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
         ties=int(result.labels["tie"].sum()),
         converged=result.converged,
         sweeps=len(result.trace),
@@ -81,3 +171,11 @@ def summarise(result: Result) -> Summary:
         dropped={d.reason: d.count for d in intake.dropped},
         notes=list(intake.notes),
     )
+
+
+def _accuracy(p: Floats) -> tuple[float | None, float | None, float | None]:
+    """Mean of probabilities, and the 95 % range of the share that comes true."""
+    if not len(p):
+        return None, None, None
+    mean, half = float(p.mean()), float(Z95 * np.sqrt((p * (1 - p)).sum()) / len(p))
+    return mean, max(mean - half, 0.0), min(mean + half, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -164,6 +165,22 @@ class Result:
         Z = self.model.infer(self.params, self.answers.layout, recoded, worker)
         labels = label_table(recoded, Z, self.prevalence)
         return Prediction(labels, Z, int((worker_of < 0).sum()), ignored)
+
+    def report(self, path: str | Path, *, models: Sequence[str] | None = None, check: bool | None = None) -> Path:
+        """Write one self-contained HTML page about this result, and return its path.
+
+        `models` are those to compare with (default: all for small tables, none for large; () for none); `check` says
+        whether the cost curve is checked by one more fit.
+        """
+        from ..report import write_report
+
+        return write_report(self, path, models=models, check=check)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: header, tiles and the best workers."""
+        from ..report import notebook
+
+        return notebook(self)
 
     def save(self, path: str | Path) -> Path:
         """Write this result to a folder (or a file ending in .crowdwise), whole or not at all."""

@@ -1,0 +1,118 @@
+"""Options of reading, said once, and what they lead to: answers, or a result that is loaded or fitted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from ..answers import Labels
+    from ..result import Result
+
+Model = Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")]
+Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
+Threads = Annotated[int, typer.Option(help="Threads; 0 is all cores. The result does not depend on it")]
+
+_FILE = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
+
+
+def _option(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, help=help)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of answers, and how to read it."""
+
+    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE)]
+    task: Annotated[str | None, _option("COL", "Column of the task")] = None
+    worker: Annotated[str | None, _option("COL", "Column of the worker")] = None
+    label: Annotated[str | None, _option("COL", "Column of the label")] = None
+    gold: Annotated[str | None, _option("FILE", "Known labels: a table with task and label")] = None
+    gold_column: Annotated[str | None, _option("COL", "Known labels: a column of FILE")] = None
+    duplicates: Annotated[
+        str | None, _option("RULE", "A worker's second answer to a task: last, first, error or each")
+    ] = None
+    anonymous: Annotated[str, _option("RULE", "Answers without a worker: refuse, or each (a person apiece)")] = "refuse"
+    missing: Annotated[list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated")] = (
+        None
+    )
+    wide: Annotated[
+        bool | None, typer.Option("--wide/--long", help="A column a worker, or a row an answer; else guessed")
+    ] = None
+    format: Annotated[
+        str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; else by the file's ending")
+    ] = None
+    delimiter: Annotated[str | None, _option("CHAR", "What separates fields; else found")] = None
+    encoding: Annotated[str | None, _option("NAME", "For instance latin-1; else UTF-8, or UTF-16 by its mark")] = None
+
+    def answers(self) -> Labels:
+        """Read the file."""
+        from ..errors import FileError, ParameterError
+        from ..io import read
+
+        if self.anonymous not in ("refuse", "each"):
+            raise ParameterError(f"--anonymous is {self.anonymous!r}; it can be refuse or each")
+        if self.gold is not None and not Path(self.gold).exists():
+            raise FileError(
+                f"no gold file {self.gold}. Give a table with task and label, or name a column with --gold-column"
+            )
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("file", "gold", "gold_column")}
+        given["missing"] = given["missing"] or ()
+        given["delimiter"] = self.delimiter.replace("\\t", "\t") if self.delimiter else None
+        return read(self.file, gold=Path(self.gold) if self.gold else self.gold_column, **given)
+
+    @property
+    def saved(self) -> bool:
+        """Whether this is a saved result, or the folder of one."""
+        path = Path(self.file)
+        return path.is_dir() or path.suffix == ".crowdwise"
+
+    def result(self, model: str, seed: int, threads: int) -> Result:
+        """The saved result, or a fit of the answers."""
+        from .run import Job, work
+
+        if self.saved:
+            from ..errors import ParameterError
+            from ..io import load
+
+            usual = Source(self.file)
+            told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
+            if told:
+                raise ParameterError(
+                    f"{self.file} is a saved result, so --{told[0].replace('_', '-')} has no meaning. "
+                    "Give the file of answers, or leave the option away"
+                )
+            return load(self.file)
+        job = Job(model, {}, None, seed, threads, "auto", False)
+        return work(job, self.answers())
+
+
+def from_source(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first parameter is a Source gets FILE and all options of reading in its place."""
+    own = list(inspect.signature(command).parameters.values())[1:]
+    hints, common = get_type_hints(command, include_extras=True), get_type_hints(Source, include_extras=True)
+
+    def run(**given: Any) -> None:
+        command(Source(**{name: given.pop(name) for name in common}), **given)
+
+    defaults = {f.name: f.default for f in fields(Source)}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("file", kind, annotation=common["file"]),
+        *(p.replace(annotation=hints[p.name], kind=kind) for p in own),
+        *(
+            inspect.Parameter(name, kind, annotation=common[name], default=defaults[name])
+            for name in common
+            if name != "file"
+        ),
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run

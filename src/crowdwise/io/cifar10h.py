@@ -1,0 +1,43 @@
+"""The raw answers of CIFAR-10H as published: a row a trial, attention checks among them.
+
+Columns: annotator_id, trial_index, is_attn_check, true_category, chosen_category, true_label, chosen_label,
+correct_guess, cifar10_test_test_idx (-99999 for attention checks), image_filename, subcategory, reaction_time and
+time_elapsed (milliseconds).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ..errors import ColumnError
+
+NEEDED = ("annotator_id", "is_attn_check", "true_category", "chosen_category", "image_filename", "reaction_time")
+
+
+def looks_like_cifar10h(columns: list[str]) -> bool:
+    """Whether these are the columns of the published file."""
+    return set(NEEDED) <= set(columns)
+
+
+def cifar10h(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """As task, worker, label, gold (of attention checks only), seconds, is_check, trial.
+
+    Images are told by their number in CIFAR-10's test set, attention checks by their file name.
+    """
+    missing = [name for name in NEEDED if name not in frame.columns]
+    if missing:
+        found = ", ".join(frame.columns)
+        raise ColumnError(f"{source} is no raw CIFAR-10H file: no column {missing[0]!r}; columns are {found}")
+    check = pl.col("is_attn_check").cast(pl.String).is_in(["1", "1.0", "true", "True"])
+    number = pl.col("cifar10_test_test_idx") if "cifar10_test_test_idx" in frame.columns else pl.col("image_filename")
+    columns = [
+        pl.when(check).then(pl.col("image_filename")).otherwise(number.cast(pl.String)).alias("task"),
+        pl.col("annotator_id").alias("worker"),
+        pl.col("chosen_category").alias("label"),
+        pl.when(check).then(pl.col("true_category")).alias("gold"),
+        (pl.col("reaction_time").cast(pl.Float64, strict=False) / 1000).alias("seconds"),
+        check.alias("is_check"),
+    ]
+    if "trial_index" in frame.columns:
+        columns.append(pl.col("trial_index").cast(pl.Int64, strict=False).alias("timestamp"))
+    return frame.select(columns)

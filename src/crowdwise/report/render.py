@@ -1,0 +1,93 @@
+"""Plain values to HTML: one self-contained file that asks nothing of any network.
+
+All text goes through the templates' escaping, or as JSON that the page's script puts into text nodes. The policy allows
+the page's own script and styles by their hashes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from .page import LONGEST, Page
+from .summary import Summary
+from .words import GLOSSARY, short
+
+NOTEBOOK_ROWS = 20
+
+
+def page_html(page: Page) -> str:
+    """The whole page."""
+    from .. import __version__
+
+    script, style, plot = (_static(name) for name in ("page.js", "page.css", "plot.css"))
+    csp = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}' '{_hash(plot)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    safe = _markup()
+    return str(
+        _template("page.html").render(
+            page=page,
+            summary=page.summary,
+            csp=csp,
+            style=safe(style),
+            script=safe(script),
+            data=safe(inert_json(page.as_dict())),
+            glossary=GLOSSARY,
+            version=__version__,
+        )
+    )
+
+
+def notebook_html(summary: Summary, workers: list[dict[str, Any]], total: int) -> str:
+    """Header, tiles and the first workers, for a notebook; without script, and with styles of its own only."""
+    rows = [{**row, "worker": short(row["worker"], LONGEST), "flags": _flags(row["flags"])} for row in workers]
+    return str(
+        _template("notebook.html").render(
+            summary=summary, workers=rows[:NOTEBOOK_ROWS], total_workers=total, scope="crowdwise-report"
+        )
+    )
+
+
+def _flags(text: str) -> list[str]:
+    return text.split("; ") if text else []
+
+
+def inert_json(values: Any) -> str:
+    """JSON that no HTML parser can leave: the characters that could are written as escapes."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("utf-8", "backslashreplace").decode()  # lone surrogates cannot be written
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@functools.cache
+def _static(name: str) -> str:
+    return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _markup() -> Any:
+    from markupsafe import Markup
+
+    return Markup
+
+
+@functools.cache
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader
+
+    loader = PackageLoader(str(__package__), "templates")
+    return Environment(loader=loader, autoescape=True)
+
+
+def _template(name: str) -> Any:
+    return _environment().get_template(name)

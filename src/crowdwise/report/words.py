@@ -1,0 +1,33 @@
+"""Words of the page: the glossary, and names cut to what can be shown."""
+
+from __future__ import annotations
+
+GLOSSARY = [
+    ("answer", "What one worker said of one task: a label."),
+    ("posterior", "How probable each class is for a task, given all answers and what is known of the workers."),
+    (
+        "expected accuracy",
+        "The mean probability of the labels: the share that is right, if the model doubts well.",
+    ),
+    ("skill", "A worker's chance of a right answer, told from posteriors that have not seen the answer."),
+    ("interval", "The range that holds the true value 95 times in 100. Few answers give a wide one."),
+    ("spam score", "0 for who answers whatever the truth is, 1 for who is always right (Raykar and Yu, 2011)."),
+    ("trace", "Mean of the diagonal of a worker's confusion matrix: the chance to be right, all classes alike."),
+    ("confusion matrix", "How often a worker says each label (column) when the truth is each class (row)."),
+    ("checks", "Attention checks: answers to tasks whose truth is known."),
+    ("agreement", "The share of the others' answers to the same tasks that say the same."),
+    ("at chance", "A flag: the worker's answers tell next to nothing of the truth."),
+    ("one label", "A flag: nearly all answers say the same, though the tasks differ."),
+    ("inverted", "A flag: right less often than by chance, as if labels were swapped."),
+    ("copies", "A flag: two workers share answers that nobody else would give."),
+    ("too fast", "A flag: far faster than the typical worker."),
+    ("entropy", "Doubt in bits: 0 for none, 1 for a toss-up between two classes."),
+    ("Krippendorff's alpha", "Agreement beyond chance: 1 is full agreement, 0 is what chance gives."),
+    ("gold", "Truth that was known beforehand."),
+]
+
+
+def short(value: object, longest: int) -> str:
+    """Text of a name, cut with an ellipsis."""
+    text = str(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,22 @@
+"""Published studies, measured anew beside their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import ParameterError, nearest
+from .lecture import lecture
+from .study import Part, Study
+
+STUDIES: dict[str, Callable[..., Study]] = {"lecture": lecture}
+
+
+def study(name: str, *, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
+    """Run a study; `data` is the folder of its real set, `out` the folder for its files."""
+    if name not in STUDIES:
+        raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
+    return STUDIES[name](data=data, out=out, seed=seed)
+
+
+__all__ = ["STUDIES", "Part", "Study", "study"]
