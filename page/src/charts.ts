@@ -1,7 +1,7 @@
 // Dots and bars, by Observable Plot.
 import { axisX, axisY, barX, dot, gridX, gridY, link, plot, rectY, ruleX, ruleY, text } from "@observablehq/plot";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
-import type { ClassShare, Histogram, MixUp } from "./data";
+import type { Bin, ClassShare, Histogram, MixUp } from "./data";
 import { count, percent, plain, short } from "./format";
 
 const LETTER = 7.2; // pixels of a letter, about
@@ -107,9 +107,23 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
   });
 }
 
-export function drawHistogram({ bins, unit }: Histogram, width: number): Element {
-  // A bin without width (all values are one) still has to be seen.
-  const wide = bins.map((b) => (b.high > b.low ? b : { ...b, low: b.low - 0.5, high: b.low + 0.5 }));
+/** What a bin holds, in words: whole numbers up to the one before the next bin. */
+export function binName({ whole }: Histogram, { low, high }: Bin): string {
+  const short = (value: number) => String(Number(value.toPrecision(4)));
+  if (whole && high - low <= 1) return short(low);
+  return `${short(low)} to ${short(whole ? high - 1 : high)}`;
+}
+
+export function drawHistogram(histogram: Histogram, width: number): Element {
+  const { bins, unit, whole } = histogram;
+  // A bin without width (all values are one) still has to be seen; one whole number stands in the middle of its bin.
+  const shift = whole ? 0.5 : 0;
+  const names = bins.map((b) => binName(histogram, b));
+  const wide = bins.map((b) =>
+    b.high > b.low
+      ? { ...b, low: b.low - shift, high: b.high - shift }
+      : { ...b, low: b.low - 0.5, high: b.low + 0.5 },
+  );
   const most = Math.max(1, ...bins.map((b) => b.count));
   const steps = Math.min(4, most); // things are counted: no halves
   return plot({
@@ -124,7 +138,12 @@ export function drawHistogram({ bins, unit }: Histogram, width: number): Element
     y: { domain: [0, most], nice: steps },
     marks: [
       gridY({ ticks: steps, stroke: FAINT, strokeOpacity: 1 }),
-      axisX({ ...AXIS, ticks: Math.max(3, Math.round(width / 80)), label: unit }),
+      axisX({
+        ...AXIS,
+        ticks: Math.max(3, Math.round(width / 80)),
+        tickFormat: (v: number) => (whole && !Number.isInteger(v) ? "" : count(v)),
+        label: unit,
+      }),
       axisY({ ...AXIS, ticks: steps, tickFormat: count, label: "how many" }),
       rectY(wide, {
         x1: "low",
@@ -132,7 +151,7 @@ export function drawHistogram({ bins, unit }: Histogram, width: number): Element
         y: "count",
         fill: COOL,
         insetLeft: 1,
-        title: (b) => `${b.low} to ${b.high}: ${count(b.count)}`,
+        title: (b, i) => `${names[i] ?? ""}: ${count(b.count)}`,
       }),
       ruleY([0], { stroke: "var(--muted)" }),
     ],

@@ -78,11 +78,18 @@ export interface CurvePoint {
 
 export type TimeRow = [worker: string, seconds: number, skill: number, flagged: boolean];
 
+export interface Bin {
+  low: number;
+  high: number;
+  count: number;
+}
+
 export interface Histogram {
   title: string;
   unit: string;
   says: string;
-  bins: { low: number; high: number; count: number }[];
+  whole: boolean;
+  bins: Bin[];
 }
 
 export interface Matrix {

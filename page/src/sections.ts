@@ -1,5 +1,5 @@
 // The sections that are charts: what each says, draws and lists.
-import { drawHistogram, drawMixups, drawPrevalence } from "./charts";
+import { binName, drawHistogram, drawMixups, drawPrevalence } from "./charts";
 import { confusionTable } from "./confusion";
 import { drawCurve, drawTimes } from "./curves";
 import type { Histogram, Page } from "./data";
@@ -120,12 +120,10 @@ function histogram(each: Histogram): HTMLElement {
     says: each.says,
     draw: (width) => drawHistogram(each, width),
     heads: [{ title: each.unit || "Value" }, number("How many")],
-    rows: each.bins.map((b) => [`${round(b.low)} to ${round(b.high)}`, count(b.count)]),
+    rows: each.bins.map((b) => [binName(each, b), count(b.count)]),
   });
   return el("div", {}, title, made);
 }
-
-const round = (value: number) => String(Number(value.toPrecision(4)));
 
 export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
   const matrices = pictures.matrices.map((m) =>
@@ -149,12 +147,13 @@ export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
 
 export function modelsSection({ models, summary }: Page): HTMLElement[] {
   if (!models || !models.rows.length) return nothing(models?.says, "No other models were fitted for this report.");
+  const scored = models.rows.some((r) => r.accuracy !== null);
+  const hidden = models.rows.some((r) => r.held_out !== null);
   const heads = [
     { title: "Model" },
     number("Labels that differ"),
-    number("Held-out log-likelihood"),
-    number("Accuracy on gold"),
-    number("Log loss on gold"),
+    ...(hidden ? [number("Held-out log-likelihood")] : []),
+    ...(scored ? [number("Accuracy on gold"), number("Log loss on gold")] : []),
     number("Sweeps"),
     { title: "Converged" },
     number("Time"),
@@ -162,9 +161,8 @@ export function modelsSection({ models, summary }: Page): HTMLElement[] {
   const rows = models.rows.map((r) => [
     el("span", {}, r.model, r.model === summary.model && el("span", { class: "flag quiet" }, "\u25cf this report")),
     asCount(r.differs),
-    r.held_out === null ? asDecimal(null) : r.held_out.toFixed(3).replace("-", "\u2212"),
-    asPercent(r.accuracy),
-    asDecimal(r.log_loss),
+    ...(hidden ? [r.held_out === null ? asDecimal(null) : r.held_out.toFixed(3).replace("-", "\u2212")] : []),
+    ...(scored ? [asPercent(r.accuracy), asDecimal(r.log_loss)] : []),
     asCount(r.sweeps),
     r.converged ? "yes" : "no",
     seconds(r.seconds),

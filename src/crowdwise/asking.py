@@ -147,8 +147,8 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
 def check_budget(budget: int, batch: int | None) -> None:
     """Refuse a budget or batch without answers."""
     for name, value in (("budget", budget), ("batch", batch)):
-        if value is not None and value < 1:
-            raise ParameterError(f"{name} is {value}; it must be at least 1")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1")
 
 
 def _whom(result: Result, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:

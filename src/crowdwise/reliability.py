@@ -27,7 +27,9 @@ BUSIEST = 100  # workers among whom pairs are looked at
 CELLS = 20_000_000  # of the table of pairs, at most
 
 NONE = "no task has two answers, so there is nothing to agree on"
-ONE_CLASS = "every answer says the same, so agreement beyond chance is not defined; percent agreement is 1"
+ONE_CLASS = (
+    "all answers that can be compared say the same, so agreement beyond chance is not defined; percent agreement is 1"
+)
 MEASURES = {
     "krippendorff-alpha": "Krippendorff's alpha for nominal data",
     "fleiss-kappa": "Fleiss' kappa, for any number of answers a task",
@@ -108,7 +110,8 @@ def _votes(data: Labels) -> Any:
 def _by_counts(data: Labels, s: Sums, name: str) -> Row:
     if s.tasks == 0:
         return name, None, None, None, NONE
-    if name != "percent" and np.count_nonzero(s.m) < 2:
+    told = s.p if name == "gwet-ac1" else s.m
+    if name != "percent" and np.count_nonzero(told) < 2:
         return name, None, None, None, ONE_CLASS
     value, slopes = _MEASURE[name](s)
     total, squares = 0.0, 0.0
@@ -219,11 +222,13 @@ def _told(name: str, value: float, variance: float, tasks: int, note: str = "") 
         return name, value, None, None, "; ".join(filter(None, [note, "one task only, so no interval"]))
     half = student(tasks - 1) * np.sqrt(max(variance, 0.0) * tasks / (tasks - 1))
     floor = 0.0 if name == "percent" else -1.0
-    return name, value, max(value - half, floor), min(value + half, 1.0), note
+    return name, value, min(max(value - half, floor), value), max(min(value + half, 1.0), value), note
 
 
 def student(freedom: int) -> float:
     """97.5 % point of Student's t, by its expansion around the normal one (Abramowitz & Stegun 26.7.5)."""
+    if freedom <= 2:  # too far from normal to expand
+        return (12.706204736, 4.302652730)[freedom - 1]
     z, f = Z95, float(freedom)
     terms = (
         (z**3 + z) / 4,

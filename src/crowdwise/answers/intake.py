@@ -31,6 +31,7 @@ class Intake:
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()  # how the file was read
     warnings: tuple[str, ...] = field(default=())
+    options: tuple[str, ...] = ()  # how the reader was told to read, as words of the command line
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -45,10 +46,11 @@ class Intake:
             "dropped": [{"reason": d.reason, "count": d.count, "examples": list(d.examples)} for d in self.dropped],
             "notes": list(self.notes),
             "warnings": list(self.warnings),
+            "options": list(self.options),
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Intake:
         dropped = tuple(Dropped(d["reason"], d["count"], tuple(d["examples"])) for d in values["dropped"])
-        lists = {name: tuple(values[name]) for name in ("extras", "notes", "warnings")}
+        lists = {name: tuple(values.get(name, ())) for name in ("extras", "notes", "warnings", "options")}
         return cls(**{**values, **lists, "dropped": dropped})

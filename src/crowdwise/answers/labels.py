@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -56,6 +56,7 @@ class Labels:
         source: str = "table",
         notes: Sequence[str] = (),
         where: Callable[[int], str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         check_policy(duplicates)
         if (workers is None) != (labels is None):
@@ -72,6 +73,15 @@ class Labels:
             notes=notes,
             where=where,
         )
+        told = {
+            "task": task, "worker": worker, "label": label, "duplicates": duplicates,
+            "gold-column": gold if isinstance(gold, str) else None,
+            "anonymous": None if anonymous == "refuse" else anonymous,
+        }  # fmt: skip
+        words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+        words += [word for text in missing for word in ("--missing", text)]
+        words += [] if wide is None else ["--wide" if wide else "--long"]
+        prepared = replace(prepared, intake=replace(prepared.intake, options=(*words, *options)))
         self._fill(**_laid_out(prepared, duplicates))
 
     def _fill(self, **fields: Any) -> None:

@@ -34,7 +34,7 @@ def run(out: Path, seed: int) -> None:
     columns = ["worker", "answers", "skill", "low", "high", "flags"]
     table([*columns, "true skill"], [[*(w[c] for c in columns), truth[w["worker"]]] for w in shown])
     print(
-        f"Open {out}/report.html. Beside it: labels.csv, workers.csv, tasks.csv, made from answers.csv; the truth is in "
-        "truth.csv."
+        f"Open {out}/report.html. Beside it: labels.csv, workers.csv, tasks.csv, made from answers.csv; "
+        "the truth is in truth.csv."
     )
     print(f"Next: crowdwise inspect {out}/answers.csv; crowdwise compare {out}/answers.csv --gold {out}/truth.csv")

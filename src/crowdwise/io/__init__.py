@@ -33,9 +33,14 @@ def read(
     """
     check_policy(options.get("duplicates"))
     table = read_table(path, format, delimiter, encoding)
+    told = {"format": format, "delimiter": delimiter, "encoding": encoding}
+    words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
     if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
+        words += ["--gold", Path(gold).name]
         gold = read_table(gold, None, None, None).frame
-    return Labels(table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, **options)
+    return Labels(
+        table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, options=words, **options
+    )
 
 
 def load(path: str | Path) -> Result:

@@ -98,8 +98,10 @@ class _Lists:
         same = label[here] == labels[there]
         # alone they say what the task seems to be, or what they always say
         habit = np.maximum(_shares(label, posterior.shape[1]), _shares(labels, posterior.shape[1]))
-        alone = np.clip(np.maximum(posterior[shared, label[here]], habit[label[here]]), 0.05, 0.95)
-        odds = np.where(same, np.log(COPIED / alone), np.log((1 - COPIED) / (1 - alone)))
+        odds = np.zeros(len(shared))
+        for told in (label[here], labels[there]):
+            alone = np.clip(np.maximum(posterior[shared, told], habit[told]), 0.05, 0.95)
+            odds += np.where(same, np.log(COPIED / alone), np.log((1 - COPIED) / (1 - alone))) / 2
         return len(shared), int(same.sum()), float(odds.sum())
 
 

@@ -50,7 +50,10 @@ def seconds(answers: Labels) -> pl.Series | None:
     """
     extras = answers.extras
     if "seconds" in extras.columns:
-        taken = extras["seconds"].cast(pl.Float64, strict=False)
+        taken = extras["seconds"]
+        taken = (
+            taken.dt.total_microseconds() / 1e6 if taken.dtype == pl.Duration else taken.cast(pl.Float64, strict=False)
+        )
     elif {"started", "timestamp"} <= set(extras.columns):
         taken = (_instant(extras["timestamp"]) - _instant(extras["started"])) / 1e6
     else:
@@ -62,7 +65,12 @@ def seconds(answers: Labels) -> pl.Series | None:
 def _instant(column: pl.Series) -> pl.Series:
     """Microseconds since some moment, null where a time cannot be read."""
     if column.dtype == pl.String:
+        number = column.cast(pl.Float64, strict=False)
+        if number.null_count() == column.null_count():  # seconds since some moment
+            return number * 1e6
         column = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
     if column.dtype == pl.Datetime:
         return column.dt.epoch("us").cast(pl.Float64)
     return column.cast(pl.Float64, strict=False) * 1e6

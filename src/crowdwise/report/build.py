@@ -40,7 +40,7 @@ from .page import (
     Workers,
 )  # fmt: skip
 from .summary import REVIEW, Summary, summarise
-from .words import short
+from .words import count, percent, short
 
 WORKERS, TASKS, VOTES, CELLS, SURPRISES, DOTS, CLASSES = 400, 250, 40, 225, 5, 800, 1000
 ODD = 0.3  # probability of a label below which giving it is a surprise
@@ -76,6 +76,7 @@ def build(result: Result, models: Sequence[str] | None = None, check: bool | Non
 def command(result: Result) -> str:
     """The line that makes this result again."""
     model, parts = result.model, ["crowdwise", "aggregate", short(result.answers.intake.source, SENTENCE)]
+    parts += [short(word, SENTENCE) for word in result.answers.intake.options]
     parts += ["--model", model.name, "--seed", str(result.seed)]
     usual = type(model)().settings()
     for name, value in model.settings().items():
@@ -121,9 +122,9 @@ def _prevalence_says(result: Result) -> str:
     if gap[over] < 0.005:
         return "Every class is told about as often as it seems true."
     return (
-        f"{short(names[over], 40)} is told more often than it seems true ({votes[over]:.1%} against "
-        f"{result.prevalence[over]:.1%}), {short(names[under], 40)} less often ({votes[under]:.1%} against "
-        f"{result.prevalence[under]:.1%})."
+        f"{short(names[over], 40)} is told more often than it seems true ({percent(votes[over])} against "
+        f"{percent(result.prevalence[over])}), {short(names[under], 40)} less often ({percent(votes[under])} against "
+        f"{percent(result.prevalence[under])})."
     )
 
 
@@ -154,7 +155,7 @@ def _mixups(counts: Floats | None, result: Result) -> MixUps:
     said, truth = short(names[first.said], 40), short(names[first.truth], 40)
     says = (
         f"Most often {said} is told where the truth seems to be {truth}: "
-        f"about {first.answers:.0f} answers, {first.share:.0%} of those to such tasks."
+        f"about {first.answers:.0f} answers, {percent(first.share, 0)} of those to such tasks."
     )
     return MixUps(says, rows)
 
@@ -168,7 +169,7 @@ def _workers(result: Result) -> Workers:
     label = {name: k for k, name in enumerate(result.classes.to_list())}
     rows = [_worker_row(result, row, label) for row in shown.iter_rows(named=True)]
     flagged = int((table["flags"] != "").sum())
-    says = f"{table.height:,} workers, {flagged:,} of them flagged".replace(",", "\u202f")
+    says = f"{count(table.height)} workers, {count(flagged)} of them flagged"
     if shown.height < table.height:
         says += f"; shown are {shown.height}: the flagged, the best and the worst"
     return Workers(says + ".", table.height, rows)
@@ -273,7 +274,7 @@ def _tasks(result: Result) -> Tasks:
     gain = expected(result, 1)[order]
     rows = [_task_row(result, int(i), float(g[1] - g[0])) for i, g in zip(order, gain, strict=True)]
     review = int((p[open_] < REVIEW).sum())
-    says = f"{review:,} of {len(p):,} labels are less than {REVIEW:.0%} sure".replace(",", "\u202f")
+    says = f"{count(review)} of {count(len(p))} labels are less than {percent(REVIEW, 0)} sure"
     if len(rows) < open_.sum():
         says += f"; shown are the {len(rows)} most uncertain tasks"
     return Tasks(says + ".", result.answers.n_tasks, review, rows)
@@ -319,14 +320,15 @@ def _curve(found: CostCurve) -> Curve:
         return Curve("Nothing is left to ask.", [])
     every = [point for point in points if point.plan == EVERY]
     says = (
-        f"One more answer to every task would raise expected accuracy from {every[0].accuracy:.1%} to "
-        f"{every[1].accuracy:.1%}; as many given to the most uncertain tasks only, to {_at(points, every[1]):.1%}."
+        f"One more answer to every task would raise expected accuracy from {percent(every[0].accuracy)} to "
+        f"{percent(every[1].accuracy)}; as many given to the most uncertain tasks only, to "
+        f"{percent(_at(points, every[1]))}."
     )
     if found.check is None:
         return Curve(f"{says} The curve was not checked on this table.", points)
     says += (
-        f" Checked on {found.check.tasks} tasks with an answer taken away: foretold {found.check.foretold:.1%}, "
-        f"came {found.check.came:.1%}."
+        f" Checked on {count(found.check.tasks)} tasks with an answer taken away: foretold "
+        f"{percent(found.check.foretold)}, came {percent(found.check.came)}."
     )
     return Curve(says, points)
 
@@ -348,9 +350,9 @@ def _pictures(result: Result, counts: Floats | None) -> Pictures:
         _histogram("Answers a task", "answers", per_task, f"The typical task has {np.median(per_task):g} answers."),
         _histogram(
             "Answers a worker", "answers", per_worker, f"The typical worker gave {np.median(per_worker):g} answers; "
-            f"the busiest {per_worker.max():,}.".replace(",", "\u202f"),
+            f"the busiest {count(int(per_worker.max()))}.",
         ),
-        _histogram("Entropy of the votes", "bits", entropy, f"On {alike:.0%} of the tasks all answers agree."),
+        _histogram("Entropy of the votes", "bits", entropy, f"On {percent(alike, 0)} of the tasks all answers agree."),
     ]  # fmt: skip
     ranked = result.workers.with_row_index("number").filter(pl.col("skill").is_not_null())
     best = ranked.sort("low", "worker", descending=[True, False]).head(3)
@@ -372,17 +374,18 @@ def _pictures(result: Result, counts: Floats | None) -> Pictures:
 
 def _histogram(title: str, unit: str, values: Ints | Floats, says: str) -> Histogram:
     """At most 24 bins; whole numbers get whole bins."""
+    whole = bool(np.issubdtype(values.dtype, np.integer))
     if not len(values):
-        return Histogram(title, unit, says, [])
+        return Histogram(title, unit, says, whole, [])
     low, high = float(values.min()), float(values.max())
-    if np.issubdtype(values.dtype, np.integer):
+    if whole:
         width = max(1, int(np.ceil((high - low + 1) / 24)))
-        edges = np.arange(low, high + width + 1, width)
+        edges = low + width * np.arange(int((high - low) // width) + 2)
     else:
         edges = np.linspace(0, max(high, 1e-9), 25)
     counts, edges = np.histogram(values, edges)
     pairs = zip(edges[:-1], edges[1:], counts, strict=True)
-    return Histogram(title, unit, says, [Bin(_round(a), _round(b), int(n)) for a, b, n in pairs])
+    return Histogram(title, unit, says, whole, [Bin(_round(a), _round(b), int(n)) for a, b, n in pairs])
 
 
 # -------------------------------------------------------------------------------------------------------- models
@@ -404,7 +407,7 @@ def _models(result: Result, models: Sequence[str] | None) -> Models | None:
         return None
     most = max(others, key=lambda row: row.differs)
     n = result.answers.n_tasks
-    says = f"{most.model} gives other labels to {most.differs:,} of {n:,} tasks".replace(",", "\u202f")
+    says = f"{most.model} gives other labels to {count(most.differs)} of {count(n)} tasks"
     return Models(f"{says}, the others to fewer or as many." if len(others) > 1 else f"{says}.", rows)
 
 

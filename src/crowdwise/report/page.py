@@ -53,9 +53,9 @@ class WorkerRow:
     checks: int
     seconds: float | None
     overuses: int | None  # class
-    overuse: float | None
+    overuse: float | None  # share of the answers told, less the share that seems true
     flags: list[str]
-    reasons: list[str]
+    reasons: list[str]  # one for each flag
     status: str
     confusion: Cells
     surprises: list[Surprise]
@@ -72,7 +72,7 @@ class Workers:
 
 @dataclass(frozen=True)
 class Vote:
-    """Answers of one worker (or, past the first few, of several) to a task."""
+    """The answer of one worker to a task."""
 
     worker: str
     label: int
@@ -89,7 +89,7 @@ class TaskRow:
     status: str  # ok, unvoted, no answers, known
     tie: bool
     answers: int
-    entropy: float | None
+    entropy: float | None  # bits
     vote_entropy: float | None
     disagreement: float | None
     difficulty: float | None
@@ -162,6 +162,7 @@ class Histogram:
     title: str
     unit: str
     says: str
+    whole: bool  # whole numbers: a bin holds those from `low` to below `high`
     bins: list[Bin]
 
 

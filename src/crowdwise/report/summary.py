@@ -12,6 +12,7 @@ from ..kernels.layout import Floats
 from ..rating.skills import Z95
 from ..reliability import agreement
 from ..result import Result
+from .words import count, percent
 
 REVIEW = 0.8  # probability of a label below which somebody should look at the task
 NOT_KNOWN = "not known"
@@ -83,20 +84,20 @@ class Summary:
             ),
             Tile(
                 "Tasks to review",
-                f"{self.to_review:,}".replace(",", "\u202f"),
-                f"of {self.tasks:,}: label less than {REVIEW:.0%} sure".replace(",", "\u202f"),
+                count(self.to_review),
+                f"of {count(self.tasks)}: label less than {percent(REVIEW, 0)} sure",
                 "Tasks that another answer, or a look by an expert, helps most.",
             ),
             Tile(
                 "Workers flagged",
-                f"{self.flagged:,}".replace(",", "\u202f"),
-                f"of {self.workers:,}".replace(",", "\u202f"),
+                count(self.flagged),
+                f"of {count(self.workers)}",
                 "At chance, one label only, inverted, a copy of another, or too fast. A flag is a reason to look.",
             ),
             Tile(
                 "Gain from one more answer a task",
-                NOT_KNOWN if self.gain is None else f"+{100 * self.gain:.1f} points",
-                "in expected accuracy" if self.gain is not None else "",
+                NOT_KNOWN if self.gain is None else f"+{100 * self.gain:.1f}",
+                "points of expected accuracy" if self.gain is not None else "",
                 "What the labels would gain if every task got one more answer by an average worker.",
             ),
         ]
@@ -125,7 +126,7 @@ class Summary:
 
 
 def _percent(share: float | None) -> str:
-    return NOT_KNOWN if share is None else f"{100 * share:.1f}\u202f%"
+    return NOT_KNOWN if share is None else percent(share)
 
 
 def _range(low: float | None, high: float | None, told: Any) -> str:

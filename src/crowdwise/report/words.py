@@ -31,3 +31,13 @@ def short(value: object, longest: int) -> str:
     """Text of a name, cut with an ellipsis."""
     text = str(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def count(number: int) -> str:
+    """1 234: thousands set apart by a narrow blank."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """12.3 %, with a narrow blank."""
+    return f"{100 * share:.{digits}f}\u202f%"
