@@ -15,12 +15,11 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
   const bottom = Math.min(...points.map((p) => p.low));
   const top = Math.max(...points.map((p) => p.high));
   const digits = top - bottom < 0.05 ? 1 : 0;
-  const best = Math.max(...plans.map((plan) => points.filter((p) => p.plan === plan).at(-1)!.accuracy));
   const ticks = width < NARROW ? 4 : 7;
   const marks = plans.flatMap((plan, i) => {
     const style = PLAN_STYLES[i % PLAN_STYLES.length]!;
     const own = points.filter((p) => p.plan === plan);
-    const above = own.at(-1)!.accuracy === best;
+    const above = plans.length === 1 || plan !== plans[0]; // answers where they help most bring more, so that line is above
     const about = (p: CurvePoint) =>
       `${p.plan}, ${count(p.answers)} more answers: ${percent(p.accuracy)} (${percent(p.low)} to ${percent(p.high)})`;
     return [

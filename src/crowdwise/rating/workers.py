@@ -83,8 +83,8 @@ def rate(answers: Labels, result: Fit) -> pl.DataFrame:
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd("hammer-spammer", tasks=200, workers=10, classes=3, per_task=5, seed=4)
-    >>> cw.rate(sim.answers, cw.aggregate(sim.answers))["flags"].to_list()[:3]
-    ['', '', 'at chance']
+    >>> cw.rate(sim.answers, cw.aggregate(sim.answers)).filter(flags="at chance").height
+    2
     """
     _same_answers(answers, result.answers)
     layout, n = answers.layout, worker_answers(answers.layout)
