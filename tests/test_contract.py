@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
+from crowdwise import rating
 from crowdwise.engine import ClimbingModel, Work
 
 MODELS = sorted(cw.MODELS)
@@ -303,8 +304,8 @@ def test_given_weights_keep_the_type_of_workers(tmp_path: Any) -> None:
 
 COLUMNS = {
     "labels": ["task", "label", "probability", "votes", "tie", "status"],
-    "workers": ["worker", "answers", "skill", "low", "high", "status"],
-    "tasks": ["task", "answers", "entropy", "disagreement", "difficulty"],
+    "workers": list(rating.COLUMNS),
+    "tasks": ["task", "answers", "entropy", "vote_entropy", "disagreement", "difficulty"],
 }
 
 

@@ -166,6 +166,8 @@ while True:
             told["bad"].append([told["points"], name, len(now)])
         told["old"] += now == before[name]
         told["new"] += now == after[name]
+    if not (out / "report.html").read_text().rstrip().endswith("</html>"):
+        told["bad"].append([told["points"], "report.html"])
     told["strays"] = max(told["strays"], len(list(out.glob(".*.tmp"))))
 told["status"] = status
 told["left"] = [path.name for path in out.iterdir()]
@@ -185,10 +187,10 @@ def test_r1_a_kill_at_any_point_of_writing_leaves_old_or_new_whole(answers, tmp_
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["bad"] == []
-    assert told["points"] >= 4 * 6  # four files: opened, written, synced, renamed, the folder opened and synced
+    assert told["points"] >= 5 * 6  # five files: opened, written, synced, renamed, the folder opened and synced
     assert min(told["old"], told["new"], told["strays"]) > 0  # kills did fall before, between and after
     assert (told["status"], told["whole"]) == (0, True)
-    assert sorted(told["left"]) == ["labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
+    assert sorted(told["left"]) == ["labels.csv", "report.html", "result.crowdwise", "tasks.csv", "workers.csv"]
 
 
 def test_r1_what_dead_processes_left_is_swept_and_what_live_ones_write_is_not(tmp_path):
@@ -293,7 +295,9 @@ def test_r3_a_signal_leaves_a_checkpoint_and_resume_is_bit_identical(number, sta
     assert np.array_equal(one.posterior, two.posterior)
     assert one.trace == two.trace
     assert 0 < int(re.search(r"going on after sweep (\d+)", done.stderr)[1]) < len(two.trace)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*TABLES, "result.crowdwise"])
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+        [*TABLES, "report.html", "result.crowdwise"]
+    )
 
 
 @pytest.mark.parametrize("name", CLIMBERS)
