@@ -50,22 +50,23 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, indent=2, default=str, ensure_ascii=plain))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]], file: Any = None) -> None:
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], digits: int = 4) -> None:
     """Columns side by side; numbers to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
-    width = [max(len(r[c]) for r in [list(header), *cells]) for c in range(len(header))]
+    cells = [[_cell(value, digits) for value in row] for row in rows]
+    head = [clean(name)[:60] for name in header]
+    width = [max(len(r[c]) for r in [head, *cells]) for c in range(len(head))]
     right = [all(isinstance(row[c], (int, float)) or row[c] is None for row in rows) for c in range(len(header))]
-    for line in [list(header), *cells]:
+    for line in [head, *cells]:
         text = "  ".join(v.rjust(w) if r else v.ljust(w) for v, w, r in zip(line, width, right, strict=True))
-        print(text.rstrip(), file=file or sys.stdout)
+        print(text.rstrip())
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, digits: int) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4f}" if isinstance(value, float) else clean(value)[:60]
+    return f"{value:.{digits}f}" if isinstance(value, float) else clean(value)[:60]
 
 
 @contextmanager

@@ -137,7 +137,7 @@ def reproduced(found: Study, as_json: bool) -> None:
         return
     for part in found.parts:
         print(clean(part.title))
-        table(part.rows.columns, part.rows.rows())
+        table(part.rows.columns, part.rows.rows(), part.digits)
         for line in part.says:
             print(clean(f"  {line}"))
         print()

@@ -16,6 +16,7 @@ class Part:
     title: str
     rows: pl.DataFrame
     says: tuple[str, ...] = ()
+    digits: int = 4  # of its numbers, where it is printed
 
 
 @dataclass(frozen=True)
