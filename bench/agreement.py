@@ -30,7 +30,7 @@ def against_krippendorff() -> None:
     cw.agreement(answers)
     theirs = seconds(lambda: krippendorff.alpha(dense, level_of_measurement="nominal"))
     ours = seconds(lambda: cw.agreement(answers))
-    print(f"250,000 answers: krippendorff {theirs:.2f} s (alpha), crowdwise {ours:.2f} s (five measures with intervals)")
+    print(f"250,000 answers: krippendorff {theirs:.2f} s (alpha), crowdwise {ours:.2f} s (five measures, intervals)")
     print(f"ratio {theirs / ours:.1f}")
 
 

@@ -66,7 +66,7 @@ const column = (part: Part): Column => ({ numeric: true, downFirst: true, ...par
 const ALL: Column[] = [
   column({
     title: "Rank",
-    help: "By skill, the best first",
+    help: "By the lower end of skill, the best first",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),
@@ -96,13 +96,13 @@ const ALL: Column[] = [
   }),
   column({
     title: "Spam score",
-    help: "How much the answers look as if they ignored the task",
+    help: "0 answers whatever the truth is, 1 is always right",
     value: (r) => r.spam_score,
     cell: (r) => asDecimal(r.spam_score),
   }),
   column({
     title: "Trace",
-    help: "Sum of the diagonal of the confusion matrix",
+    help: "Mean of the diagonal of the confusion matrix",
     value: (r) => r.trace,
     cell: (r) => asDecimal(r.trace),
   }),

@@ -50,21 +50,22 @@ def rivals(result: Result) -> Rivals:
     return Rivals(label, rival, np.stack([first, np.maximum(rest[rows, rival], 0)], axis=1))
 
 
-def expected(result: Result, most: int = AHEAD) -> Floats:
+def expected(result: Result, most: int = AHEAD, tasks: Ints | None = None) -> Floats:
     """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
-    truth is known stays right."""
-    T, K = result.posterior.shape
+    truth is known stays right. `tasks` are the numbers of those wanted, all without it."""
+    chosen = np.arange(result.answers.n_tasks) if tasks is None else tasks
+    T, K = len(chosen), result.answers.n_classes
     if K < 2:
         return np.ones((T, most + 1))
-    two, pi = rivals(result), result.average_confusion
+    two, pi = Rivals(*(values[chosen] for values in rivals(result))), result.average_confusion
     V = np.empty((T, most + 1))
     for start in range(0, T, AT_ONCE):
         part = slice(start, start + AT_ONCE)
         label, rival, q = two.label[part], two.rival[part], two.q[part]
         says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
         V[part] = np.stack([q[:, 0], *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
-    V[result.answers.gold >= 0] = 1.0
-    return np.maximum.accumulate(V, axis=1)  # more answers never harm on average; rounding may
+    V[result.answers.gold[chosen] >= 0] = 1.0
+    return np.minimum(np.maximum.accumulate(V, axis=1), 1.0)  # more answers never harm on average; rounding may
 
 
 def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:

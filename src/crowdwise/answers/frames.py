@@ -15,6 +15,16 @@ from ..errors import ColumnError, DataError
 
 def to_frame(data: Any) -> pl.DataFrame:
     """A polars frame of a pandas, polars or arrow frame, a mapping of columns, or a list of records; types are kept."""
+    try:
+        return _frame(data)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"a text holds half a character, {error.object[error.start : error.end]!a} (a lone surrogate), which no "
+            "table can keep. Mend the text"
+        ) from None
+
+
+def _frame(data: Any) -> pl.DataFrame:
     if isinstance(data, pl.DataFrame):
         return data
     if isinstance(data, pl.LazyFrame):

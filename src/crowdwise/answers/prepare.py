@@ -138,7 +138,9 @@ def _extras(frame: pl.DataFrame, columns: Mapping[str, str], used: pl.Series | N
     taken = {columns[role] for role in ("task", "worker", "label")}
     extras = frame.select(column for column in frame.columns if column not in taken)
     names = {name: role for role, name in columns.items() if name in extras.columns and role not in extras.columns}
-    extras = extras.rename(names)
+    mixed = [column for column in extras.get_columns() if column.dtype == pl.Object]  # of several types: as text
+    texts = [pl.Series(c.name, [None if v is None else as_text(v) for v in c.to_list()]) for c in mixed]
+    extras = extras.with_columns(texts).rename(names)
     return extras.filter(used) if used is not None and extras.width else extras
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .say import Sheet, say_json
-from .source import Model, Seed, Source, Threads, from_source
+from .source import FitModel, FitSeed, Model, Seed, Source, Threads, from_source, from_source_or_result
 
 app = typer.Typer(
     name="crowdwise",
@@ -92,39 +92,37 @@ def aggregate(
 
 
 @app.command(epilog=_example("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged"))
-@from_source
+@from_source_or_result
 def workers(
     source: Source,
     top: Top = 20,
     flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
     out: Table = None,
     raw: Raw = False,
-    model: Model = "pooled",
-    seed: Seed = 0,
+    model: FitModel = None,
+    seed: FitSeed = None,
     threads: Threads = 0,
     as_json: Json = False,
 ) -> None:
-    """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons. FILE
-    is a file of answers, or the folder of a saved result."""
+    """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons."""
     from .show import rated
 
     rated(source.result(model, seed, threads), top, flagged, Sheet(out, raw), as_json)
 
 
 @app.command(epilog=_example("crowdwise tasks answers.csv --top 50 --out review.csv"))
-@from_source
+@from_source_or_result
 def tasks(
     source: Source,
     top: Top = 20,
     out: Table = None,
     raw: Raw = False,
-    model: Model = "pooled",
-    seed: Seed = 0,
+    model: FitModel = None,
+    seed: FitSeed = None,
     threads: Threads = 0,
     as_json: Json = False,
 ) -> None:
-    """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree. FILE
-    is a file of answers, or the folder of a saved result."""
+    """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree."""
     from ..asking import review
     from .show import queued
 
@@ -133,15 +131,13 @@ def tasks(
 
 
 @app.command(epilog=_example("crowdwise agreement answers.csv --json"))
-@from_source
+@from_source_or_result
 def agreement(source: Source, as_json: Json = False) -> None:
-    """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval. FILE
-    is a file of answers, or the folder of a saved result."""
-    from ..io import load
+    """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval."""
     from ..reliability import agreement as measured
     from .show import agreed
 
-    answers = load(source.file).answers if source.saved else source.answers()
+    answers = source.loaded().answers if source.saved else source.answers()
     table = measured(answers)
     if as_json:
         say_json(table.to_dicts())
@@ -150,7 +146,7 @@ def agreement(source: Source, as_json: Json = False) -> None:
 
 
 @app.command("next", epilog=_example("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv"))
-@from_source
+@from_source_or_result
 def next_(
     source: Source,
     budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
@@ -158,13 +154,12 @@ def next_(
     top: Top = 20,
     out: Table = None,
     raw: Raw = False,
-    model: Model = "pooled",
-    seed: Seed = 0,
+    model: FitModel = None,
+    seed: FitSeed = None,
     threads: Threads = 0,
     as_json: Json = False,
 ) -> None:
-    """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain. FILE is a file of
-    answers, or the folder of a saved result."""
+    """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain."""
     from ..asking import check_budget, next_tasks
     from .show import asked
 
@@ -174,7 +169,7 @@ def next_(
 
 
 @app.command(epilog=_example("crowdwise report results; crowdwise report answers.csv --out report.html"))
-@from_source
+@from_source_or_result
 def report(
     source: Source,
     out: Annotated[
@@ -187,17 +182,17 @@ def report(
     check: Annotated[
         bool | None, typer.Option("--check/--no-check", help="Check the cost curve by one more fit; else if not large")
     ] = None,
-    model: Model = "pooled",
-    seed: Seed = 0,
+    model: FitModel = None,
+    seed: FitSeed = None,
     threads: Threads = 0,
 ) -> None:
-    """Write one self-contained HTML page about a result. FILE is the folder of a saved result, or a file of answers."""
+    """Write one self-contained HTML page about a result."""
     from ..comparison import chosen_models
     from .say import words
 
     chosen_models(compare_with, 0)
     result = source.result(model, seed, threads)
-    place = out or (Path(source.file) if Path(source.file).is_dir() else Path()) / "report.html"
+    place = out or (source.folder or Path()) / "report.html"
     words(f"wrote {result.report(place, models=compare_with, check=check)}")
 
 
@@ -240,7 +235,7 @@ def reproduce(
     name: Annotated[str, typer.Argument(metavar="NAME", help="lecture")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Answers of the real set beside the simulated one, e.g. cifar10s"),
+        typer.Option(metavar="DIR", help="Folder of the real set beside the simulated one: cifar10s"),
     ] = None,
     out: Out = None,
     seed: Seed = 0,

@@ -79,7 +79,7 @@ def rated(result: Result, top: int, flagged: bool, sheet: Sheet, as_json: bool) 
     table([*told, "flags"], rows.select(*told, "flags").head(top).rows())
     _and_more(rows.height - top, "workers")
     for worker, reasons in rows.filter(pl.col("flags") != "").select("worker", "reasons").head(top).rows():
-        print(clean(f"{worker}: {reasons}"))
+        print(f"{clean(worker)[:60]}: {clean(reasons)}")
     words(
         "skill: chance of a right answer, low to high its 95 % interval; spam_score: 0 a spammer, 1 perfect; "
         "trace: mean of the confusion matrix's diagonal"
@@ -96,7 +96,7 @@ def queued(rows: pl.DataFrame, top: int, result: Result, sheet: Sheet, as_json: 
     print(_sizes(result.answers))
     table(told, rows.select(told).head(top).rows())
     words(
-        "gain: what one more answer is expected to add to the chance of being right; entropy: doubt in bits, of the "
+        "gain: what a further answer is expected to add to the chance of being right; entropy: doubt in bits, of the "
         "posterior and of the votes; others: labels of other models where they differ"
     )
 

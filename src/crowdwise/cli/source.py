@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")]
 Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
+FitModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help="To fit answers: see `crowdwise models`")]
+FitSeed = Annotated[int | None, typer.Option("--seed", help="To fit answers: the one seed of everything random")]
 Threads = Annotated[int, typer.Option(help="Threads; 0 is all cores. The result does not depend on it")]
 
 _FILE = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
+_EITHER = f"{_FILE}. Or the folder of a saved result"
 
 
 def _option(metavar: str, help: str) -> Any:
@@ -73,27 +76,38 @@ class Source:
         path = Path(self.file)
         return path.is_dir() or path.suffix == ".crowdwise"
 
-    def result(self, model: str, seed: int, threads: int) -> Result:
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the saved result; None for a file of answers."""
+        path = Path(self.file)
+        return (path if path.is_dir() else path.parent) if self.saved else None
+
+    def loaded(self, **further: Any) -> Result:
+        """The saved result; options that would need the answers read or fitted anew are refused."""
+        from ..errors import ParameterError
+        from ..io import load
+
+        usual = Source(self.file)
+        told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
+        told += [name for name, value in further.items() if value is not None]
+        if told:
+            raise ParameterError(
+                f"{self.file} is a saved result, so --{told[0].replace('_', '-')} has no meaning. "
+                "Give the file of answers, or leave the option away"
+            )
+        return load(self.file)
+
+    def result(self, model: str | None, seed: int | None, threads: int) -> Result:
         """The saved result, or a fit of the answers."""
         from .run import Job, work
 
         if self.saved:
-            from ..errors import ParameterError
-            from ..io import load
-
-            usual = Source(self.file)
-            told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
-            if told:
-                raise ParameterError(
-                    f"{self.file} is a saved result, so --{told[0].replace('_', '-')} has no meaning. "
-                    "Give the file of answers, or leave the option away"
-                )
-            return load(self.file)
-        job = Job(model, {}, None, seed, threads, "auto", False)
+            return self.loaded(model=model, seed=seed)
+        job = Job(model or "pooled", {}, None, seed or 0, threads, "auto", False)
         return work(job, self.answers())
 
 
-def from_source(command: Callable[..., None]) -> Callable[..., None]:
+def from_source(command: Callable[..., None], either: bool = False) -> Callable[..., None]:
     """A command whose first parameter is a Source gets FILE and all options of reading in its place."""
     own = list(inspect.signature(command).parameters.values())[1:]
     hints, common = get_type_hints(command, include_extras=True), get_type_hints(Source, include_extras=True)
@@ -101,6 +115,8 @@ def from_source(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         command(Source(**{name: given.pop(name) for name in common}), **given)
 
+    if either:
+        common["file"] = Annotated[str, typer.Argument(metavar="FILE", help=_EITHER)]
     defaults = {f.name: f.default for f in fields(Source)}
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
@@ -116,3 +132,8 @@ def from_source(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run
+
+
+def from_source_or_result(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that takes a saved result as well."""
+    return from_source(command, either=True)

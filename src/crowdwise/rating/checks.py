@@ -46,3 +46,12 @@ def check_marks(answers: Labels) -> Bools | None:
     if column.dtype != pl.Boolean:
         column = column.cast(pl.String).str.strip_chars().str.to_lowercase().is_in(list(YES))
     return column.fill_null(value=False).to_numpy()
+
+
+def no_truth_of_checks(answers: Labels) -> bool:
+    """Whether some answers are marked as checks, and none of them is to a task with gold."""
+    marks = check_marks(answers)
+    if marks is None or not marks.any():
+        return False
+    task = np.repeat(np.arange(answers.n_tasks), answers.answers_per_task)
+    return not bool((answers.gold[task[marks]] >= 0).any())

@@ -215,5 +215,5 @@ def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:
 
 
 def _short(name: object) -> str:
-    text = str(name)
+    text = str(name).replace("; ", ", ")  # which sets reasons apart
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

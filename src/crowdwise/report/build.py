@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..asking import EVERY, CostCurve, cost_curve, expected
+from ..asking import EVERY, CostCurve, cost_curve, expected, worth
 from ..comparison import compare
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
@@ -42,7 +42,8 @@ from .page import (
 from .summary import REVIEW, Summary, summarise
 from .words import count, percent, short
 
-WORKERS, TASKS, VOTES, CELLS, SURPRISES, DOTS, CLASSES = 400, 250, 40, 225, 5, 800, 1000
+WORKERS, TASKS, VOTES, CELLS, SURPRISES, DOTS = 400, 250, 40, 225, 5, 800
+CLASSES = 1000  # up to which classes are set against each other
 ODD = 0.3  # probability of a label below which giving it is a surprise
 SMALL = 50_000  # answers up to which all models are compared unasked
 SENTENCE = 300  # characters of a warning or note
@@ -54,7 +55,7 @@ def build(result: Result, models: Sequence[str] | None = None, check: bool | Non
     counts = _class_counts(result)
     return Page(
         summary=_shortened(summarise(result)),
-        classes=[short(name, LONGEST) for name in result.classes.head(CLASSES).to_list()],
+        classes=[short(name, LONGEST) for name in result.classes.to_list()],
         prevalence_says=_prevalence_says(result),
         prevalence=_prevalence(result),
         workers=_workers(result),
@@ -90,8 +91,8 @@ def _shortened(summary: Summary) -> Summary:
         name: [short(text, SENTENCE) for text in getattr(summary, name)] for name in ("warnings", "notes", "classes")
     }
     return replace(
-        summary, source=short(summary.source, LONGEST), classes=cut["classes"][:CLASSES], warnings=cut["warnings"],
-        notes=cut["notes"], prevalence=summary.prevalence[:CLASSES],
+        summary, source=short(summary.source, LONGEST), classes=cut["classes"], warnings=cut["warnings"],
+        notes=cut["notes"],
         dropped={short(reason, SENTENCE): n for reason, n in summary.dropped.items()},
         settings={name: short(value, LONGEST) for name, value in summary.settings.items()},
     )  # fmt: skip
@@ -109,8 +110,8 @@ def _votes_by_class(result: Result) -> Floats:
 def _prevalence(result: Result) -> list[ClassShare]:
     votes = _votes_by_class(result)
     order = np.argsort(-result.prevalence, kind="stable")
-    rows = [ClassShare(int(k), _round(votes[k]), _round(result.prevalence[k])) for k in order.tolist() if k < CLASSES]
-    return rows[:100]
+    rows = [ClassShare(int(k), _round(votes[k]), _round(result.prevalence[k])) for k in order[:100].tolist()]
+    return rows
 
 
 def _prevalence_says(result: Result) -> str:
@@ -214,7 +215,6 @@ def _worker_cells(result: Result, j: int) -> Cells:
         by_class = result.posterior[tasks].sum(0, dtype=np.float64)
         told = int(layout.row_label[r])
         cells += [(int(k), told, round(float(by_class[k]), 1)) for k in np.flatnonzero(by_class >= 0.05)]
-    cells = [cell for cell in cells if max(cell[:2]) < CLASSES]
     return sorted(cells, key=lambda cell: -cell[2])[:CELLS]
 
 
@@ -261,7 +261,7 @@ def _times(result: Result) -> Times | None:
 def rank_correlation(first: Floats, second: Floats) -> float:
     """Spearman's, with mean ranks for equals; 0 where one of them never changes."""
     x, y = (pl.Series(values).rank("average").to_numpy() for values in (first, second))
-    return 0.0 if np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+    return 0.0 if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
 
 
 # --------------------------------------------------------------------------------------------------------- tasks
@@ -271,8 +271,8 @@ def _tasks(result: Result) -> Tasks:
     open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
     p = result.labels["probability"].fill_null(1.0).to_numpy()
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(TASKS, int(open_.sum()))]
-    gain = expected(result, 1)[order]
-    rows = [_task_row(result, int(i), float(g[1] - g[0])) for i, g in zip(order, gain, strict=True)]
+    gain = worth(expected(result, tasks=order))[:, 0]
+    rows = [_task_row(result, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
     review = int((p[open_] < REVIEW).sum())
     says = f"{count(review)} of {count(len(p))} labels are less than {percent(REVIEW, 0)} sure"
     if len(rows) < open_.sum():

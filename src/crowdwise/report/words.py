@@ -23,6 +23,7 @@ GLOSSARY = [
     ("too fast", "A flag: far faster than the typical worker."),
     ("entropy", "Doubt in bits: 0 for none, 1 for a toss-up between two classes."),
     ("Krippendorff's alpha", "Agreement beyond chance: 1 is full agreement, 0 is what chance gives."),
+    ("gain", "What a further answer is expected to add to the chance that a task's label is right."),
     ("gold", "Truth that was known beforehand."),
 ]
 

@@ -37,11 +37,11 @@ REAL_CHECKS = 0.2  # part of the real set's images whose truth is taken as known
 
 def lecture(*, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
     """The four rankings side by side, on the simulated crowd and on the real set."""
+    real = None if data is None else cifar10s(data, seed)
     answers, truth, skill = simulated(seed)
     parts, files = _measured("simulated CIFAR-10H", answers, truth, out, skill)
-    if data is not None:
-        real, known = cifar10s(data, seed)
-        more, further = _measured("cifar10s", real, known, out, None)
+    if real is not None:
+        more, further = _measured("cifar10s", *real, out, None)
         parts, files = parts + more, files + further
     return Study("lecture", tuple(parts), tuple(files))
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..rating.checks import no_truth_of_checks
+
 if TYPE_CHECKING:
     from .result import Result
 
@@ -35,6 +37,11 @@ def found(result: Result) -> tuple[str, ...]:
         )
     if answers.n_classes == 1:
         said.append("one class only: every answer says the same, so nothing can be told of skill")
+    if no_truth_of_checks(answers):
+        said.append(
+            "answers are marked as attention checks, but the truth of none of these tasks is known, so checks are not "
+            "scored. Give it as gold (--gold, --gold-column)"
+        )
     status = result.labels["status"]
     for state, text in (
         ("unvoted", "got a label that nobody gave them"),
