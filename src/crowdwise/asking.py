@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -148,7 +149,7 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
 def check_budget(budget: int, batch: int | None) -> None:
     """Refuse a budget or batch without answers."""
     for name, value in (("budget", budget), ("batch", batch)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
             raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1")
 
 

@@ -3,12 +3,12 @@
 With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks with two votes or more:
     (1)  percent       P = mean over tasks of  sum_c v (v - 1) / (n (n - 1))
     (2)  Krippendorff  1 - (1 - sum_i sum_c v (v - 1) / (n[i] - 1) / n) / (1 - sum_c m_c (m_c - 1) / (n (n - 1)))
-    (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c (m_c / n)^2
-    (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c = mean over tasks of v / n
+    (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c s_c^2,  s_c = mean over tasks of v / n
+    (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c as s_c, but over all tasks
     (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
-where m_c is how often c was told and n all votes. Intervals take tasks as drawn at random: each measure is a smooth
-function of sums over tasks, so the spread of a task's influence on it gives its standard error (the infinitesimal
-jackknife). docs/maths/agreement.md has the derivatives.
+where m_c is how often c was told and n all votes; (3) is Fleiss' own where all tasks have as many answers. Intervals
+take tasks as drawn at random: each measure is a smooth function of sums over tasks, so the spread of a task's influence
+on it gives its standard error (the infinitesimal jackknife). docs/maths/agreement.md has the derivatives.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Sums(NamedTuple):
     A: float  # sum_c v (v - 1) / (n - 1)
     P: float  # sum_c v (v - 1) / (n (n - 1))
     m: Floats  # (K,) votes for each class on tasks with two or more
+    s: Floats  # (K,) v / n over those tasks
     p: Floats  # (K,) v / n over tasks with one or more
 
 
@@ -60,6 +61,7 @@ class Slopes(NamedTuple):
     tasks: float
     answered: float
     m: Floats
+    s: Floats
     p: Floats
 
 
@@ -86,7 +88,7 @@ def _sums(data: Labels) -> Sums:
     K = data.n_classes
     tasks = answered = 0
     n = A = P = 0.0
-    m, p = np.zeros(K), np.zeros(K)
+    m, s, p = np.zeros(K), np.zeros(K), np.zeros(K)
     for v, size in _votes(data):
         pairs = ((v * v).sum(1) - size) / np.maximum(size - 1, 1)
         several = size > 1
@@ -96,8 +98,10 @@ def _sums(data: Labels) -> Sums:
         A += float(pairs[several].sum())
         P += float((pairs[several] / size[several]).sum())
         m += v[several].sum(0)
-        p += (v / np.maximum(size, 1)[:, None]).sum(0)
-    return Sums(tasks, answered, n, A, P, m, p)
+        share = v / np.maximum(size, 1)[:, None]
+        s += share[several].sum(0)
+        p += share.sum(0)
+    return Sums(tasks, answered, n, A, P, m, s, p)
 
 
 def _votes(data: Labels) -> Any:
@@ -119,7 +123,8 @@ def _by_counts(data: Labels, s: Sums, name: str) -> Row:
         several = size > 1
         pairs = np.where(several, ((v * v).sum(1) - size) / np.maximum(size - 1, 1), 0)
         u = slopes.A * pairs + slopes.P * pairs / np.maximum(size, 1) + several * (slopes.n * size + slopes.tasks)
-        u += several * (v @ slopes.m) + (v @ slopes.p) / np.maximum(size, 1) + (size > 0) * slopes.answered
+        u += several * (v @ slopes.m + v @ slopes.s / np.maximum(size, 1))
+        u += v @ slopes.p / np.maximum(size, 1) + (size > 0) * slopes.answered
         total += float(u.sum())
         squares += float((u * u).sum())
     return _told(name, value, squares - total**2 / max(s.answered, 1), s.tasks)
@@ -136,21 +141,23 @@ def _alpha(s: Sums) -> tuple[float, Slopes]:  # eq (2)
         tasks=0.0,
         answered=0.0,
         m=-of_expected * (2 * s.m - 1) / pairs,
+        s=np.zeros_like(s.s),
         p=np.zeros_like(s.p),
     )
 
 
 def _fleiss(s: Sums) -> tuple[float, Slopes]:  # eq (3)
-    share = s.m / s.n
+    share = s.s / s.tasks
     E, P = float((share**2).sum()), s.P / s.tasks
-    of_E = -(1 - P) / (1 - E) ** 2
+    of_share = -(1 - P) / (1 - E) ** 2 * 2 * share
     slopes = Slopes(
         A=0.0,
         P=1 / s.tasks / (1 - E),
-        n=of_E * float((2 * share * -s.m / s.n**2).sum()),
-        tasks=-s.P / s.tasks**2 / (1 - E),
+        n=0.0,
+        tasks=-s.P / s.tasks**2 / (1 - E) - float((of_share * s.s).sum()) / s.tasks**2,
         answered=0.0,
-        m=of_E * 2 * share / s.n,
+        m=np.zeros_like(s.m),
+        s=of_share / s.tasks,
         p=np.zeros_like(s.p),
     )
     return (P - E) / (1 - E), slopes
@@ -167,6 +174,7 @@ def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
         tasks=-s.P / s.tasks**2 / (1 - E),
         answered=-float((of_share * s.p).sum()) / s.answered**2,
         m=np.zeros_like(s.m),
+        s=np.zeros_like(s.s),
         p=of_share / s.answered,
     )
     return (P - E) / (1 - E), slopes
@@ -174,7 +182,7 @@ def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
 
 def _percent(s: Sums) -> tuple[float, Slopes]:  # eq (1)
     none = np.zeros_like(s.p)
-    return s.P / s.tasks, Slopes(0.0, 1 / s.tasks, 0.0, -s.P / s.tasks**2, 0.0, none, none)
+    return s.P / s.tasks, Slopes(0.0, 1 / s.tasks, 0.0, -s.P / s.tasks**2, 0.0, none, none, none)
 
 
 _MEASURE = {"krippendorff-alpha": _alpha, "fleiss-kappa": _fleiss, "gwet-ac1": _gwet, "percent": _percent}
