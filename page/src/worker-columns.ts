@@ -96,7 +96,7 @@ const ALL: Column[] = [
   }),
   column({
     title: "Spam score",
-    help: "0 answers whatever the truth is, 1 is always right",
+    help: "0: answers whatever the truth is; 1: answers give the truth away",
     value: (r) => r.spam_score,
     cell: (r) => asDecimal(r.spam_score),
   }),

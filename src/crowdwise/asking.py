@@ -107,7 +107,8 @@ def worth(V: Floats) -> Floats:
 
 def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
     """Which tasks to ask again, best first: task, ask (how many more answers now), label, probability, rival, gain (in
-    the chance of being right, by those answers), per_answer, workers (whom to ask, where it matters; else null).
+    the chance of being right, by those answers), per_answer (what each of them is worth, also as a step towards more),
+    workers (whom to ask, where it matters; else null).
 
     `budget` is how many answers can be paid for, `batch` how many of them are asked for now: what comes back changes
     what is best to ask next.
@@ -119,16 +120,16 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
     """
     check_budget(budget, batch)
     answers = result.answers
-    slopes = worth(expected(result))
-    open_ = answers.gold < 0
+    V = expected(result)
+    slopes, open_ = worth(V), answers.gold < 0
     slopes[~open_] = -1
     size = min(budget if batch is None else min(batch, budget), int(open_.sum()) * AHEAD)
     flat = slopes.ravel()
     order = np.lexsort((np.repeat(answers.answers_per_task, AHEAD), -flat))[:size]
     asked = np.bincount(order // AHEAD, minlength=answers.n_tasks)
-    gain = np.bincount(order // AHEAD, flat[order], minlength=answers.n_tasks)
+    each = np.bincount(order // AHEAD, flat[order], minlength=answers.n_tasks) / np.maximum(asked, 1)
     chosen = np.flatnonzero(asked)
-    chosen = chosen[np.lexsort((chosen, -gain[chosen] / asked[chosen]))]
+    chosen = chosen[np.lexsort((chosen, -each[chosen]))]
     two = rivals(result)
     several = answers.n_classes > 1
     return pl.DataFrame(
@@ -138,8 +139,8 @@ def next_tasks(result: Result, budget: int = 100, *, batch: int | None = None, w
             "label": result.labels["label"][chosen],
             "probability": result.labels["probability"][chosen],
             "rival": answers.classes[two.rival[chosen]] if several else None,
-            "gain": gain[chosen],
-            "per_answer": gain[chosen] / asked[chosen],
+            "gain": V[chosen, asked[chosen]] - V[chosen, 0],
+            "per_answer": each[chosen],
             "workers": _whom(result, chosen, asked[chosen], two) if whom and several else None,
         },
         schema_overrides={"workers": pl.String},

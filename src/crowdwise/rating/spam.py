@@ -1,7 +1,7 @@
 """Spammer score and trace of confusion matrices (Raykar & Yu 2011).
 
 (1)  distance = min over v of || pi - 1 v' ||^2 (Frobenius); the best v is the mean of the rows of pi
-(2)  score = distance / (K - 1): 0 for who answers whatever the truth is, 1 for who is always right
+(2)  score = distance / (K - 1): 0 for who answers whatever the truth is, 1 for answers that give the truth away
 (3)  trace = mean of the diagonal of pi
 """
 

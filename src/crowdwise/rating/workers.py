@@ -30,7 +30,7 @@ COLUMNS = {
     "high": "upper end of it",
     "status": "ok, or not identifiable: nobody else answered these tasks",
     "rank": "1 for the highest lower end of skill",
-    "spam_score": "0 answers whatever the truth is, 1 is always right: spam_distance / (classes - 1)",
+    "spam_score": "0 answers whatever the truth is, 1 gives the truth away: spam_distance / (classes - 1)",
     "spam_distance": "squared distance of the confusion matrix to the nearest one of equal rows",
     "trace": "mean of the diagonal of the confusion matrix",
     "checks": "answers to attention checks",

@@ -11,7 +11,10 @@ GLOSSARY = [
     ),
     ("skill", "A worker's chance of a right answer, told from posteriors that have not seen the answer."),
     ("interval", "The range that holds the true value 95 times in 100. Few answers give a wide one."),
-    ("spam score", "0 for who answers whatever the truth is, 1 for who is always right (Raykar and Yu, 2011)."),
+    (
+        "spam score",
+        "0 for who answers whatever the truth is, 1 for answers that give the truth away (Raykar and Yu, 2011).",
+    ),
     ("trace", "Mean of the diagonal of a worker's confusion matrix: the chance to be right, all classes alike."),
     ("confusion matrix", "How often a worker says each label (column) when the truth is each class (row)."),
     ("checks", "Attention checks: answers to tasks whose truth is known."),
