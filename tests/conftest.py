@@ -1,8 +1,9 @@
-"""What the tests share: the folder of real data, small made-up crowds, and both twins of the arithmetic."""
+"""What the tests share: the folder of real data, made-up and hostile crowds, and both twins of the arithmetic."""
 
 from __future__ import annotations
 
 import importlib
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,33 @@ def shared_data() -> Path:
 def crowd() -> cw.simulate.Crowd:
     """720 answers, 3 classes, workers with confusion matrices around 65 % right."""
     return cw.simulate.crowd("confusion", tasks=120, workers=15, classes=3, per_task=6, accuracy=0.65, seed=11)
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a; b", "'\"><svg/onload=alert(1)>",
+    "{{7*7}}", "javascript:alert(1)", "<!--<script>", "]]>", "&lt;b&gt;", "turned\u202egnorw", "nul\0nul",
+    "line\u2028line", "\x1b]8;;http://evil.example\x07link\x1b]8;;\x07", "\x1b[2Jgone", "over\rwritten", "\x9b2J",
+    "=1+1", "+1", "-1", "@x", "M" * 1_000_000,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def hostile() -> cw.Labels:
+    """Names that mean something to browsers, terminals, spreadsheets, templates: of tasks, workers, labels, the file.
+
+    The second worker always gives the first label, the fourth copies the third, so that reasons name them, too.
+    """
+    rng = random.Random(5)
+    *short, longest = HOSTILE
+    rows = []
+    for n, name in enumerate(short * 3):
+        said = [name if rng.random() < 0.6 else rng.choice(short) for _ in short]
+        said[1], said[3] = short[0], said[2]
+        task = name if n < len(short) else f"{name} {n}"
+        rows += [(task, worker, label, rng.uniform(1, 9)) for worker, label in zip(short, said, strict=True)]
+    rows += [(task, longest, longest, 2.0) for task in HOSTILE] + [(longest, short[5], longest, 2.0)]
+    columns = dict(zip(("task", "worker", "label", "seconds"), map(list, zip(*rows, strict=True)), strict=True))
+    return cw.Labels(columns, source="</title><script>alert(1)</script>\x1b[2J.csv")
 
 
 @pytest.fixture(params=["plain", "fast"])

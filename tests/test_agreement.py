@@ -94,6 +94,15 @@ def test_cohen_weighs_pairs_by_the_tasks_they_share(kernels: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5, 4), answered(60, 12, 3), uneven()])
+def test_fleiss_weighs_tasks_alike(answers: cw.Labels, kernels: Any) -> None:
+    told = [said for said in by_task(answers) if len(said) > 1]
+    agree = np.mean([np.mean([a == b for a, b in combinations(said, 2)]) for said in told])
+    share = np.mean([[said.count(k) / len(said) for k in range(answers.n_classes)] for said in told], axis=0)
+    chance = (share**2).sum()
+    assert np.isclose(values(answers)[FLEISS], (agree - chance) / (1 - chance), rtol=1e-12)
+
+
+@pytest.mark.parametrize("answers", [answered(60, 5, 5, 4), answered(60, 12, 3), uneven()])
 def test_gwet_and_percent_by_their_formulas(answers: cw.Labels, kernels: Any) -> None:
     K, told = answers.n_classes, by_task(answers)
     agree = [np.mean([a == b for a, b in combinations(said, 2)]) for said in told if len(said) > 1]
@@ -202,7 +211,7 @@ def test_slopes_are_derivatives(measure: str) -> None:
 
 def again(answers: cw.Labels, rng: np.random.Generator) -> cw.Labels:
     """As many tasks, drawn with replacement."""
-    task, worker, label = answers.codes()
+    _, worker, label = answers.codes()
     start = answers.layout.task_ptr
     drawn = rng.integers(0, answers.n_tasks, answers.n_tasks)
     rows = np.concatenate([np.arange(start[i], start[i + 1]) for i in drawn])
@@ -253,7 +262,8 @@ def test_one_class_has_no_alpha_and_says_why(kernels: Any) -> None:  # D7
     table = cw.agreement({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4})
     for measure, value, low, high, note in table.filter(~pl.col("measure").is_in([PERCENT, COHEN])).rows():
         assert (value, low, high) == (None, None, None), measure
-        assert note == "every answer says the same, so agreement beyond chance is not defined; percent agreement is 1"
+        said = "all answers that can be compared say the same, so agreement beyond chance is not defined"
+        assert note == f"{said}; percent agreement is 1"
     assert row({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4}, PERCENT)["value"] == 1
 
 
@@ -293,8 +303,7 @@ def test_answers_that_stand_alone_do_count_as_answers() -> None:
     alone = {"task": [0, 0, 1, 1, 2], "worker": [0, 1, 0, 1, 0], "label": ["x", "x", "x", "x", "y"]}
     assert values(alone)[ALPHA] is None
     assert "every answer says the same" not in row(alone, ALPHA)["note"]
-    chance = 2 * (1 / 3) * (2 / 3)
-    assert np.isclose(values(alone)[GWET] or 0, (1 - chance) / (1 - chance))
+    assert values(alone)[GWET] == 1
 
 
 @st.composite
@@ -315,8 +324,12 @@ def test_values_are_null_or_within_bounds(frame: pl.DataFrame) -> None:
 
 
 def test_a_few_disputed_tasks_beside_a_busy_one_stay_within_bounds() -> None:
-    """Tasks count alike in what Fleiss observes and votes alike in what it expects: uneven tasks part the two."""
-    frame = {"task": [0, 0, 1, 1, 2, 2, 2, 2, 2, 2], "worker": [0, 1, 0, 1, 0, 1, 2, 3, 4, 5], "label": list("abab" + 6 * "a")}
+    """Were tasks to count alike in what Fleiss observes, and votes in what it expects, kappa would be -1.08 here."""
+    frame = {
+        "task": [0, 0, 1, 1, 2, 2, 2, 2, 2, 2],
+        "worker": [0, 1, 0, 1, 0, 1, 2, 3, 4, 5],
+        "label": list("abab" + 6 * "a"),
+    }
     found = row(frame, FLEISS)
     assert -1 <= found["low"] <= found["value"] <= found["high"] <= 1
 

@@ -1,0 +1,524 @@
+"""The page in Chromium: it works by mouse and keyboard, can be read by all (axe), runs no name (S1), asks nothing (S2).
+
+Every test ends with a look at what the browser noticed: errors, dialogs, breaches of the policy, and requests.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import pytest
+from conftest import HOSTILE
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import crowdwise as cw
+
+AXE = Path(__file__).resolve().parents[1] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+SECTIONS = (
+    "summary", "prevalence", "workers", "tasks", "mixups", "curve", "times", "pictures", "models", "log", "glossary",
+)  # fmt: skip
+WATCH = """
+window.breaches = [];
+addEventListener("securitypolicyviolation", (e) => breaches.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
+"""
+Report = Literal["demo", "hostile", "cifar10s"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail("there is no chromium; run `make test`, which installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def demo() -> cw.Result:
+    """70 workers, half of them spammers and fast, with times and attention checks; two have names much alike."""
+    made = cw.simulate.crowd("hammer-spammer", tasks=300, workers=70, classes=3, per_task=14, spammers=0.5, seed=7)
+    skill = dict(zip(made.workers["worker"], made.workers["skill"], strict=True))
+    alike = {made.workers["worker"][n]: "x" * 150 + str(n) for n in (0, 1)}
+    fast = pl.col("worker").replace_strict(skill) < 0.5
+    frame = made.answers.frame().with_columns(
+        seconds=pl.when(fast).then(0.4).otherwise(6.0) + pl.int_range(pl.len()) % 5 / 10,
+        worker=pl.col("worker").replace(alike),
+    )
+    return cw.aggregate(cw.Labels(frame, gold=made.truth.head(30), source="answers.csv"))
+
+
+@pytest.fixture(scope="session")
+def reports(demo: cw.Result, hostile: cw.Labels, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The file of a report, made once."""
+    folder, made = tmp_path_factory.mktemp("reports"), {}
+
+    def report(name: Report) -> Path:
+        if name not in made:
+            result = {"demo": lambda: demo, "hostile": lambda: cw.aggregate(hostile), "cifar10s": _cifar10s}[name]()
+            made[name] = result.report(folder / f"{name}.html")
+        return made[name]
+
+    return report
+
+
+def _cifar10s() -> cw.Result:
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10s"
+    if not folder.is_dir():
+        pytest.skip("the labelled sets are not here: no folder ../shared/data beside the project")
+    return cw.aggregate(cw.read(folder / "answers.parquet", duplicates="last"))
+
+
+@pytest.fixture
+def visit(browser: Browser, reports: Any) -> Iterator[Any]:
+    """Open a report; when the test is over, nothing may have gone wrong, and nothing been asked for."""
+    contexts, noticed = [], []
+
+    def open_(name: Report = "demo", *, width: int = 1280, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        contexts.append(context)
+        url = reports(name).as_uri()
+        page.on("console", lambda said: said.type in ("error", "warning") and noticed.append(f"console: {said.text}"))
+        page.on("pageerror", lambda error: noticed.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (noticed.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("popup", lambda popup: noticed.append(f"popup: {popup.url}"))
+        page.on("request", lambda asked: asked.url.startswith((url, "data:", "blob:")) or noticed.append(asked.url))
+        page.goto(url)
+        page.wait_for_selector("main[data-ready]")
+        return page
+
+    yield open_
+    for context in contexts:
+        for page in context.pages:
+            noticed += page.evaluate("window.breaches")
+        context.close()
+    assert noticed == []
+
+
+def column(page: Page, title: str) -> list[str]:
+    """The texts of a column of the table of workers."""
+    heads = [text.split("\u00a0")[0] for text in page.locator("table.workers thead button").all_inner_texts()]
+    cells = page.locator(f"table.workers > tbody > tr:not(.detail-row) > :nth-child({heads.index(title) + 1})")
+    return [" ".join(text.split()) for text in cells.all_inner_texts()]
+
+
+def number(text: str) -> float:
+    return float(re.sub(r"[^\d.].*", "", text.replace("\u202f", ""))) if text[:1].isdigit() else -1.0
+
+
+# ------------------------------------------------------------------------------------------------------ what is there
+
+
+@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s"])
+def test_every_section_has_its_heading_and_is_drawn(visit: Any, name: Report) -> None:
+    page = visit(name)
+    assert page.locator("main > section").evaluate_all("all => all.map(s => s.id)") == list(SECTIONS)
+    for section in SECTIONS:
+        heading = page.locator(f"section#{section} > h2")
+        assert heading.count() == 1
+        assert page.locator(f"section#{section}").get_attribute("aria-labelledby") == heading.get_attribute("id")
+        assert page.locator(f"section#{section} .body > *").count() > 0 or section == "summary"
+    assert page.get_by_text("could not be drawn").count() == 0
+    links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
+    assert links == [f"#{section}" for section in SECTIONS]
+
+
+@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s"])
+def test_every_figure_has_a_caption_a_picture_with_a_name_and_a_table_of_the_same(visit: Any, name: Report) -> None:
+    page = visit(name)
+    figures = page.locator("figure").all()
+    assert len(figures) >= 6
+    for figure in figures:
+        assert figure.locator("figcaption").inner_text().endswith(".")
+        assert figure.locator("tbody tr").count() > 0
+        if figure.locator(".chart").count():
+            picture = figure.locator(".chart > [role=img]")
+            assert picture.get_attribute("aria-label")
+            assert picture.evaluate("e => e.getBoundingClientRect().width") > 100
+            figure.locator("summary").click()
+            assert figure.locator("details.twin table").is_visible()
+
+
+def test_charts_have_a_mark_a_row_of_their_table(visit: Any) -> None:
+    page = visit("demo")
+    rows = page.locator("#times .twin tbody tr").count()
+    assert rows == 70
+    flagged = page.locator("#times .twin tbody tr td:last-child").all_text_contents().count("flagged")
+    marks = page.locator("#times .chart svg circle, #times .chart svg path:has(title)")
+    assert flagged > 10
+    assert marks.count() == rows
+    assert page.locator("#prevalence .chart svg circle").count() == 2 * 3
+
+
+# ----------------------------------------------------------------------------------------------------------- workers
+
+
+def test_a_click_on_a_head_sorts_by_it(visit: Any) -> None:
+    page = visit()
+    assert column(page, "Rank") == [str(n) for n in range(1, 51)]
+    head = page.locator("th", has=page.get_by_role("button", name="Answers"))
+    assert head.get_attribute("aria-sort") is None
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    found = [number(text) for text in column(page, "Answers")]
+    assert found == sorted(found, reverse=True)
+    assert len(set(found)) > 5
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    found = [number(text) for text in column(page, "Answers")]
+    assert found == sorted(found)
+    assert page.locator("th[aria-sort]").count() == 1
+
+
+def test_the_keyboard_sorts_too_and_keeps_its_place(visit: Any) -> None:
+    page = visit()
+    sorter = page.get_by_role("button", name="Skill")
+    sorter.focus()
+    page.keyboard.press("Enter")
+    found = [number(text) for text in column(page, "Skill")]
+    assert found == sorted(found, reverse=True)
+    page.keyboard.press("Space")
+    found = [number(text) for text in column(page, "Skill")]
+    assert found == sorted(found)
+    assert sorter.evaluate("e => e === document.activeElement")
+
+
+def test_all_columns_can_be_sorted_and_what_is_not_known_stays_last(visit: Any) -> None:
+    page = visit("cifar10s")
+    for button in page.locator("table.workers thead button").all():
+        for _ in range(2):
+            button.click()
+            known = [text != "\u2013" for text in column(page, button.inner_text().split("\u00a0")[0])]
+            assert len(known) == 50
+            assert known == sorted(known, reverse=True)
+
+
+def test_search_finds_names_and_flags(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("searchbox").fill(" XXX")
+    assert len(column(page, "Worker")) == 2
+    expect(page.locator("#workers .status")).to_have_text("Showing 2 of 2 workers.")
+    page.get_by_role("searchbox").fill("at chance")
+    assert len(column(page, "Worker")) > 10
+    assert all("at chance" in flags for flags in column(page, "Flags"))
+    page.get_by_role("searchbox").fill("nobody has this name")
+    assert column(page, "Worker") == []
+    expect(page.locator("#workers .status")).to_have_text("Showing 0 of 0 workers.")
+    page.get_by_role("searchbox").fill("")
+    assert len(column(page, "Worker")) == 50
+
+
+def test_flagged_only_shows_the_flagged(visit: Any, demo: cw.Result) -> None:
+    page = visit()
+    flagged = demo.workers.filter(pl.col("flags") != "").height
+    assert 10 < flagged < 50
+    page.get_by_label("Flagged only").check()
+    assert len(column(page, "Worker")) == flagged
+    assert all(column(page, "Flags"))
+    page.get_by_label("Flagged only").uncheck()
+    assert len(column(page, "Worker")) == 50
+
+
+def test_more_workers_are_shown_on_demand(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("button", name="Show 20 more workers").click()
+    assert column(page, "Rank") == [str(n) for n in range(1, 71)]
+    assert not page.locator("#workers button.more").is_visible()
+
+
+def test_enter_opens_a_worker_with_a_confusion_matrix_and_escape_closes(visit: Any, demo: cw.Result) -> None:
+    page = visit()
+    best = demo.workers.sort("rank").row(0, named=True)
+    pick = page.locator(".pick", has_text=re.compile(f"^{best['worker']}$"))
+    pick.focus()
+    page.keyboard.press("Enter")
+    detail = page.locator(".detail")
+    assert detail.count() == 1
+    assert pick.get_attribute("aria-expanded") == "true"
+    assert detail.locator("h3").inner_text() == f"Worker {best['worker']}"
+    cells = detail.locator("table.confusion td:not(.corner)").all_inner_texts()
+    assert len(cells) == 9
+    assert sum(map(float, cells)) == pytest.approx(best["answers"], abs=1)
+    assert pick.evaluate("e => e === document.activeElement")
+    page.keyboard.press("Enter")
+    assert page.locator(".detail").count() == 0
+    page.keyboard.press("Enter")
+    page.locator(".detail .scroll").first.focus()
+    page.keyboard.press("Escape")
+    assert page.locator(".detail").count() == 0
+
+
+def test_a_click_opens_one_worker_at_a_time_whatever_the_names(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("searchbox").fill("xxx")
+    rows = page.locator("table.workers > tbody > tr:not(.detail-row)")
+    rows.first.click()
+    assert page.locator(".detail").count() == 1
+    assert page.locator("tr.chosen").count() == 1
+    rows.last.click()
+    assert page.locator(".detail").count() == 1
+    assert page.locator(".pick").last.get_attribute("aria-expanded") == "true"
+
+
+# ------------------------------------------------------------------------------------------------------------- tasks
+
+
+def test_j_and_k_walk_the_tasks(visit: Any) -> None:
+    page = visit()
+    tasks = page.locator(".task")
+    assert tasks.count() == 10
+    for key, at in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0)):
+        page.keyboard.press(key)
+        assert page.locator(".task.current").count() == 1
+        assert tasks.nth(at).evaluate("e => e.matches('.current') && e === document.activeElement"), (key, at)
+    for _ in range(12):
+        page.keyboard.press("j")
+    assert tasks.count() > 10, "walking past the end shows more"
+    current = page.locator(".task.current")
+    assert current.locator(".position").inner_text() == "13"
+    box = current.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 900, "the task is in sight"
+
+
+def test_j_and_k_are_letters_while_one_types(visit: Any) -> None:
+    page = visit()
+    page.get_by_role("searchbox").click()
+    page.keyboard.type("jk")
+    assert page.get_by_role("searchbox").input_value() == "jk"
+    assert page.locator(".task.current").count() == 0
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+j")
+    assert page.locator(".task.current").count() == 0
+
+
+def test_j_and_k_can_be_switched_off(visit: Any) -> None:
+    page = visit()
+    page.get_by_label("walk the tasks").uncheck()
+    page.keyboard.press("j")
+    assert page.locator(".task.current").count() == 0
+
+
+def test_tasks_come_most_uncertain_first_with_all_votes(visit: Any, demo: cw.Result) -> None:
+    page = visit()
+    sure = [float(text.split()[-2]) for text in page.locator(".task .verdict").all_inner_texts()]
+    shown = demo.labels.filter(pl.col("status") == "ok").sort("probability")["probability"].head(10)
+    assert sure == pytest.approx([100 * p for p in shown], abs=0.06)
+    assert page.locator(".task").first.locator(".vote").count() == 14
+
+
+def saved(page: Page) -> list[list[str]]:
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="Save this list").click()
+    assert coming.value.suggested_filename == "tasks-to-review.csv"
+    return list(csv.reader(io.StringIO(Path(coming.value.path()).read_bytes().decode(), newline="")))
+
+
+def test_the_list_is_saved_whole(visit: Any, demo: cw.Result) -> None:
+    head, *rows = saved(visit())
+    assert head[:3] == ["task", "label", "probability"]
+    assert len(rows) == 250
+    labels = {row["task"]: row["label"] for row in demo.labels.to_dicts()}
+    assert {task: label for task, label, *_ in rows} == {task: labels[task] for task, *_ in rows}
+
+
+def test_no_cell_of_a_saved_list_is_a_formula(visit: Any) -> None:
+    """S3."""
+    rows = saved(visit("hostile"))
+    assert {len(row) for row in rows} == {11}
+    cells = [cell for row in rows for cell in row]
+    assert {"'=1+1", "'+1", "'-1", "'@x", "nul\0nul", "a; b", "over\rwritten"} <= set(cells)
+    assert [cell for cell in cells if cell.startswith(tuple("=+-@\t\r"))] == []
+
+
+# --------------------------------------------------------------------------------------------------- hostile names (S1)
+
+
+def test_hostile_names_are_shown_as_text(visit: Any) -> None:
+    page = visit("hostile")
+    shown = page.locator("table.workers .pick").all_text_contents()
+    assert set(HOSTILE[:-1]) <= set(shown)
+    assert page.locator("main img, main script, main iframe, main a, [onerror], [onload]").count() == 0
+    for pick in page.locator("table.workers .pick").all():
+        pick.click()
+        assert page.locator(".detail").count() == 1
+        page.locator(".detail summary, .detail h3").first.click()
+        pick.click()
+    assert page.evaluate("document.scripts.length") == 2
+
+
+def test_a_hostile_source_and_label_stay_words(visit: Any, hostile: cw.Labels) -> None:
+    page = visit("hostile")
+    assert page.title().startswith("Crowdwise report: </title><script>alert(1)</script>")
+    assert hostile.intake.source in page.locator(".facts bdi").first.evaluate("e => e.textContent")
+    for title in page.locator("main [title]").evaluate_all("all => all.map(e => e.title)"):
+        assert "\u202e" not in title, "a name turned the rest of a title"
+    for label in page.locator("main [aria-label]").evaluate_all("all => all.map(e => e.getAttribute('aria-label'))"):
+        assert "\u202e" not in label, "a name turned the rest of a label"
+    page.get_by_role("button", name="turned").first.click()
+    assert "\u202e" not in str(page.locator(".detail").get_attribute("aria-label"))
+
+
+def test_names_cannot_turn_the_text_around_them(visit: Any) -> None:
+    page = visit("hostile")
+    loose = page.locator("main").evaluate(
+        r"""main => {
+          const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT), found = [];
+          while (walker.nextNode()) {
+            const { data, parentElement } = walker.currentNode;
+            if (/\u202e/.test(data) && !parentElement.closest("bdi, script")) found.push(data.slice(0, 80));
+          }
+          return found;
+        }"""
+    )
+    assert loose == []
+
+
+def test_the_policy_stops_what_would_slip_through(browser: Browser, reports: Any, tmp_path: Path) -> None:
+    """S2; and it shows that the other tests would notice."""
+    bad = (
+        "<script>alert(1)</script><img src=x onerror=alert(2)><img src='http://127.0.0.1:9/'><b style='color:red'></b>"
+    )
+    path = tmp_path / "bad.html"
+    path.write_text(reports("demo").read_text().replace("<main", f"{bad}</b><main", 1))
+    page, dialogs, answered = browser.new_page(), [], []
+    page.add_init_script(WATCH)
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.on("response", lambda response: answered.append(response.url))
+    page.goto(path.as_uri())
+    page.wait_for_selector("main[data-ready]")
+    breached = {breach.split()[0] for breach in page.evaluate("window.breaches")}
+    assert breached == {"script-src-elem", "script-src-attr", "img-src", "style-src-attr"}
+    assert dialogs == []
+    assert answered == [path.as_uri()]
+    page.close()
+
+
+@pytest.mark.parametrize("which", ["demo", "hostile"])
+def test_a_notebook_shows_the_result_and_changes_nothing_else(browser: Browser, request: Any, which: str) -> None:
+    result = request.getfixturevalue("demo") if which == "demo" else cw.aggregate(request.getfixturevalue("hostile"))
+    page, noticed = browser.new_page(), []
+    page.on("dialog", lambda dialog: (noticed.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda asked: noticed.append(asked.url))
+    page.on("pageerror", lambda error: noticed.append(str(error)))
+    style = "e => JSON.stringify([...getComputedStyle(e)].map(k => [k, getComputedStyle(e)[k]]))"
+    cell = "<p class='title'>before</p><table class='tile'><tr><th class='number'>x</th><td>y</td></tr></table>"
+    page.set_content(f"<body>{cell}</body>")
+    before = [page.locator(tag).first.evaluate(style) for tag in ("p", "table", "th", "td", "body")]
+    page.set_content(f"<body>{cell}<div style='position:absolute'>{result._repr_html_()}</div></body>")
+    assert [page.locator(tag).first.evaluate(style) for tag in ("p", "table", "th", "td", "body")] == before
+    shown = page.locator(".crowdwise-report")
+    assert shown.locator("tbody tr").count() == 20
+    assert shown.locator(".tile").count() == 5
+    assert shown.locator("script, img").count() == 0
+    page.close()
+    assert noticed == []
+
+
+# --------------------------------------------------------------------------------------- dark, small, printed, readable
+
+
+def luminance(page: Page, selector: str, of: str) -> float:
+    colour = page.locator(selector).first.evaluate(f"e => getComputedStyle(e).{of}")
+    red, green, blue = (float(part) for part in re.findall(r"[\d.]+", colour)[:3])
+    return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
+
+
+def test_dark_is_dark(visit: Any) -> None:
+    light, dark = visit(color_scheme="light"), visit(color_scheme="dark")
+    assert luminance(light, "body", "backgroundColor") > 0.9 > 0.2 > luminance(light, "body", "color")
+    assert luminance(dark, "body", "backgroundColor") < 0.15 < 0.7 < luminance(dark, "body", "color")
+    assert luminance(dark, ".chart svg text", "fill") > 0.5, "charts turn, too"
+
+
+@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s"])
+def test_a_small_screen_never_scrolls_sideways(visit: Any, name: Report) -> None:
+    page = visit(name, width=360)
+    wide = "document.documentElement.scrollWidth"
+    assert page.evaluate(wide) == 360
+    page.locator("table.workers .pick").first.click()
+    for summary in page.locator("main summary").all():
+        summary.click()
+    assert page.locator(".detail").is_visible()
+    assert page.evaluate(wide) == 360
+    assert page.locator(".chart svg").evaluate_all("all => all.every(e => e.getBoundingClientRect().width <= 360)")
+
+
+def test_charts_are_drawn_anew_when_the_window_changes(visit: Any) -> None:
+    page = visit()
+    width = "document.querySelector('.chart svg').getBoundingClientRect().width"
+    before = page.evaluate(width)
+    page.set_viewport_size({"width": 500, "height": 900})
+    page.wait_for_function(f"{width} < 500")
+    assert before > 900
+    assert page.evaluate("document.documentElement.scrollWidth") == 500
+
+
+def test_print_has_no_navigation_and_no_buttons_but_all_charts(visit: Any) -> None:
+    page = visit(color_scheme="dark")
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    for kind in ("more", "save", "copy"):
+        assert [button for button in page.locator(f"button.{kind}").all() if button.is_visible()] == []
+    assert not page.locator("#workers .controls").is_visible()
+    assert page.locator("table.workers").is_visible()
+    assert page.locator(".chart svg").first.is_visible()
+    assert luminance(page, "body", "backgroundColor") == pytest.approx(1.0), "paper is white"
+    assert len(page.pdf()) > 20_000
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "width"),
+    [
+        ("demo", "light", 1280),
+        ("demo", "dark", 1280),
+        ("demo", "light", 360),
+        ("hostile", "dark", 360),
+        ("cifar10s", "light", 1280),
+    ],
+)
+def test_axe_finds_nothing_serious(visit: Any, name: Report, scheme: str, width: int) -> None:
+    if not AXE.exists():
+        pytest.fail("axe-core is not installed; run `make test`, which does `npm ci` in page/")
+    page = visit(name, width=width, color_scheme=scheme, bypass_csp=True)
+    page.locator("table.workers .pick").first.click()
+    for summary in page.locator("main summary").all()[:8]:
+        summary.click()
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run({ resultTypes: ['violations'], selectors: false })")
+    serious = [
+        (each["id"], each["help"], node["html"][:200])
+        for each in found["violations"] if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]  # fmt: skip
+    assert serious == []
+    assert len(found["passes"]) > 20
+
+
+def test_headings_go_down_step_by_step(visit: Any) -> None:
+    page = visit()
+    page.locator("table.workers .pick").first.click()
+    levels = page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(e => Number(e.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
+
+
+def test_without_script_the_page_still_says_what_matters(browser: Browser, reports: Any) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(reports("demo").as_uri())
+    assert page.locator(".tile").count() == 5
+    assert page.locator("noscript p").is_visible()
+    assert page.locator("#glossary dt").count() > 10
+    page.close()
