@@ -89,7 +89,7 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
   const sure = row.probability === null ? null : percent(row.probability);
   return el(
     "article",
-    { class: "task", tabindex: -1, "aria-label": `Task ${row.task}` },
+    { class: "task", tabindex: -1, "aria-label": `Task ${plain(row.task)}` },
     el(
       "div",
       { class: "head" },

@@ -1,7 +1,7 @@
 // The table of workers: sorted, searched, filtered, and opened one by one.
 import type { Page, WorkerRow } from "./data";
 import { button, el, name, sentence } from "./dom";
-import { count, plural } from "./format";
+import { count, plain, plural } from "./format";
 import { scrolling } from "./table";
 import { type Column, columnsOf } from "./worker-columns";
 import { workerDetail } from "./worker-detail";
@@ -14,7 +14,7 @@ interface State {
   column: Column | null; // null: the order of the data
   down: boolean;
   shown: number;
-  open: string | null;
+  open: WorkerRow | null;
 }
 
 /** Compares by a column; what is not known stays last either way. */
@@ -64,13 +64,13 @@ export function workersSection(page: Page): HTMLElement[] {
   });
 
   function toggle(row: WorkerRow, refocus: boolean): void {
-    state.open = state.open === row.worker ? null : row.worker;
+    state.open = state.open === row ? null : row;
     fill();
     if (refocus) body.querySelector<HTMLElement>(`button[data-row="${rows.indexOf(row)}"]`)?.focus();
   }
 
   function line(row: WorkerRow): HTMLElement[] {
-    const open = state.open === row.worker;
+    const open = state.open === row;
     const pick = el(
       "button",
       { type: "button", class: "pick", "aria-expanded": String(open), "data-row": rows.indexOf(row) },
@@ -88,7 +88,7 @@ export function workersSection(page: Page): HTMLElement[] {
     if (!open) return [made];
     const detail = el(
       "div",
-      { class: "detail", role: "group", "aria-label": `Worker ${row.worker}` },
+      { class: "detail", role: "group", "aria-label": `Worker ${plain(row.worker)}` },
       ...workerDetail(row, page.classes),
     );
     detail.addEventListener("keydown", (event) => {
