@@ -2,22 +2,40 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PACKAGES := page/node_modules/.installed
+APT := $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check page bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
 
-test: $(VENV)/.dev
+test: tools $(VENV)/.dev $(PACKAGES)
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
+# The script and style of the report page, written to src/crowdwise/report/static.
+page: $(PACKAGES)
+	cd page && npm run check && npm run build
+
 bench: $(VENV)/.bench
 	$(BIN)/python bench/quality.py
 	$(BIN)/python bench/speed.py
+
+# What tests need besides Python, where it is missing: a browser for the page, and Node to build it again.
+tools:
+	@need=; \
+	command -v chromium >/dev/null || need="chromium fonts-dejavu-core"; \
+	command -v node >/dev/null || need="$$need nodejs"; \
+	command -v npm >/dev/null || need="$$need npm"; \
+	[ -z "$$need" ] || { $(APT) update && $(APT) install --yes --no-install-recommends $$need; }
+
+$(PACKAGES): page/package-lock.json | tools
+	cd page && npm ci --no-audit --no-fund --ignore-scripts
+	@touch $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,4 +53,4 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo build dist
+	rm -rf $(VENV) demo build dist page/node_modules
