@@ -101,7 +101,6 @@ export interface Matrix {
 export interface ModelRow {
   model: string;
   differs: number;
-  held_out: number | null;
   accuracy: number | null;
   log_loss: number | null;
   sweeps: number;

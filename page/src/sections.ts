@@ -148,11 +148,9 @@ export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
 export function modelsSection({ models, summary }: Page): HTMLElement[] {
   if (!models || !models.rows.length) return nothing(models?.says, "No other models were fitted for this report.");
   const scored = models.rows.some((r) => r.accuracy !== null);
-  const hidden = models.rows.some((r) => r.held_out !== null);
   const heads = [
     { title: "Model" },
     number("Labels that differ"),
-    ...(hidden ? [number("Held-out log-likelihood")] : []),
     ...(scored ? [number("Accuracy on gold"), number("Log loss on gold")] : []),
     number("Sweeps"),
     { title: "Converged" },
@@ -161,7 +159,6 @@ export function modelsSection({ models, summary }: Page): HTMLElement[] {
   const rows = models.rows.map((r) => [
     el("span", {}, r.model, r.model === summary.model && el("span", { class: "flag quiet" }, "\u25cf this report")),
     asCount(r.differs),
-    ...(hidden ? [r.held_out === null ? asDecimal(null) : r.held_out.toFixed(3).replace("-", "\u2212")] : []),
     ...(scored ? [asPercent(r.accuracy), asDecimal(r.log_loss)] : []),
     asCount(r.sweeps),
     r.converged ? "yes" : "no",

@@ -79,6 +79,13 @@ const ALL: Column[] = [
     value: (r) => r.worker,
     cell: (r) => name(r.worker),
   }),
+  column({
+    title: "Flags",
+    help: "What makes a worker worth a look",
+    numeric: false,
+    value: (r) => r.flags.length,
+    cell: flagChips,
+  }),
   column({ title: "Answers", help: "Answers given", value: (r) => r.answers, cell: (r) => asCount(r.answers) }),
   column({
     title: "Skill",
@@ -86,13 +93,6 @@ const ALL: Column[] = [
     numeric: false,
     value: (r) => r.skill,
     cell: skillCell,
-  }),
-  column({
-    title: "Flags",
-    help: "What makes a worker worth a look",
-    numeric: false,
-    value: (r) => r.flags.length,
-    cell: flagChips,
   }),
   column({
     title: "Spam score",

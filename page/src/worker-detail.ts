@@ -2,7 +2,7 @@
 import { confusionTable } from "./confusion";
 import type { WorkerRow } from "./data";
 import { type Child, el, name, sentence } from "./dom";
-import { decimal, percent, plural } from "./format";
+import { percent, plural } from "./format";
 import { table } from "./table";
 import { interval } from "./worker-columns";
 
@@ -14,7 +14,7 @@ function facts(row: WorkerRow, classes: string[]): HTMLElement {
   if (row.skill !== null) lines.push([`skill ${percent(row.skill)}`, range && ` (${range})`]);
   if (row.check_score !== null) lines.push([`${percent(row.check_score)} right in ${plural(row.checks, "check")}`]);
   if (row.overuses !== null) {
-    const much = row.overuse === null ? "" : ` (${decimal(row.overuse)})`;
+    const much = row.overuse === null ? "" : `, by ${percent(row.overuse)} of the answers`;
     lines.push(["tells ", name(classes[row.overuses] ?? ""), ` more often than expected${much}`]);
   }
   if (row.status !== "ok") lines.push([row.status]);

@@ -113,6 +113,17 @@ export function workersSection(page: Page): HTMLElement[] {
   }
 
   fill();
+  // Paper has no button: all that match are printed.
+  let before = state.shown;
+  window.addEventListener("beforeprint", () => {
+    before = state.shown;
+    state.shown = rows.length;
+    fill();
+  });
+  window.addEventListener("afterprint", () => {
+    state.shown = before;
+    fill();
+  });
   const table = el(
     "table",
     { class: "workers" },

@@ -3,7 +3,7 @@
 A task has a label k with probability q[k], and a strongest rival r. An average worker says k, r or something else with
 the chances of the crowd's confusion matrix, under either truth. After m more answers, counted as c = (said k, said r,
 said else), the chance of being right is on average
-    (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = q[k]
+    (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = max(q[k], q[r])
 One answer alone often cannot change a label, so gains are looked at for 1 to `AHEAD` answers together: the upper hull
 of V[m] - V[0] gives what each further answer is worth. Asking goes down the list of these, over all tasks.
 docs/maths/asking.md has the reasons.
@@ -42,7 +42,9 @@ class Rivals(NamedTuple):
 
 
 def rivals(result: Result) -> Rivals:
-    Z, label = result.posterior, result.found
+    """By the model's own posterior, before any hedge: that is what further answers work on."""
+    Z, _ = result.believed
+    label = result.found
     rest = Z.astype(np.float64)
     rows = np.arange(len(Z))
     first = rest[rows, label].copy()
@@ -53,20 +55,26 @@ def rivals(result: Result) -> Rivals:
 
 def expected(result: Result, most: int = AHEAD, tasks: Ints | None = None) -> Floats:
     """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
-    truth is known stays right. `tasks` are the numbers of those wanted, all without it."""
+    truth is known stays right. `tasks` are the numbers of those wanted, all without it.
+
+    Where a model hedges its posterior, only the part that is its own gains: the hedge says how far that may be wrong,
+    and more answers of the same crowd do not mend it.
+    """
     chosen = np.arange(result.answers.n_tasks) if tasks is None else tasks
     T, K = len(chosen), result.answers.n_classes
     if K < 2:
         return np.ones((T, most + 1))
-    two, pi = Rivals(*(values[chosen] for values in rivals(result))), result.average_confusion
+    two, pi, (_, own) = Rivals(*(x[chosen] for x in rivals(result))), result.average_confusion, result.believed
     V = np.empty((T, most + 1))
     for start in range(0, T, AT_ONCE):
         part = slice(start, start + AT_ONCE)
         label, rival, q = two.label[part], two.rival[part], two.q[part]
         says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
-        V[part] = np.stack([q[:, 0], *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
+        V[part] = np.stack([q.max(1), *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
+    told = result.posterior[chosen, two.label].astype(np.float64)[:, None]
+    V = told + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # more answers never harm on average; rounding may
     V[result.answers.gold[chosen] >= 0] = 1.0
-    return np.minimum(np.maximum.accumulate(V, axis=1), 1.0)  # more answers never harm on average; rounding may
+    return np.minimum(V, 1.0)
 
 
 def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:
@@ -216,7 +224,7 @@ class CostCurve:
 
 
 EVERY, WORST = "every task", "the most uncertain tasks"
-PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # of an answer a task, given to the most uncertain
+PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 4.9)  # of an answer a task, where they help most
 CHECKED = 200_000  # answers up to which the check is done unasked
 
 
@@ -286,6 +294,8 @@ def review(result: Result, top: int | None = None, *, models: Sequence[str] | No
     >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
     ['task', 'label', 'probability', 'status']
     """
+    if top is not None and top < 1:
+        raise ParameterError(f"top is {top!r}; it must be at least 1")
     answers = result.answers
     V = expected(result)
     gain = worth(V)[:, 0]

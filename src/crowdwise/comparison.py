@@ -71,7 +71,8 @@ def chosen_models(models: Sequence[str | LabelModel] | None, folds: int) -> list
     """The models to compare, all without a choice; wrong names and numbers are refused."""
     if folds < 2 and folds != 0:
         raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
-    return [model(m) if isinstance(m, str) else m for m in (models or sorted(MODELS))]
+    wanted = [models] if isinstance(models, str) else models or sorted(MODELS)
+    return [model(m) if isinstance(m, str) else m for m in wanted]
 
 
 def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:

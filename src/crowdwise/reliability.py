@@ -164,7 +164,7 @@ def _fleiss(s: Sums) -> tuple[float, Slopes]:  # eq (3)
 
 
 def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
-    others, share = len(s.p) - 1, s.p / s.answered
+    others, share = np.count_nonzero(s.p) - 1, s.p / s.answered  # a class that nobody tells is none
     E, P = float((share * (1 - share)).sum() / others), s.P / s.tasks
     of_share = -(1 - P) / (1 - E) ** 2 * (1 - 2 * share) / others
     slopes = Slopes(
@@ -235,8 +235,8 @@ def _told(name: str, value: float, variance: float, tasks: int, note: str = "") 
 
 def student(freedom: int) -> float:
     """97.5 % point of Student's t, by its expansion around the normal one (Abramowitz & Stegun 26.7.5)."""
-    if freedom <= 2:  # too far from normal to expand
-        return (12.706204736, 4.302652730)[freedom - 1]
+    if freedom <= 4:  # too far from normal to expand
+        return (12.706204736, 4.302652730, 3.182446305, 2.776445105)[freedom - 1]
     z, f = Z95, float(freedom)
     terms = (
         (z**3 + z) / 4,
@@ -244,3 +244,9 @@ def student(freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
     return z + sum(term / f**power for power, term in enumerate(terms, 1))
+
+
+def rank_correlation(first: Floats, second: Floats) -> float:
+    """Spearman's, with mean ranks for equals; 0 where one of them never changes."""
+    x, y = (pl.Series(values).rank("average").to_numpy() for values in (first, second))
+    return 0.0 if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

@@ -127,7 +127,7 @@ def tasks(
     from .show import queued
 
     result = source.result(model, seed, threads)
-    queued(review(result, None if out else top), top, result, Sheet(out, raw), as_json)
+    queued(review(result, None if out or as_json else top), top, result, Sheet(out, raw), as_json)
 
 
 @app.command(epilog=_example("crowdwise agreement answers.csv --json"))

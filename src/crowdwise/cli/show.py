@@ -78,8 +78,10 @@ def rated(result: Result, top: int, flagged: bool, sheet: Sheet, as_json: bool) 
     print(_sizes(result.answers))
     table([*told, "flags"], rows.select(*told, "flags").head(top).rows())
     _and_more(rows.height - top, "workers")
-    for worker, reasons in rows.filter(pl.col("flags") != "").select("worker", "reasons").head(top).rows():
+    why = rows.filter(pl.col("flags") != "").select("worker", "reasons")
+    for worker, reasons in why.head(max(top, 20)).rows():
         print(f"{clean(worker)[:60]}: {clean(reasons)}")
+    _and_more(why.height - max(top, 20), "flagged workers")
     words(
         "skill: chance of a right answer, low to high its 95 % interval; spam_score: 0 a spammer, 1 perfect; "
         "trace: mean of the confusion matrix's diagonal"
@@ -90,11 +92,12 @@ def queued(rows: pl.DataFrame, top: int, result: Result, sheet: Sheet, as_json: 
     """Tasks worth another look."""
     sheet.write(rows)
     if as_json:
-        say_json(rows.head(top).to_dicts())
+        say_json(rows.to_dicts())
         return
     told = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
     print(_sizes(result.answers))
     table(told, rows.select(told).head(top).rows())
+    _and_more(result.answers.n_tasks - top, "tasks")
     words(
         "gain: what a further answer is expected to add to the chance of being right; entropy: doubt in bits, of the "
         "posterior and of the votes; others: labels of other models where they differ"

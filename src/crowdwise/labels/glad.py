@@ -51,6 +51,7 @@ class Glad(ClimbingModel[Params, Stats]):
     """The only label model here with a difficulty for every task."""
 
     params_type = Params
+    off = (-3.5, 0.0)
     spread: float = field(default=1.0, metadata=rules(POSITIVE))  # v, of ease
     prevalence_is: str = field(default="uniform", metadata=PREVALENCE)
 

@@ -47,6 +47,7 @@ class Mace(ClimbingModel[Params, Stats]):
     """Finds spammers: each worker has a chance to be honest and a habit when not."""
 
     params_type = Params
+    off = (-5.9, 0.75)
     honesty: float = field(default=0.5, metadata=rules(POSITIVE))  # b
     habit: float = field(default=1.0, metadata=rules(POSITIVE))  # c
 

@@ -41,6 +41,7 @@ class OneCoin(ClimbingModel[Params, Stats]):
     """One number a worker: for few answers, or many classes."""
 
     params_type = Params
+    off = (-4.4, 0.0)
     right: float = field(default=2.0, metadata=rules(POSITIVE))  # u
     wrong: float = field(default=1.0, metadata=rules(POSITIVE))  # v
     prevalence_is: str = field(default="uniform", metadata=PREVALENCE)

@@ -29,7 +29,7 @@ from ..answers import Labels
 from ..engine import ClimbingModel, Work
 from ..engine.model import POSITIVE, Rule, rules
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker, worker_answers
+from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker, vote_parts, worker_answers
 from ..kernels.special import digamma, dirichlet_kl
 from .confusions import diagonal_hits
 from .registry import register
@@ -64,6 +64,7 @@ class Pooled(ClimbingModel[Params, Stats]):
     """Between a vote and Dawid-Skene, by the data: the default."""
 
     params_type = Params
+    off = (-1.7, 0.8)
     hedge: float = field(default=0.25, metadata=rules(Rule((int, float), low=0.0, high=1.0)))  # h of eq (9)
     start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
 
@@ -166,6 +167,16 @@ class Pooled(ClimbingModel[Params, Stats]):
                 hedged = (1 - self.hedge) * Z[part] + self.hedge * _doubting(votes, mean)
                 Z[part] = np.where(free[:, None], hedged, Z[part])
         return Z
+
+    def believed(self, params: Params, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
+        if self.hedge in (0, 1):
+            return posterior, 1.0 - self.hedge
+        Z, mean = posterior.astype(np.float64), self.prevalence(params)
+        for part, votes in vote_parts(answers.kernels, answers.layout, 1):
+            own = np.clip((Z[part] - self.hedge * _doubting(votes, mean)) / (1 - self.hedge), 0, 1)  # eq (9) undone
+            free = (answers.gold[part] < 0)[:, None]
+            Z[part] = np.where(free, own / np.maximum(own.sum(1, keepdims=True), 1e-300), Z[part])
+        return Z, 1.0 - self.hedge
 
     def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         q = super().task_posterior(params, layout, worker, label, task)

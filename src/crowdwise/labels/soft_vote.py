@@ -17,3 +17,5 @@ from .votes import VoteModel
 @dataclass(frozen=True, kw_only=True)
 class SoftVote(VoteModel):
     """Shares of votes: the labels of a majority vote with a naive doubt."""
+
+    off = (-0.7, 0.9)

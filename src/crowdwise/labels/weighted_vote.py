@@ -34,6 +34,7 @@ class WeightedVote(VoteModel):
     """Votes that count by worker: weights given, or learnt in one step."""
 
     tells_workers_apart = True
+    off = (-0.95, 0.9)
     learn_from: str = field(default="agreement", metadata=rules(Rule(str, choices=("agreement", "gold", "column"))))
     given: Mapping[Any, float] | None = None  # worker -> weight; a worker not named weighs 0
 

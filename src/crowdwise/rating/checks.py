@@ -43,8 +43,10 @@ def check_marks(answers: Labels) -> Bools | None:
     if "is_check" not in answers.extras.columns:
         return None
     column = answers.extras["is_check"]
-    if column.dtype != pl.Boolean:
+    if column.dtype == pl.String or column.dtype.is_numeric():
         column = column.cast(pl.String).str.strip_chars().str.to_lowercase().is_in(list(YES))
+    if column.dtype != pl.Boolean:  # a list, say: no marks
+        return None
     return column.fill_null(value=False).to_numpy()
 
 

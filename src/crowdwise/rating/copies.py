@@ -20,7 +20,7 @@ SHARED = 8  # tasks that a pair must share
 SAME = 0.9  # part of the shared tasks on which they must agree
 COPIED = 0.98  # chance that a copier copies
 GROUP = 30  # a label that so many gave to a task is no oddity
-PAIRS = 20_000  # candidates looked at, those with most in common first
+PAIRS = 2_000  # candidates looked at, those first whose odd answers are most of what the lesser of the two gave
 DOUBT = 1e-4  # chance of any false pair in the table
 
 
@@ -57,8 +57,10 @@ def _candidates(answers: Labels, label: Ints) -> tuple[Ints, Ints, Ints]:
     pairs, count = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]), return_counts=True)
     enough = count >= ODD
     pairs, count = pairs[enough], count[enough]
-    order = np.argsort(-count, kind="stable")[:PAIRS]
-    return pairs[order] // answers.n_workers, pairs[order] % answers.n_workers, count[order]
+    first, second = pairs // answers.n_workers, pairs % answers.n_workers
+    given = answers.answers_per_worker
+    order = np.argsort(-count / np.minimum(given[first], given[second]), kind="stable")[:PAIRS]
+    return first[order], second[order], count[order]
 
 
 def _odd_pairs(answers: Labels, task: Ints, worker: Ints, told: Ints, label: Ints) -> Ints:
@@ -83,8 +85,14 @@ class _Lists:
         layout = answers.layout
         self.layout = layout
         self.row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+        self.kept: dict[int, tuple[Ints, Ints]] = {}
 
     def of(self, j: int) -> tuple[Ints, Ints]:
+        if j not in self.kept:
+            self.kept[j] = self._sorted(j)
+        return self.kept[j]
+
+    def _sorted(self, j: int) -> tuple[Ints, Ints]:
         start, stop = self.layout.row_ptr[self.layout.worker_ptr[j : j + 2]]
         task, label = self.layout.task[start:stop], self.layout.row_label[self.row[start:stop]]
         order = np.argsort(task, kind="stable")
@@ -100,7 +108,7 @@ class _Lists:
         habit = np.maximum(_shares(label, posterior.shape[1]), _shares(labels, posterior.shape[1]))
         odds = np.zeros(len(shared))
         for told in (label[here], labels[there]):
-            alone = np.clip(np.maximum(posterior[shared, told], habit[told]), 0.05, 0.95)
+            alone = np.clip(np.maximum(posterior[shared, told], habit[told]), 0.05, COPIED)
             odds += np.where(same, np.log(COPIED / alone), np.log((1 - COPIED) / (1 - alone))) / 2
         return len(shared), int(same.sum()), float(odds.sum())
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..kernels.layout import Bools, Floats, Ints, per_worker, vote_parts, worker_answers
+from ..kernels.layout import Bools, Floats, Ints, vote_parts, worker_answers
 
 FEW = 5  # answers below which one label only means nothing
 ONE = 0.9  # share of answers from which on "one label only" is said
 DOUBT = np.log(1e-3)  # chance that all those tasks really are of that class, below which it is said
 ALIKE = 0.85  # share of right answers above which it does no harm
 OVERUSED = 3.0  # standard errors from which on a label counts as overused
+CELLS = 20_000_000  # of posteriors gathered at a time
 SLIGHT = 0.05  # and by at least this share of the worker's answers
 
 
@@ -107,6 +108,18 @@ def _best_row(worker_ptr: Ints, value: Floats) -> Ints:
     return best
 
 
-def seeming_classes(answers: Labels, counts: Floats) -> Floats:
-    """(W, K) how many of a worker's tasks seem to be of each class, from counts (R, K)."""
-    return per_worker(answers.layout, counts.astype(np.float64))
+def seeming_classes(answers: Labels, posterior: Floats) -> Floats:
+    """(W, K) how many of a worker's tasks seem to be of each class."""
+    layout, K = answers.layout, answers.n_classes
+    totals = np.zeros((answers.n_workers, K))
+    ends = layout.row_ptr[layout.worker_ptr].astype(np.int64)  # where the answers of each worker begin, in row order
+    step = max(1, CELLS // max(K, 1))
+    for start in range(0, answers.n_answers, step):
+        part = slice(start, min(start + step, answers.n_answers))
+        first = int(np.searchsorted(ends, part.start, "right")) - 1
+        last = int(np.searchsorted(ends, part.stop, "left"))
+        cuts = np.clip(ends[first:last], part.start, None) - part.start
+        some = np.diff(np.append(cuts, part.stop - part.start)) > 0
+        sums = np.add.reduceat(posterior[layout.task[part]], cuts[some], axis=0, dtype=np.float64)
+        totals[first:last][some] += sums
+    return totals

@@ -50,10 +50,7 @@ def seconds(answers: Labels) -> pl.Series | None:
     """
     extras = answers.extras
     if "seconds" in extras.columns:
-        taken = extras["seconds"]
-        taken = (
-            taken.dt.total_microseconds() / 1e6 if taken.dtype == pl.Duration else taken.cast(pl.Float64, strict=False)
-        )
+        taken = _lasted(extras["seconds"])
     elif {"started", "timestamp"} <= set(extras.columns):
         taken = (_instant(extras["timestamp"]) - _instant(extras["started"])) / 1e6
     else:
@@ -62,15 +59,45 @@ def seconds(answers: Labels) -> pl.Series | None:
     return taken.set(~good.fill_null(value=False), None)
 
 
+def unreadable_times(answers: Labels) -> bool:
+    """Whether there is a column of times of which not one can be used."""
+    taken = seconds(answers)
+    return taken is not None and len(taken) > 0 and taken.null_count() == len(taken)
+
+
+def _lasted(column: pl.Series) -> pl.Series:
+    """Seconds; null where a value is no length of time."""
+    if column.dtype == pl.Duration:
+        return column.dt.total_microseconds() / 1e6
+    if column.dtype == pl.String or column.dtype.is_numeric():
+        return column.cast(pl.Float64, strict=False)
+    return _nothing(column)
+
+
 def _instant(column: pl.Series) -> pl.Series:
     """Microseconds since some moment, null where a time cannot be read."""
     if column.dtype == pl.String:
         number = column.cast(pl.Float64, strict=False)
         if number.null_count() == column.null_count():  # seconds since some moment
             return number * 1e6
-        column = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+        column = _parsed(column)
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     if column.dtype == pl.Datetime:
         return column.dt.epoch("us").cast(pl.Float64)
-    return column.cast(pl.Float64, strict=False) * 1e6
+    if column.dtype == pl.Time:  # of one day
+        return column.cast(pl.Int64).cast(pl.Float64) / 1e3
+    return column.cast(pl.Float64) * 1e6 if column.dtype.is_numeric() else _nothing(column)
+
+
+def _parsed(column: pl.Series) -> pl.Series:
+    """Moments written out: as ISO 8601, else as Mechanical Turk does, "Mon Nov 16 01:52:15 PST 2026"."""
+    moments = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    if moments.null_count() < len(moments):
+        return moments
+    plain = column.str.replace(r" [A-Z]{3,4} (\d{4})$", " $1")  # both ends carry the same zone
+    return plain.str.to_datetime("%a %b %d %H:%M:%S %Y", strict=False, time_unit="us")
+
+
+def _nothing(column: pl.Series) -> pl.Series:
+    return pl.Series(column.name, [None], dtype=pl.Float64).extend_constant(None, len(column) - 1).head(len(column))

@@ -21,6 +21,7 @@ from .times import Times, times
 
 CROWD = 10.0  # answers of the whole crowd's mix of classes that a worker's tasks are taken to start from
 SHOWN = 40  # characters of a name in a reason
+PASSED = 0.75  # lower end of a score on checks from which on giving one label does no harm
 
 COLUMNS = {
     "worker": "the worker",
@@ -28,7 +29,7 @@ COLUMNS = {
     "skill": "chance of a right answer",
     "low": "lower end of the 95 % interval of skill",
     "high": "upper end of it",
-    "status": "ok, or not identifiable: nobody else answered these tasks",
+    "status": "ok, or not identifiable: nobody else answered these tasks, and no gold is known",
     "rank": "1 for the highest lower end of skill",
     "spam_score": "0 answers whatever the truth is, 1 gives the truth away: spam_distance / (classes - 1)",
     "spam_distance": "squared distance of the confusion matrix to the nearest one of equal rows",
@@ -38,7 +39,7 @@ COLUMNS = {
     "check_low": "lower end of its 95 % interval",
     "check_high": "upper end of it",
     "seconds": "median time of an answer",
-    "agreement": "share of the others' answers to the same tasks that say the same",
+    "agreement": "share of the other answers to a task that say the same, mean over the worker's tasks",
     "overuses": "the label given much more often than it seems true",
     "overuse": "by how much of the worker's answers",
     "flags": "why somebody should look at this worker, short; empty for nothing",
@@ -88,8 +89,7 @@ def rate(answers: Labels, result: Fit) -> pl.DataFrame:
     """
     _same_answers(answers, result.answers)
     layout, n = answers.layout, worker_answers(answers.layout)
-    counts = answers.kernels.confusion_counts(layout, result.posterior, 1)
-    totals = seeming_classes(answers, counts)
+    totals = seeming_classes(answers, result.posterior)
     seen, chance = (
         skills(result.right, result.sure, n, answers.n_classes),
         _at_random(answers, totals, result.prevalence),
@@ -184,7 +184,7 @@ def _flags(answers: Labels, n: Ints, r: Ratings) -> tuple[list[str], list[str]]:
     told = r.known & (answers.n_classes > 1)
     flagged = {
         "at chance": r.spam.at_chance & told,
-        "one label": (r.habits.only >= 0) & told,
+        "one label": (r.habits.only >= 0) & told & ~(r.checks.low >= PASSED),
         "inverted": r.spam.inverted & told,
         "copies": r.copies.other >= 0,
         "too fast": r.times.too_fast,
@@ -206,7 +206,7 @@ def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:
     if name == "one label":
         label = _short(answers.classes[int(r.habits.only[j])])
         wrong = f"{r.habits.elsewhere[j]:.0%} of them seem wrong"
-        return f"nearly all of {n} answers say {label}, and {wrong}"
+        return f"nearly all of {n} answers say \u201c{label}\u201d, and {wrong}"
     if name == "copies":
         other = _short(answers.workers[int(r.copies.other[j])])
         same = f"{r.copies.same[j]} of {r.copies.shared[j]} answers are the same as those of {other}"

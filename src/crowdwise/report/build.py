@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from ..asking import EVERY, CostCurve, cost_curve, expected, worth
-from ..comparison import compare
+from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
+from ..reliability import rank_correlation
 from ..result import Result
 from .page import (
     LONGEST,
@@ -39,8 +40,8 @@ from .page import (
     WorkerRow,
     Workers,
 )  # fmt: skip
-from .summary import REVIEW, Summary, summarise
-from .words import count, percent, short
+from .summary import Summary, doubtful, summarise
+from .words import count, percent, quoted, short
 
 WORKERS, TASKS, VOTES, CELLS, SURPRISES, DOTS = 400, 250, 40, 225, 5, 800
 CLASSES = 1000  # up to which classes are set against each other
@@ -123,8 +124,8 @@ def _prevalence_says(result: Result) -> str:
     if gap[over] < 0.005:
         return "Every class is told about as often as it seems true."
     return (
-        f"{short(names[over], 40)} is told more often than it seems true ({percent(votes[over])} against "
-        f"{percent(result.prevalence[over])}), {short(names[under], 40)} less often ({percent(votes[under])} against "
+        f"{quoted(names[over])} is told more often than it seems true ({percent(votes[over])} against "
+        f"{percent(result.prevalence[over])}), {quoted(names[under])} less often ({percent(votes[under])} against "
         f"{percent(result.prevalence[under])})."
     )
 
@@ -153,7 +154,7 @@ def _mixups(counts: Floats | None, result: Result) -> MixUps:
     if not rows:
         return MixUps("Hardly any class is told in place of another.", [])
     first, names = rows[0], result.classes
-    said, truth = short(names[first.said], 40), short(names[first.truth], 40)
+    said, truth = quoted(names[first.said]), quoted(names[first.truth])
     says = (
         f"Most often {said} is told where the truth seems to be {truth}: "
         f"about {first.answers:.0f} answers, {percent(first.share, 0)} of those to such tasks."
@@ -258,23 +259,19 @@ def _times(result: Result) -> Times | None:
     return Times(f"The typical worker takes {middle:.3g} s a task; {word} (rank correlation {link:+.2f}).", rows)
 
 
-def rank_correlation(first: Floats, second: Floats) -> float:
-    """Spearman's, with mean ranks for equals; 0 where one of them never changes."""
-    x, y = (pl.Series(values).rank("average").to_numpy() for values in (first, second))
-    return 0.0 if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
-
-
 # --------------------------------------------------------------------------------------------------------- tasks
 
 
 def _tasks(result: Result) -> Tasks:
     open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
-    p = result.labels["probability"].fill_null(1.0).to_numpy()
+    p = result.labels["probability"].fill_null(1.0).to_numpy().astype(np.float64)
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(TASKS, int(open_.sum()))]
     gain = worth(expected(result, tasks=order))[:, 0]
     rows = [_task_row(result, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
-    review = int((p[open_] < REVIEW).sum())
-    says = f"{count(review)} of {count(len(p))} labels are less than {percent(REVIEW, 0)} sure"
+    wrong, review = doubtful(p[open_])
+    says = (
+        f"About {wrong:.0f} of {count(len(p))} labels are expected to be wrong, half of them on {count(review)} tasks"
+    )
     if len(rows) < open_.sum():
         says += f"; shown are the {len(rows)} most uncertain tasks"
     return Tasks(says + ".", result.answers.n_tasks, review, rows)
@@ -392,23 +389,29 @@ def _histogram(title: str, unit: str, values: Ints | Floats, says: str) -> Histo
 
 
 def _models(result: Result, models: Sequence[str] | None) -> Models | None:
-    if (models is None and result.answers.n_answers > SMALL) or models == ():
+    if (models is None and result.answers.n_answers > SMALL) or (models is not None and not models):
         return None
-    table = compare(result.answers, models, folds=0, run=Run(seed=result.seed), against=result)
-    rows = [
+    names = [model.name for model in chosen_models(models, 0) if model.name != result.model.name]
+    if not names:
+        return None
+    table = compare(result.answers, names, folds=0, run=Run(seed=result.seed), against=result)
+    others = [
         ModelRow(
-            row["model"], row["differs"], row["held_out"], _round(row["accuracy"]), _round(row["log_loss"]),
-            row["sweeps"], row["converged"], _round(row["seconds"], 3),
+            row["model"], row["differs"], _round(row["accuracy"]), _round(row["log_loss"]), row["sweeps"],
+            row["converged"], _round(row["seconds"], 3),
         )
         for row in table.iter_rows(named=True)
     ]  # fmt: skip
-    others = [row for row in rows if row.model != result.model.name]
-    if not others:
-        return None
+    seconds = _round(result.seconds, 3)
+    own = ModelRow(result.model.name, 0, None, None, len(result.trace), result.converged, seconds)
+    rows = [own, *others]
     most = max(others, key=lambda row: row.differs)
     n = result.answers.n_tasks
     says = f"{most.model} gives other labels to {count(most.differs)} of {count(n)} tasks"
-    return Models(f"{says}, the others to fewer or as many." if len(others) > 1 else f"{says}.", rows)
+    says += ", the others to fewer or as many." if len(others) > 1 else "."
+    if (result.answers.gold >= 0).any():
+        says += " The others did not see the known labels; they are scored on them."
+    return Models(says, rows)
 
 
 def _round(value: Any, digits: int = 4) -> Any:

@@ -184,7 +184,6 @@ class Pictures:
 class ModelRow:
     model: str
     differs: int  # labels unlike those of this result
-    held_out: float | None
     accuracy: float | None
     log_loss: float | None
     sweeps: int

@@ -5,16 +5,10 @@ from __future__ import annotations
 GLOSSARY = [
     ("answer", "What one worker said of one task: a label."),
     ("posterior", "How probable each class is for a task, given all answers and what is known of the workers."),
-    (
-        "expected accuracy",
-        "The mean probability of the labels: the share that is right, if the model doubts well.",
-    ),
+    ("expected accuracy", "The mean probability of the labels. Crowds err together, so the truth is often lower."),
     ("skill", "A worker's chance of a right answer, told from posteriors that have not seen the answer."),
-    ("interval", "The range that holds the true value 95 times in 100. Few answers give a wide one."),
-    (
-        "spam score",
-        "0 for who answers whatever the truth is, 1 for answers that give the truth away (Raykar and Yu, 2011).",
-    ),
+    ("interval", "Of skill, checks and agreement: the range that holds the true value 95 times in 100."),
+    ("spam score", "0: answers whatever the truth is; 1: answers that give the truth away (Raykar and Yu, 2011)."),
     ("trace", "Mean of the diagonal of a worker's confusion matrix: the chance to be right, all classes alike."),
     ("confusion matrix", "How often a worker says each label (column) when the truth is each class (row)."),
     ("checks", "Attention checks: answers to tasks whose truth is known."),
@@ -45,3 +39,8 @@ def count(number: int) -> str:
 def percent(share: float, digits: int = 1) -> str:
     """12.3 %, with a narrow blank."""
     return f"{100 * share:.{digits}f}\u202f%"
+
+
+def quoted(name: object) -> str:
+    """A label inside a sentence."""
+    return f"\u201c{short(name, 40)}\u201d"

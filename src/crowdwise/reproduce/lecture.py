@@ -20,7 +20,7 @@ from ..errors import FileError
 from ..io import read
 from ..kernels.layout import Floats
 from ..labels import aggregate
-from ..report.build import rank_correlation
+from ..reliability import rank_correlation
 from ..result import Result
 from ..result.files import write_whole
 from ..simulate import spoken, who_answers

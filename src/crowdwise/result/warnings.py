@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..rating.checks import no_truth_of_checks
+from ..rating.times import unreadable_times
 
 if TYPE_CHECKING:
     from .result import Result
@@ -42,6 +43,8 @@ def found(result: Result) -> tuple[str, ...]:
             "answers are marked as attention checks, but the truth of none of these tasks is known, so checks are not "
             "scored. Give it as gold (--gold, --gold-column)"
         )
+    if unreadable_times(answers):
+        said.append("no time can be read in the columns of times. Give a column of seconds")
     status = result.labels["status"]
     for state, text in (
         ("unvoted", "got a label that nobody gave them"),
