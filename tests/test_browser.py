@@ -478,6 +478,17 @@ def test_print_has_no_navigation_and_no_buttons_but_all_charts(visit: Any) -> No
     assert len(page.pdf()) > 20_000
 
 
+def test_paper_holds_every_worker_and_says_how_many_tasks(visit: Any) -> None:
+    page = visit("cifar10s")
+    assert page.locator("table.workers > tbody > tr").count() == 50
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("table.workers > tbody > tr").count() == 248
+    assert page.locator("#tasks .status").is_visible()
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("table.workers > tbody > tr").count() == 50
+
+
 @pytest.mark.parametrize(
     ("name", "scheme", "width"),
     [

@@ -389,7 +389,7 @@ def test_who_gives_one_label_only_is_told(K: int, seed: int) -> None:
     mine = [result.answers.task_number(task) for task in frame.filter(worker="w03")["task"]]
     wrong = 1 - result.posterior[mine, 0].mean()
     assert "one label" in row["flags"].split("; ")
-    assert f"nearly all of {len(mine)} answers say c1, and {wrong:.0%} of them seem wrong" in row["reasons"]
+    assert f"nearly all of {len(mine)} answers say “c1”, and {wrong:.0%} of them seem wrong" in row["reasons"]
     assert result.workers.filter(pl.col("flags") != "").height == 1
 
 
@@ -651,3 +651,55 @@ def test_a_saved_result_rates_the_same(tmp_path: Any, crowd: cw.simulate.Crowd) 
     frame = crowd.answers.frame().with_columns(seconds=pl.lit(2.0))
     result = cw.aggregate(cw.Labels(frame, gold=dict(crowd.truth.head(9).rows())))
     assert cw.load(result.save(tmp_path / "saved")).workers.equals(result.workers)
+
+
+# ------------------------------------------------------------------------------------------------ times and checks
+
+
+def carrying(**columns: list[object]) -> cw.Labels:
+    return cw.Labels({"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "x"], **columns})
+
+
+def test_times_as_mechanical_turk_writes_them_are_read() -> None:
+    began = ["Mon Nov 16 01:52:15 PST 2026"] * 4
+    ended = [f"Mon Nov 16 01:52:{15 + s} PST 2026" for s in (4, 6, 8, 10)]
+    workers = cw.aggregate(carrying(AcceptTime=began, SubmitTime=ended)).workers
+    assert workers["seconds"].to_list() == [6.0, 8.0]
+
+
+@pytest.mark.parametrize("values", [["soon"] * 4, [[1], [2], [3], [4]], [{"s": 1}] * 4, [b"1"] * 4])
+def test_times_that_cannot_be_read_are_null_and_told(values: list[object]) -> None:
+    """D27"""
+    result = cw.aggregate(carrying(seconds=values))
+    assert result.workers["seconds"].null_count() == 2
+    assert any(text.startswith("no time can be read") for text in result.warnings)
+
+
+def test_marks_without_truth_are_told() -> None:
+    result = cw.aggregate(carrying(is_check=["yes", "yes", "no", "no"]))
+    assert result.workers["checks"].to_list() == [0, 0]
+    assert any("marked as attention checks" in text for text in result.warnings)
+    assert not any("marked" in text for text in cw.aggregate(carrying(is_check=[[1]] * 4)).warnings)
+
+
+def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from crowdwise.rating import habits
+
+    result = cw.aggregate(honest(3, 60, 1))
+    whole = habits.seeming_classes(result.answers, result.posterior)
+    task, worker, _ = result.answers.codes()
+    double = np.zeros_like(whole)
+    np.add.at(double, worker, result.posterior[task])
+    assert np.allclose(whole, double)
+    monkeypatch.setattr(habits, "CELLS", 21)  # seven answers at a time
+    assert np.allclose(habits.seeming_classes(result.answers, result.posterior), double)
+
+
+def test_one_label_is_no_flag_for_who_passes_the_checks() -> None:
+    frame = turned(honest(2, 400, 1), "w03", pl.lit("c1"))
+    mine = frame.filter(worker="w03")["task"].to_list()
+    plain = cw.aggregate(frame)
+    assert "one label" in of(plain.workers, "w03")["flags"]
+    passed = cw.rate(cw.Labels(frame, gold=dict.fromkeys(mine[:30], "c1")), plain)
+    assert of(passed, "w03")["check_low"] > 0.75
+    assert "one label" not in of(passed, "w03")["flags"]
