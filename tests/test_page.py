@@ -450,7 +450,7 @@ def test_more_classes_than_the_page_lists_keep_their_names() -> None:
 
 
 def test_the_range_of_expected_accuracy_is_that_of_real_sets(shared_data: Path) -> None:
-    """Decision 0011: it held the truth on 17 of 18 sets; five of them, all of which the plain range of chance misses."""
+    """Decision 0011: it held the truth on 17 of 18 sets; on these the plain range of chance misses it."""
     for name in ("face_sentiment", "labelme", "weather_amt", "zencrowd_us", "dogs"):
         folder = shared_data / name
         result = cw.aggregate(cw.read(folder / "answers.parquet", duplicates="last"))
