@@ -199,13 +199,13 @@ def test_twins_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> Non
 @by_counts
 def test_slopes_are_derivatives(measure: str) -> None:
     sums = reliability._sums(uneven())
-    _, slopes = reliability._MEASURE[measure](sums)
+    _, slopes = reliability._BY_COUNTS[measure](sums)
     for name, slope in slopes._asdict().items():
         at = np.atleast_1d(np.asarray(getattr(sums, name), float))
         for k, told in enumerate(np.atleast_1d(slope)):
             step = np.eye(len(at))[k] * 1e-5 * max(1.0, abs(at[k]))
             ends = [(at + s * step) if at.size > 1 else float((at + s * step)[0]) for s in (1, -1)]
-            up, down = (reliability._MEASURE[measure](sums._replace(**{name: end}))[0] for end in ends)
+            up, down = (reliability._BY_COUNTS[measure](sums._replace(**{name: end}))[0] for end in ends)
             assert np.isclose((up - down) / (2 * step[k]), told, rtol=1e-5, atol=1e-9), name
 
 

@@ -75,8 +75,7 @@ def agreement(answers: Any) -> pl.DataFrame:
     """
     data = answers if isinstance(answers, Labels) else Labels(answers)
     sums = _sums(data)
-    rows = [_by_counts(data, sums, name) for name in ("krippendorff-alpha", "fleiss-kappa")]
-    rows += [_cohen(data), *(_by_counts(data, sums, name) for name in ("gwet-ac1", "percent"))]
+    rows = [_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in MEASURES]
     kinds = {"measure": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "note": pl.String}
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
@@ -117,7 +116,7 @@ def _by_counts(data: Labels, s: Sums, name: str) -> Row:
     told = s.p if name == "gwet-ac1" else s.m
     if name != "percent" and np.count_nonzero(told) < 2:
         return name, None, None, None, ONE_CLASS
-    value, slopes = _MEASURE[name](s)
+    value, slopes = _BY_COUNTS[name](s)
     total, squares = 0.0, 0.0
     for v, size in _votes(data):
         several = size > 1
@@ -185,11 +184,11 @@ def _percent(s: Sums) -> tuple[float, Slopes]:  # eq (1)
     return s.P / s.tasks, Slopes(0.0, 1 / s.tasks, 0.0, -s.P / s.tasks**2, 0.0, none, none, none)
 
 
-_MEASURE = {"krippendorff-alpha": _alpha, "fleiss-kappa": _fleiss, "gwet-ac1": _gwet, "percent": _percent}
+_BY_COUNTS = {"krippendorff-alpha": _alpha, "fleiss-kappa": _fleiss, "gwet-ac1": _gwet, "percent": _percent}
 
 
-def _cohen(data: Labels) -> Row:  # eq (5)
-    name, layout = "cohen-kappa", data.layout
+def _cohen(data: Labels, name: str) -> Row:  # eq (5)
+    layout = data.layout
     chosen = _busiest(data)
     place = np.full(data.n_workers, -1, np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ..errors import ColumnError
+from ..rating.checks import as_marks
 
 NEEDED = ("annotator_id", "is_attn_check", "true_category", "chosen_category", "image_filename", "reaction_time")
 
@@ -28,7 +29,7 @@ def cifar10h(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     if missing:
         found = ", ".join(frame.columns)
         raise ColumnError(f"{source} is no raw CIFAR-10H file: no column {missing[0]!r}; columns are {found}")
-    check = pl.col("is_attn_check").cast(pl.String).is_in(["1", "1.0", "true", "True"])
+    check = pl.lit(as_marks(frame["is_attn_check"]))
     number = pl.col("cifar10_test_test_idx") if "cifar10_test_test_idx" in frame.columns else pl.col("image_filename")
     columns = [
         pl.when(check).then(pl.col("image_filename")).otherwise(number.cast(pl.String)).alias("task"),

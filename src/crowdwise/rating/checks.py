@@ -42,12 +42,15 @@ def check_marks(answers: Labels) -> Bools | None:
     """(N,) which answers are marked as checks, in task order; None without such a column."""
     if "is_check" not in answers.extras.columns:
         return None
-    column = answers.extras["is_check"]
+    marks = as_marks(answers.extras["is_check"])
+    return None if marks is None else marks.to_numpy()
+
+
+def as_marks(column: pl.Series) -> pl.Series | None:
+    """Yes or no, however it is written; None where a column can hold no marks."""
     if column.dtype == pl.String or column.dtype.is_numeric():
         column = column.cast(pl.String).str.strip_chars().str.to_lowercase().is_in(list(YES))
-    if column.dtype != pl.Boolean:  # a list, say: no marks
-        return None
-    return column.fill_null(value=False).to_numpy()
+    return column.fill_null(value=False) if column.dtype == pl.Boolean else None
 
 
 def no_truth_of_checks(answers: Labels) -> bool:

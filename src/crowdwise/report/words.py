@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 GLOSSARY = [
     ("answer", "What one worker said of one task: a label."),
     ("posterior", "How probable each class is for a task, given all answers and what is known of the workers."),
@@ -44,3 +46,8 @@ def percent(share: float, digits: int = 1) -> str:
 def quoted(name: object) -> str:
     """A label inside a sentence."""
     return f"\u201c{short(name, 40)}\u201d"
+
+
+def rounded(value: Any, digits: int = 4) -> Any:
+    """A number as the page keeps it; null stays null."""
+    return None if value is None else round(float(value), digits)

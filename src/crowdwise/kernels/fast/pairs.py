@@ -9,16 +9,23 @@ from .blocks import jit
 
 
 @jit
+def _present(start, stop, pair, row_worker, row_label, place, who, said):
+    """How many chosen workers answered a task, their places and labels; the two arrays grow where they must."""
+    m = 0
+    for n in range(start, stop):
+        if place[row_worker[pair[n]]] >= 0:
+            if m == len(who):
+                who, said = np.append(who, who), np.append(said, said)
+            who[m], said[m] = place[row_worker[pair[n]]], row_label[pair[n]]
+            m += 1
+    return m, who, said
+
+
+@jit
 def _counts(ptr, pair, row_worker, row_label, place, same, told):
     who, said = np.empty(16, np.int32), np.empty(16, np.int32)
     for i in range(len(ptr) - 1):
-        m = 0
-        for n in range(ptr[i], ptr[i + 1]):
-            if place[row_worker[pair[n]]] >= 0:
-                if m == len(who):
-                    who, said = np.append(who, who), np.append(said, said)
-                who[m], said[m] = place[row_worker[pair[n]]], row_label[pair[n]]
-                m += 1
+        m, who, said = _present(ptr[i], ptr[i + 1], pair, row_worker, row_label, place, who, said)
         for a in range(m):
             for b in range(a):
                 if who[a] != who[b]:
@@ -32,13 +39,7 @@ def _counts(ptr, pair, row_worker, row_label, place, same, told):
 def _influence(ptr, pair, row_worker, row_label, place, told, of_same, of_pair, of_chance, out):
     who, said = np.empty(16, np.int32), np.empty(16, np.int32)
     for i in range(len(ptr) - 1):
-        m = 0
-        for n in range(ptr[i], ptr[i + 1]):
-            if place[row_worker[pair[n]]] >= 0:
-                if m == len(who):
-                    who, said = np.append(who, who), np.append(said, said)
-                who[m], said[m] = place[row_worker[pair[n]]], row_label[pair[n]]
-                m += 1
+        m, who, said = _present(ptr[i], ptr[i + 1], pair, row_worker, row_label, place, who, said)
         total = 0.0
         for a in range(m):
             for b in range(a):

@@ -1,0 +1,86 @@
+"""The sections on tasks: the most uncertain ones, and what more answers would bring."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..asking import EVERY, CostCurve, expected, worth
+from ..result import Result
+from .page import LONGEST, Curve, CurvePoint, TaskRow, Tasks, Vote
+from .summary import doubtful
+from .words import count, percent, rounded, short
+
+TASKS, VOTES = 250, 40  # shown at most: tasks, and answers to one of them
+
+
+def tasks_section(result: Result) -> Tasks:
+    open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
+    p = result.labels["probability"].fill_null(1.0).to_numpy().astype(np.float64)
+    order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(TASKS, int(open_.sum()))]
+    gain = worth(expected(result, tasks=order))[:, 0]
+    rows = [_task_row(result, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
+    wrong, review = doubtful(p[open_])
+    says = (
+        f"About {wrong:.0f} of {count(len(p))} labels are expected to be wrong, half of them on {count(review)} tasks"
+    )
+    if len(rows) < open_.sum():
+        says += f"; shown are the {len(rows)} most uncertain tasks"
+    return Tasks(says + ".", result.answers.n_tasks, review, rows)
+
+
+def _task_row(result: Result, i: int, gain: float) -> TaskRow:
+    label, task = result.labels.row(i, named=True), result.tasks.row(i, named=True)
+    q = result.posterior[i]
+    top = np.argsort(-q, kind="stable")[:10]
+    layout = result.answers.layout
+    answered = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
+    votes = [
+        Vote(short(w, LONGEST), int(told), rounded(s))
+        for w, told, s in zip(
+            result.answers.workers[layout.row_worker[answered]].to_list(), layout.row_label[answered].tolist(),
+            result.workers["skill"][layout.row_worker[answered]].to_list(), strict=True,
+        )
+    ]  # fmt: skip
+    votes.sort(key=lambda vote: (-float(q[vote.label]), vote.label, -(vote.skill or 0.0)))
+    return TaskRow(
+        task=short(label["task"], LONGEST),
+        label=int(result.found[i]),
+        probability=rounded(label["probability"]),
+        status=label["status"],
+        tie=label["tie"],
+        answers=task["answers"],
+        entropy=rounded(task["entropy"], 3),
+        vote_entropy=rounded(task["vote_entropy"], 3),
+        disagreement=rounded(task["disagreement"], 3),
+        difficulty=rounded(task["difficulty"], 3),
+        gain=rounded(gain),
+        posterior=[(int(k), rounded(q[k])) for k in top if q[k] >= 0.001],
+        votes=votes[:VOTES],
+        more_votes=max(len(votes) - VOTES, 0),
+    )
+
+
+def curve_section(found: CostCurve) -> Curve:
+    points = [
+        CurvePoint(plan, n, rounded(a), rounded(low), rounded(high)) for plan, n, a, low, high in found.points.rows()
+    ]
+    if not points:
+        return Curve("Nothing is left to ask.", [])
+    every = [point for point in points if point.plan == EVERY]
+    says = (
+        f"One more answer to every task would raise expected accuracy from {percent(every[0].accuracy)} to "
+        f"{percent(every[1].accuracy)}; as many given to the most uncertain tasks only, to "
+        f"{percent(_at(points, every[1]))}."
+    )
+    if found.check is None:
+        return Curve(f"{says} The curve was not checked on this table.", points)
+    says += (
+        f" Checked on {count(found.check.tasks)} tasks with an answer taken away: foretold "
+        f"{percent(found.check.foretold)}, came {percent(found.check.came)}."
+    )
+    return Curve(says, points)
+
+
+def _at(points: list[CurvePoint], every: CurvePoint) -> float:
+    near = [p.accuracy for p in points if p.plan != EVERY and p.answers <= every.answers]
+    return max(near, default=every.accuracy)
