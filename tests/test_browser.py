@@ -10,6 +10,7 @@ import io
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,9 @@ from conftest import HOSTILE
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import crowdwise as cw
+from crowdwise.report.build import build
+from crowdwise.report.page import TRUTH, Expert, Expertise, Roc, RocCurve
+from crowdwise.report.render import page_html
 
 AXE = Path(__file__).resolve().parents[1] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 SECTIONS = (
@@ -29,7 +33,8 @@ WATCH = """
 window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => breaches.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
 """
-Report = Literal["demo", "hostile", "cifar10s"]
+Report = Literal["demo", "hostile", "cifar10s", "two classes", "five classes", "five without truth"]
+METHODS = ["<b>adaptive</b>", *HOSTILE[:4], "mace", "glad", "M" * 120]
 
 
 @pytest.fixture(scope="session")
@@ -64,11 +69,39 @@ def reports(demo: cw.Result, hostile: cw.Labels, tmp_path_factory: pytest.TempPa
 
     def report(name: Report) -> Path:
         if name not in made:
-            result = {"demo": lambda: demo, "hostile": lambda: cw.aggregate(hostile), "cifar10s": _cifar10s}[name]()
-            made[name] = result.report(folder / f"{name}.html")
+            path = folder / f"{name}.html"
+            if name in CLASS_BY_CLASS:
+                path.write_text(_class_by_class(*CLASS_BY_CLASS[name]), "utf-8")
+            else:
+                known = {"demo": lambda: demo, "hostile": lambda: cw.aggregate(hostile), "cifar10s": _cifar10s}
+                known[name]().report(path)
+            made[name] = path
         return made[name]
 
     return report
+
+
+CLASS_BY_CLASS = {
+    "two classes": (2, 10, [TRUTH, *METHODS]),
+    "five classes": (5, 30, [TRUTH, *METHODS[:2]]),
+    "five without truth": (5, 30, METHODS[:1]),
+}
+
+
+def _class_by_class(classes: int, workers: int, methods: list[str], known: bool = True) -> str:
+    """A page with curves of all methods, and with what some of them say of each worker; names are hostile."""
+    made = cw.simulate.crowd("confusion", tasks=40, workers=5, classes=classes, per_task=3, seed=2)
+    page = build(cw.aggregate(made.answers), models=(), check=False)
+    rates = [n / 1999 for n in range(2000)]
+    curves = [RocCurve(m, 0.975 - n / 20, [(x, x ** (0.03 + n / 15)) for x in rates]) for n, m in enumerate(METHODS)]
+    rows = [
+        Expert(f"{HOSTILE[w % 20]} {w}", k, method, (40 + 7 * w + 11 * k + 3 * n) % 60 / 100 + 0.4)
+        for w in range(workers) for k in range(classes) for n, method in enumerate(methods)
+    ]  # fmt: skip
+    names = [name[:120] for name in (HOSTILE[0], HOSTILE[-1], *HOSTILE[1:])][:classes]
+    experts = Expertise("The estimates are near the truth.", methods, rows)
+    roc = Roc("One method finds most.", None if classes > 2 else 1, curves)
+    return page_html(replace(page, classes=names, roc=roc if known else None, expertise=experts if known else None))
 
 
 def _cifar10s() -> cw.Result:
@@ -159,6 +192,38 @@ def test_charts_have_a_mark_a_row_of_their_table(visit: Any) -> None:
     assert flagged > 10
     assert marks.count() == rows
     assert page.locator("#prevalence .chart svg circle").count() == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "marks"), [("two classes", 10 * 9), ("five classes", 30 * 5 * 2), ("five without truth", 30 * 5)]
+)
+def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
+    visit: Any, name: Report, marks: int
+) -> None:
+    page = visit(name)
+    order = page.locator("main > section").evaluate_all("all => all.map(s => s.id)")
+    assert order[7:11] == ["pictures", "expertise", "roc", "models"]
+    assert page.locator("nav a").evaluate_all("all => all.map(a => a.hash)") == [f"#{section}" for section in order]
+    assert page.get_by_text("could not be drawn").count() == 0
+    titles = page.locator("#roc .chart title").all_text_contents()
+    assert len(titles) == 8 * (1 + 5), "a curve, and five points to read"
+    assert sum(title.endswith("curve 0.975") for title in titles) == 1
+    assert page.locator("#roc .key strong").inner_text() == "<b>adaptive</b> 0.975"
+    dashes = page.locator("#roc .key [stroke-dasharray]")
+    assert len(set(dashes.evaluate_all("all => all.map(e => e.getAttribute('stroke-dasharray'))"))) == 7
+    assert page.locator("#roc .twin tbody tr").count() == 8
+    two = name == "two classes"
+    chart = page.locator("#expertise .chart")
+    assert chart.locator("title").count() == marks
+    assert chart.locator("g[stroke='var(--muted)'] path").count() == (10 * 8 if two else name == "five classes")
+    assert chart.locator("g[stroke='var(--paper)'] text").count() == (10 if two else 0), "names of few workers"
+    assert page.locator("#expertise .twin tbody tr").count() == (10 * 2 if two else 30 * 5)
+
+
+def test_neither_has_a_heading_or_a_link_where_it_is_not_known() -> None:
+    html = _class_by_class(2, 3, [TRUTH], known=False)
+    assert 'id="models"' in html
+    assert not re.search('(id="|href="#)(roc|expertise)', html)
 
 
 # ----------------------------------------------------------------------------------------------------------- workers
@@ -442,7 +507,7 @@ def test_dark_is_dark(visit: Any) -> None:
     assert luminance(dark, ".chart svg text", "fill") > 0.5, "charts turn, too"
 
 
-@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s"])
+@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s", *CLASS_BY_CLASS])
 def test_a_small_screen_never_scrolls_sideways(visit: Any, name: Report) -> None:
     page = visit(name, width=360)
     wide = "document.documentElement.scrollWidth"
@@ -497,6 +562,8 @@ def test_paper_holds_every_worker_and_says_how_many_tasks(visit: Any) -> None:
         ("demo", "light", 360),
         ("hostile", "dark", 360),
         ("cifar10s", "light", 1280),
+        ("two classes", "dark", 360),
+        ("five classes", "light", 1280),
     ],
 )
 def test_axe_finds_nothing_serious(visit: Any, name: Report, scheme: str, width: int) -> None:

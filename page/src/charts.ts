@@ -4,10 +4,10 @@ import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
 import type { Bin, ClassShare, Histogram, MixUp } from "./data";
 import { count, percent, plain, short } from "./format";
 
-const LETTER = 7.2; // pixels of a letter, about
+export const LETTER = 7.2; // pixels of a letter, about
 
 /** Room at the left for names, and how many letters go into it. */
-function nameRoom(names: string[], width: number): { marginLeft: number; letters: number } {
+export function nameRoom(names: string[], width: number): { marginLeft: number; letters: number } {
   const longest = Math.max(4, ...names.map((n) => Array.from(n).length));
   const marginLeft = Math.round(Math.min(longest * LETTER + 16, width * 0.4, 280));
   return { marginLeft, letters: Math.floor((marginLeft - 14) / LETTER) };

@@ -108,6 +108,22 @@ export interface ModelRow {
   seconds: number;
 }
 
+export interface RocCurve {
+  method: string;
+  auc: number;
+  points: [falsePositives: number, truePositives: number][];
+}
+
+/** The method that is no estimate. */
+export const TRUTH = "truth";
+
+export interface Expert {
+  worker: string;
+  label: number;
+  method: string;
+  share: number;
+}
+
 /** A sentence and what it is about. */
 export interface Told<Row> {
   says: string;
@@ -126,6 +142,8 @@ export interface Page {
   times: Told<TimeRow> | null;
   pictures: { histograms: Histogram[]; says: string; matrices: Matrix[] };
   models: Told<ModelRow> | null;
+  roc: { says: string; positive: number | null; curves: RocCurve[] } | null;
+  expertise: (Told<Expert> & { methods: string[] }) | null;
 }
 
 /** The data of this page. */

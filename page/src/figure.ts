@@ -83,10 +83,15 @@ const MARKS: Record<Mark, () => SVGElement> = {
   outline: () => svg("rect", { x: 5, y: 1, width: 14, height: 12, class: "mark-ink hollow" }),
 };
 
+/** A small picture of a mark. */
+export function sample(width: number, ...marks: SVGElement[]): SVGElement {
+  return svg("svg", { width, height: 14, "aria-hidden": "true" }, ...marks);
+}
+
 /** What the marks of a chart mean: shapes differ, not only colours. */
-export function key(...items: [Mark, string][]): HTMLElement {
+export function key(...items: [Mark | SVGElement, Child][]): HTMLElement {
   const entries = items.map(([mark, text]) =>
-    el("li", {}, svg("svg", { width: 24, height: 14, "aria-hidden": "true" }, MARKS[mark]()), text),
+    el("li", {}, typeof mark === "string" ? sample(24, MARKS[mark]()) : mark, text),
   );
   return el("ul", { class: "key" }, ...entries);
 }

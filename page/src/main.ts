@@ -1,8 +1,10 @@
 // Fills the sections of the page from its data.
 import { type Page, readData } from "./data";
 import { sentence } from "./dom";
+import { expertiseSection } from "./expertise";
 import { followNavigation, offerCopy } from "./extras";
 import { drawFigures } from "./figure";
+import { rocSection } from "./roc";
 import {
   curveSection,
   mixupsSection,
@@ -22,6 +24,8 @@ const SECTIONS: Record<string, (page: Page) => HTMLElement[]> = {
   curve: curveSection,
   times: timesSection,
   pictures: picturesSection,
+  expertise: expertiseSection,
+  roc: rocSection,
   models: modelsSection,
 };
 

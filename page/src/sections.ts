@@ -3,18 +3,12 @@ import { binName, drawHistogram, drawMixups, drawPrevalence } from "./charts";
 import { confusionTable } from "./confusion";
 import { drawCurve, drawTimes } from "./curves";
 import type { Histogram, Page } from "./data";
-import { asCount, asDecimal, asPercent, el, name, sentence } from "./dom";
+import { asCount, asDecimal, asPercent, el, name, nothing, sentence } from "./dom";
 import { figure, key, type Mark } from "./figure";
 import { count, percent, plain, seconds } from "./format";
-import { table } from "./table";
+import { number, table } from "./table";
 
 const MOST_CLASSES = 30;
-const number = (title: string) => ({ title, numeric: true });
-
-/** A sentence for what cannot be drawn; the data may tell why. */
-function nothing(says: string | undefined, otherwise: string): HTMLElement[] {
-  return [sentence(says || otherwise)];
-}
 
 export function prevalenceSection({ prevalence, prevalence_says: says, classes }: Page): HTMLElement[] {
   if (!prevalence.length) return nothing(says, "No prevalence is known.");

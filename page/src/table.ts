@@ -6,6 +6,8 @@ export interface Head {
   numeric?: boolean;
 }
 
+export const number = (title: string): Head => ({ title, numeric: true });
+
 /** A table with a head; the first cell of a row names it. */
 export function table(caption: string, heads: Head[], rows: Child[][], className = "plain"): HTMLElement {
   const head = el("tr", {}, ...heads.map((h) => el("th", { scope: "col", class: h.numeric && "number" }, h.title)));

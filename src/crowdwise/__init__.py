@@ -31,6 +31,11 @@ _HOME = {
     "Glad": "labels.glad",
     "Mace": "labels.mace",
     "compare": "comparison",
+    "roc": "scoring",
+    "auc": "scoring",
+    "expertise": "scoring",
+    "CrowdClassifier": "learn",
+    "learn": "learn",
     "rate": "rating",
     "agreement": "reliability",
     "next_tasks": "asking",
@@ -38,11 +43,12 @@ _HOME = {
     "review": "asking",
     "simulate": "simulate",
     "read": "io",
+    "read_features": "io",
     "load": "io",
     "errors": "errors",
     "compat": "compat",
 }
-_MODULES = {"simulate", "errors", "compat"}
+_MODULES = {"simulate", "errors", "compat", "learn"}
 
 __all__ = ["__version__", *_HOME]
 
@@ -61,12 +67,12 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import compat, errors, simulate
+    from . import compat, errors, learn, simulate
     from .answers import Labels
     from .asking import cost_curve, next_tasks, review
     from .comparison import compare
     from .engine import Run
-    from .io import load, read
+    from .io import load, read, read_features
     from .labels import MODELS, aggregate, model
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
@@ -76,6 +82,8 @@ if TYPE_CHECKING:
     from .labels.pooled import Pooled
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
+    from .learn.estimator import CrowdClassifier
     from .rating import rate
     from .reliability import agreement
     from .result import Result
+    from .scoring import auc, expertise, roc

@@ -240,7 +240,8 @@ def cost_curve(result: Result, *, check: bool | None = None, seed: int = 0) -> C
     if T == 0:
         return CostCurve(_points([], 0.0, 0), None)
     V = expected(result)[open_]
-    checked = _check(result, open_, seed) if (answers.n_answers <= CHECKED if check is None else check) else None
+    wanted = (answers.n_answers <= CHECKED if check is None else check) and not result.model.needs_features
+    checked = _check(result, open_, seed) if wanted else None
     error = abs(checked.came - checked.foretold) if checked else 0.0
     flat = np.sort(worth(V).ravel())[::-1]
     rows = [(EVERY, m * T, V[:, m]) for m in range(AHEAD + 1)]

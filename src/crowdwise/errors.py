@@ -9,7 +9,9 @@
     |   +-- ChecksumError      a saved result is not what was written
     |   +-- MemoryNeedError    the fit would need more memory than there is
     |   +-- UnknownIdError     no such task or worker in this result
+    |   +-- FeatureError       features cannot be used, or do not go with the answers (also a ValueError)
     +-- ParameterError         a parameter has a wrong value (also a ValueError)       exit status 2
+    +-- MissingError           a library of an extra is not installed (an ImportError) exit status 2
     +-- Interrupted            a signal stopped the fit; carries what was reached      exit status 130 or 143
 
 Each message says what, where, what was got and what to do.
@@ -63,8 +65,18 @@ class UnknownIdError(DataError, KeyError):
         return str(self.args[0])
 
 
+class FeatureError(DataError, ValueError):
+    """Features cannot be used, or do not go with the answers."""
+
+
 class ParameterError(CrowdwiseError, ValueError):
     """A parameter has a wrong value."""
+
+    exit_status = 2
+
+
+class MissingError(CrowdwiseError, ImportError):
+    """A library that an extra brings is not installed."""
 
     exit_status = 2
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,15 +31,22 @@ class Crowd:
     answers: Labels
     truth: pl.DataFrame  # task, label
     workers: pl.DataFrame  # worker, skill (chance of a right answer), group
-    confusions: Floats  # (W, K, K)
+    confusions: Floats  # (W, K, K); of experts, on the easiest task
+    features: Floats | None = None  # (tasks, features), in the order of `truth`
+    ease: Floats | None = None  # (tasks,) from 0 to 1, the same way
 
     def __repr__(self) -> str:
         return f"Crowd({self.answers!r})"
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write answers.csv, truth.csv and workers.csv."""
+        """Write answers.csv, truth.csv and workers.csv, and features.parquet where there are any."""
         tables = {"answers": self.answers.frame(), "truth": self.truth, "workers": self.workers}
-        return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+        files = [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+        if self.features is None:
+            return files
+        columns = {f"x{d}": self.features[:, d] for d in range(self.features.shape[1])}
+        table = pl.DataFrame([self.truth["task"]]).with_columns(**columns)
+        return [*files, write_whole(Path(folder) / "features.parquet", table.write_parquet)]
 
 
 def confusion(
@@ -136,9 +143,97 @@ def spoken(truth: Whole, task: Whole, worker: Whole, confusions: Floats, rng: np
     said = np.empty(len(task), np.int64)
     for start in range(0, len(task), 1_000_000):
         part = slice(start, start + 1_000_000)
-        edges = np.cumsum(confusions[worker[part], truth[task[part]]], axis=1)
-        said[part] = (rng.random(len(edges))[:, None] > edges).sum(1).clip(max=confusions.shape[2] - 1)
+        said[part] = _drawn(confusions[worker[part], truth[task[part]]], rng)
     return said
+
+
+def _drawn(shares: Floats, rng: np.random.Generator) -> Whole:
+    """(M,) a column drawn for every row of probabilities (M, K)."""
+    edges = np.cumsum(shares, axis=1)
+    return np.asarray((rng.random(len(edges))[:, None] > edges).sum(1).clip(max=shares.shape[1] - 1))
+
+
+SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
+BLUNT = 0.5  # how sharply experts see what could be seen: labels are drawn by sigma(x1 + x2), the best slope is 2
+
+
+def experts(
+    tasks: int = 1000,
+    *,
+    fresh: int = 0,
+    classes: int = 2,
+    features: int = 2,
+    workers: int | None = None,
+    per_task: int | None = None,
+    load: Load = "even",
+    structural: bool = True,
+    seed: Any = 0,
+) -> Crowd:
+    """Points of Gaussians, one a class, labelled by experts who err more where classes meet.
+
+    Structural labels: an expert says l of a point of class k with probability ~ exp(-h odds[k, l]), h the point's ease:
+    for two classes sigma(lambda (p - 1/2)^2). Else an expert errs with probability 1 / (3 + n), n drawn from 0 to 5 for
+    every answer anew. `fresh` are further points that nobody labelled. Without `workers`, two classes have the paper's
+    five experts; else their chances on the easiest points are drawn from 0.5 to 0.9. Without `per_task`, all label all.
+
+    >>> experts(tasks=20, fresh=5, seed=1).features.shape
+    (25, 2)
+    """
+    for name, value, least in (
+        ("tasks", tasks, 1),
+        ("fresh", fresh, 0),
+        ("classes", classes, 2),
+        ("features", features, 2),
+    ):
+        if value < least:
+            raise ParameterError(f"{name} is {value}; it must be at least {least}")
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks + fresh)
+    means = _around(classes, features)
+    X = rng.normal(size=(len(truth), features)) + means[truth]
+    ability = _abilities(workers, classes, rng)
+    odds = np.log(ability / (1 - ability) * (classes - 1))[:, :, None] * (1 - np.eye(classes))
+    task, worker = who_answers(tasks, len(ability), per_task or len(ability), load=load, rng=rng)
+    ease = _ease(BLUNT * X @ means.T) if structural else np.ones(len(X))
+    right = _told(odds[worker, truth[task]], ease[task])
+    if not structural:
+        err = 1 / (3 + rng.integers(0, 6, len(task)))[:, None]
+        right = np.where(np.arange(classes) == truth[task][:, None], 1 - err, err / (classes - 1))
+    label = _drawn(right, rng)
+    rho = np.full(classes, 1 / classes)
+    made = _named(truth, task, worker, label, _told(odds, np.ones(len(odds))[:, None]), np.zeros(len(odds), int), rho)
+    hit = np.bincount(worker, right[np.arange(len(task)), truth[task]], minlength=len(odds))
+    skill = pl.Series(hit / np.maximum(np.bincount(worker, minlength=len(odds)), 1))
+    return replace(made, workers=made.workers.with_columns(skill=skill), features=X, ease=ease)
+
+
+def _around(classes: int, features: int) -> Floats:
+    """(K, features) means on a circle; for two classes (-1, -1) and (1, 1)."""
+    means = np.zeros((classes, features))
+    angle = np.pi * (1.25 + 2 * np.arange(classes) / classes)
+    means[:, :2] = (2**0.5 if classes == 2 else 1.8) * np.column_stack([np.cos(angle), np.sin(angle)])
+    return means
+
+
+def _abilities(workers: int | None, classes: int, rng: np.random.Generator) -> Floats:
+    """(W, K) chance of a right answer on the easiest point of each class."""
+    if workers is None and classes == 2:
+        return np.column_stack([SPECIFICITY, SENSITIVITY])
+    return rng.uniform(0.5, 0.9, (5 if workers is None else workers, classes))
+
+
+def _ease(logits: Floats) -> Floats:
+    """(T,) how far the probabilities of a point are from all being the same."""
+    K = logits.shape[1]
+    p = _told(-logits, np.ones(len(logits)))
+    return np.asarray((K * (p * p).sum(1) - 1) / (K - 1))
+
+
+def _told(odds: Floats, ease: Floats) -> Floats:
+    """(..., K) probabilities ~ exp(-ease odds)."""
+    logs = -ease[..., None] * odds
+    p = np.exp(logs - logs.max(-1, keepdims=True))
+    return np.asarray(p / p.sum(-1, keepdims=True))
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -146,6 +241,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "one-coin": one_coin,
     "hammer-spammer": hammer_spammer,
     "groups": groups,
+    "experts": experts,
 }
 
 
@@ -161,7 +257,7 @@ def crowd(
     seed: int = 0,
     **settings: Any,
 ) -> Crowd:
-    """A simulated crowd: `kind` is confusion, one-coin, hammer-spammer or groups.
+    """A simulated crowd: `kind` is confusion, one-coin, hammer-spammer, groups or experts.
 
     >>> sim = crowd("hammer-spammer", tasks=20, workers=8, classes=2, per_task=3, seed=1)
     >>> sim.answers
@@ -173,10 +269,16 @@ def crowd(
         if value < 1:
             raise ParameterError(f"{name} is {value}; it must be at least 1")
     maker = MAKERS[kind]
-    known = [name for name in inspect.signature(maker).parameters if name not in ("workers", "classes", "rng")]
+    mine = ("tasks", "workers", "classes", "per_task", "load", "seed", "rng")
+    known = [name for name in inspect.signature(maker).parameters if name not in mine]
     for name in settings:
         if name not in known:
             raise ParameterError(f"{kind} has no setting {name!r}; it has {', '.join(known)}.{nearest(name, known)}")
+    if kind == "experts":
+        if prevalence is not None:
+            raise ParameterError("experts has no prevalence: all classes are as frequent")
+        shape = {"tasks": tasks, "workers": workers, "classes": classes, "per_task": per_task, "load": load}
+        return experts(**shape, seed=seed, **settings)  # type: ignore[arg-type]
     rng = np.random.default_rng(seed)
     group = np.zeros(workers, np.int64)
     if kind == "groups":

@@ -17,6 +17,7 @@ from .frames import to_frame
 from .intake import Intake
 from .prepare import Policy, Prepared, prepare
 from .repeats import check_policy, settle_repeats
+from .rows import Rows
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -175,6 +176,29 @@ class Labels:
         """The same answers with other known labels, or none."""
         fixed = np.full(self.n_tasks, -1, np.int32) if gold is None else gold.astype(np.int32)
         return Labels.of(**{**self._fields(), "gold": _frozen(fixed)})
+
+    def with_options(self, *words: str) -> Labels:
+        """The same answers, read with further options that a command would have to name."""
+        intake = replace(self.intake, options=(*self.intake.options, *words))
+        return Labels.of(**{**self._fields(), "intake": intake})
+
+    def by_row(self, tasks: Any) -> Rows:
+        """The answers in the order of rows of features, whose tasks are given."""
+        return Rows.of(self, tasks)
+
+    def only(self, tasks: Ints) -> Labels:
+        """The answers to some tasks, by number in ascending order; workers and classes stay as they are."""
+        if len(tasks) == self.n_tasks:
+            return self
+        place = np.full(self.n_tasks, -1, np.int32)
+        place[tasks] = np.arange(len(tasks), dtype=np.int32)
+        task, worker, label = self.codes()
+        keep = place[task] >= 0
+        shape = (len(tasks), self.n_workers, self.n_classes)
+        layout, order = sort_answers(self.kernels, place[task[keep]], worker[keep], label[keep], shape)
+        extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
+        cut = {"tasks": self.tasks[tasks], "gold": self.gold[tasks], "layout": layout, "extras": extras}
+        return Labels.of(**{**self._fields(), **cut})
 
     def shards(self, count: int) -> Iterator[Labels]:
         """The tasks in `count` runs. A shard knows all workers, rows and classes, so statistics of shards add up."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -196,6 +196,58 @@ def report(
     words(f"wrote {result.report(place, models=compare_with, check=check)}")
 
 
+@app.command(
+    epilog=_example("crowdwise learn answers.csv --features features.parquet --workers adaptive --out results")
+)
+@from_source
+def learn(
+    source: Source,
+    features: Annotated[
+        Path, typer.Option(metavar="FILE", help="A table with the task first, or npz with arrays x and task")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    workers: Annotated[
+        str, typer.Option(metavar="NAME", help="two-coin, confusion, adaptive, learned, fixed, or a model's name")
+    ] = "adaptive",
+    classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
+    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the workers; may be repeated")
+    ] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True,
+    excel_safe: ExcelSafe = False,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html,
+    predictions.csv of rows without answers, roc.csv where gold is given, the saved result and the saved classifier."""
+    from ..learn import needed
+
+    needed("deep" if classifier == "mlp" else "learn")
+    from .learn import Lesson
+    from .learn import learn as learnt
+    from .run import settings_of
+
+    lesson = Lesson(
+        features,
+        array,
+        classifier,
+        workers,
+        settings_of(setting or []),
+        threshold,
+        out,
+        seed,
+        threads,
+        page,
+        excel_safe,
+    )
+    lesson.model()
+    if not learnt(lesson, source.answers(), as_json):
+        raise typer.Exit(3)
+
+
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
 @from_source
 def compare(
@@ -211,23 +263,15 @@ def compare(
     from ..comparison import chosen_models
     from ..comparison import compare as side_by_side
     from ..engine import Run
-    from .show import compared
+    from .show import compared, watch_models
 
     models, run = chosen_models(model, folds), Run(seed=seed, threads=threads)
     answers = source.answers()
-    rows = side_by_side(answers, models, folds=folds, run=run, watch=_watch_models())
+    rows = side_by_side(answers, models, folds=folds, run=run, watch=watch_models())
     if as_json:
         say_json(rows.to_dicts())
     else:
         compared(rows, answers)
-
-
-def _watch_models() -> Any:
-    import sys
-
-    from .say import words
-
-    return (lambda name: words(f"fitting {name}")) if sys.stderr.isatty() else None
 
 
 @app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
@@ -250,13 +294,14 @@ def reproduce(
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))
 def simulate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer or groups")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv and workers.csv")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups or experts")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
     tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
     workers: Annotated[int, typer.Option(help="How many workers")] = 50,
     classes: Annotated[int, typer.Option(help="How many classes")] = 3,
     per_task: Annotated[int, typer.Option(help="Answers a task")] = 5,
     load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
+    fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts)")] = 0,
     seed: Seed = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Make up a crowd whose truth and skills are known."""
@@ -266,7 +311,8 @@ def simulate(
 
     if load not in ("even", "skewed"):
         raise ParameterError(f"--load is {load!r}; it can be even or skewed")
-    made = crowd(name, tasks=tasks, workers=workers, classes=classes, per_task=per_task, load=load, seed=seed)  # type: ignore[arg-type]
+    more = {"fresh": fresh} if fresh else {}
+    made = crowd(name, tasks=tasks, workers=workers, classes=classes, per_task=per_task, load=load, seed=seed, **more)  # type: ignore[arg-type]
     files = [str(path) for path in made.save(out)]
     if as_json:
         say_json({"files": files, "answers": made.answers.n_answers, "seed": seed})

@@ -11,9 +11,11 @@ from ..engine import Checkpoint, LabelModel, Run
 from ..errors import Interrupted, ParameterError
 from ..io.spreadsheets import spreadsheet_safe
 from ..labels import model as by_name
+from ..report import write_report
 from ..result import Result
 from ..result.files import write_whole
 from ..result.store import fingerprint, read_checkpoint, write_checkpoint
+from ..scoring import Judged
 from .say import progress, words
 from .signals import stoppable
 
@@ -107,13 +109,16 @@ def _resumed(job: Job, chosen: LabelModel, mark: str) -> Checkpoint | None:
     return Checkpoint(**fields)
 
 
-def write_tables(result: Result, out: Path, page: bool = True, excel_safe: bool = False) -> list[Path]:
+def write_tables(
+    result: Result, out: Path, page: bool = True, excel_safe: bool = False, judged: Judged | None = None
+) -> list[Path]:
     """labels.csv, workers.csv, tasks.csv, report.html and the saved result."""
     tables = {"labels": result.labels, "workers": result.workers, "tasks": result.tasks}
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
     if page:  # quickly: only the vote beside it, and no further fit of a large table
         check = None if result.answers.n_answers <= CHECKED else False
-        files.append(result.report(out / "report.html", models=("majority-vote",), check=check))
+        beside = ("majority-vote",)
+        files.append(write_report(result, out / "report.html", models=beside, check=check, judged=judged))
     return [*files, result.save(out)]
 
 

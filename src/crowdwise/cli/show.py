@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -146,6 +147,11 @@ def reproduced(found: Study, as_json: bool) -> None:
         print()
     for file in found.files:
         words(f"wrote {file}")
+
+
+def watch_models() -> Any:
+    """What tells a person which model is being fitted; None when nobody looks."""
+    return (lambda name: words(f"fitting {name}")) if sys.stderr.isatty() else None
 
 
 def compared(rows: pl.DataFrame, answers: Labels) -> None:

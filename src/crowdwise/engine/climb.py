@@ -81,6 +81,10 @@ class ClimbingModel(LabelModel, Generic[P, S]):
         """Statistics of two disjoint sets of tasks together."""
         return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
 
+    def work_on(self, answers: Labels, run: Run) -> Work:
+        """What the sweeps of a fit work on."""
+        return Work.on(answers, run)
+
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         """Bytes that a fit takes above its answers."""
         return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.layout.n_rows
@@ -94,7 +98,7 @@ class ClimbingModel(LabelModel, Generic[P, S]):
         ['x', 'y']
         """
         run = run or Run()
-        work = Work.on(answers, run)
+        work = self.work_on(answers, run)
         refuse_if_too_large(self.need(answers, work.dtype), answers, self.name)
         began = time.perf_counter()
         climb = _climb(self, work, run)

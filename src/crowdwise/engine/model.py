@@ -75,6 +75,7 @@ class LabelModel(ABC):
     name: ClassVar[str]
     about: ClassVar[str]  # one line for `crowdwise models`
     params_type: ClassVar[type]
+    needs_features: ClassVar[bool] = False  # whether answers alone are not enough to fit it
     tells_workers_apart: ClassVar[bool] = True  # whether each worker has a confusion matrix of his own
     # By how much the log-odds of accuracy were off the expected ones on 17 of 18 real sets: decision 0011.
     off: ClassVar[tuple[float, float]] = (-7.6, 0.0)
@@ -102,8 +103,8 @@ class LabelModel(ABC):
         """
 
     @abstractmethod
-    def class_prior(self, params: Any, n_classes: int) -> Floats:
-        """(K,) what the posterior of a task starts from, before its answers."""
+    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
+        """(K,) what the posterior of a task starts from, before its answers; without one, a task like any other."""
 
     def factors(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         """(M, K) log-factors that answers to this task contributed to its posterior."""
@@ -133,7 +134,7 @@ class LabelModel(ABC):
 
     def task_posterior(self, params: Any, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         """(K,) posterior of a task if just these answers (M,) had been given to it: what `explain` asks."""
-        logs = np.log(np.maximum(self.class_prior(params, layout.n_classes), 1e-300))
+        logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
         logs += self.factors(params, layout, worker, label, task).sum(0)
         q = np.exp(logs - logs.max())
         return np.asarray(q / q.sum())
@@ -141,6 +142,10 @@ class LabelModel(ABC):
     def answers_needed(self, n_classes: int) -> int:
         """Answers that a worker should have given for the model to tell anything of that worker."""
         return 1
+
+    def easiest(self, params: Any) -> Any:
+        """The parameters as if every task were as easy as can be."""
+        return params
 
     def difficulty(self, params: Any) -> Floats | None:
         """(T,) how hard each task is, where the model knows."""
@@ -155,7 +160,7 @@ class Rule:
     low: float = -math.inf
     above: float = -math.inf
     high: float = math.inf
-    choices: tuple[str, ...] = ()
+    choices: tuple[object, ...] = ()
 
     def holds(self, value: object) -> bool:
         if self.choices:

@@ -8,6 +8,7 @@ from typing import Any
 from ..answers import Labels
 from ..answers.repeats import check_policy
 from ..result import Result, store
+from .features import Features, read_features
 from .tables import read_table
 
 
@@ -44,10 +45,19 @@ def read(
 
 
 def load(path: str | Path) -> Result:
-    """A result that `Result.save` or `crowdwise aggregate` wrote."""
-    from ..labels import model
-
-    return store.read(Path(path), model)
+    """A result that `Result.save`, `crowdwise aggregate` or `crowdwise learn` wrote."""
+    return store.read(Path(path), _model)
 
 
-__all__ = ["load", "read", "read_table"]
+def _model(name: str, /, **settings: Any) -> Any:
+    """The model of a result, also one that goes with a classifier."""
+    from ..labels import MODELS, model
+
+    if name in MODELS:
+        return model(name, **settings)
+    from ..learn.sides import by_name
+
+    return by_name(name, **settings)
+
+
+__all__ = ["Features", "load", "read", "read_features", "read_table"]

@@ -73,6 +73,24 @@ class Kernels(Protocol):
         self, layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
     ) -> tuple[Floats, Floats]: ...
 
+    def eased_posterior(
+        self,
+        layout: Layout,
+        odds: Floats,
+        ease: Floats,
+        prior: Floats,
+        gold: Ints,
+        Z: Floats,
+        slope: Floats,
+        threads: int,
+    ) -> Swept: ...
+
+    def eased_slopes(self, layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats: ...
+
+    def eased_left_out(
+        self, layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
+    ) -> tuple[Floats, Floats]: ...
+
     def confusion_left_out(
         self, layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int
     ) -> tuple[Floats, Floats]: ...

@@ -16,6 +16,7 @@ from .layout import Floats, Ints, Layout, per_worker
 from .special import digamma as digamma
 from .special import gammaln as gammaln
 
+CELLS = 1 << 21  # numbers in the tables of answers handled at a time
 STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
 
 
@@ -174,6 +175,74 @@ def ability_slopes(
     curve = np.where(np.abs(x) < 1e-4, 0.25, np.tanh(x / 2) / (2 * np.where(x == 0, 1, x)))
     rise = (Z[task, label] - 0.5) * other
     return np.bincount(group, rise, minlength=size), np.bincount(group, curve * other**2, minlength=size)
+
+
+def eased_posterior(
+    layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
+) -> Swept:
+    """Z[i, k] ~ prior[i, k] * product over answers of i of P(label | k), where worker j says l of a task of class k
+    with probability ~ exp(-ease[i] * odds[j, k, l]); odds (W, K, K), ease (T,). Overwrites slope (T,) with the
+    derivative of the log-evidence by ease."""
+    _, task = _cells(layout, Z.shape[1])
+    logs, falls = np.empty((len(task), Z.shape[1])), np.empty((len(task), Z.shape[1]))
+    for part in _parts(layout):
+        row = layout.pair[part]
+        o = odds[layout.row_worker[row]]
+        P = _eased(o, ease[task[part]])
+        told = np.arange(len(row)), slice(None), layout.row_label[row]
+        logs[part] = np.log(np.maximum(P[told], TINY))
+        falls[part] = (P * o).sum(2) - o[told]
+    every = np.arange(len(task))
+    swept = _normalise(layout, _sum_rows(layout.task_ptr, every, logs), prior, gold, Z)
+    slope[:] = (Z * _sum_rows(layout.task_ptr, every, falls)).sum(1)
+    return swept
+
+
+def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
+    """(W, K, K) derivative of the log-evidence by odds, given its posterior Z; the diagonal means nothing."""
+    row_of = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    out = np.zeros(odds.shape)
+    for part in _parts(layout):
+        row, task = row_of[part], layout.task[part]
+        worker = layout.row_worker[row]
+        P = _eased(odds[worker], ease[task])
+        P[np.arange(len(row)), :, layout.row_label[row]] -= 1
+        P *= (ease[task][:, None] * Z[task])[:, :, None]
+        starts = np.flatnonzero(np.diff(worker, prepend=-1))
+        out[worker[starts]] += np.add.reduceat(P, starts, axis=0)
+    return out
+
+
+def eased_left_out(
+    layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    """What `confusion_left_out` tells, added up over the answers of a worker (W,)."""
+    row_of = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    for part in _parts(layout):
+        row, task = row_of[part], layout.task[part]
+        worker, told = layout.row_worker[row], (np.arange(len(row)), layout.row_label[row])
+        seen = np.maximum(_eased(odds[worker], ease[task])[told[0], :, told[1]], TINY)
+        q = Z[task] / np.where(gold[task][:, None] >= 0, 1.0, seen)
+        q /= q.sum(1, keepdims=True)
+        right += np.bincount(worker, q[told], minlength=layout.n_workers)
+        sure += np.bincount(worker, (q * q).sum(1), minlength=layout.n_workers)
+    return right, sure
+
+
+def _eased(odds: Floats, ease: Floats) -> Floats:
+    """(M, K, K) probability of each label under each true class."""
+    P = -ease[:, None, None] * odds
+    P -= P.max(2, keepdims=True)
+    np.exp(P, out=P)
+    P /= P.sum(2, keepdims=True)
+    return P
+
+
+def _parts(layout: Layout) -> Iterator[slice]:
+    """Runs of answers whose K x K tables do not fill the memory."""
+    size = max(1, CELLS // layout.n_classes**2)
+    return (slice(start, start + size) for start in range(0, layout.n_answers, size))
 
 
 def components(layout: Layout) -> Ints:

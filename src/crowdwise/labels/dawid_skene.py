@@ -85,7 +85,7 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     def answers_needed(self, n_classes: int) -> int:
         return 2 * n_classes  # a row of the matrix has n_classes - 1 free numbers, and there are n_classes rows
 
-    def class_prior(self, params: Params, n_classes: int) -> Floats:
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return params.rho
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -102,7 +102,7 @@ class Glad(ClimbingModel[Params, Stats]):
     def difficulty(self, params: Params) -> Floats:
         return 1 / params.ease
 
-    def class_prior(self, params: Params, n_classes: int) -> Floats:
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return params.rho
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -100,7 +100,7 @@ class Mace(ClimbingModel[Params, Stats]):
     def prevalence(self, params: Params) -> Floats:
         return params.shares
 
-    def class_prior(self, params: Params, n_classes: int) -> Floats:
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.full(n_classes, 1 / n_classes)
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -76,7 +76,7 @@ class OneCoin(ClimbingModel[Params, Stats]):
     def prevalence(self, params: Params) -> Floats:
         return params.shares
 
-    def class_prior(self, params: Params, n_classes: int) -> Floats:
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return params.rho
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -139,7 +139,7 @@ class Pooled(ClimbingModel[Params, Stats]):
         K, rows = answers.n_classes, answers.layout.n_rows
         return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
 
-    def class_prior(self, params: Params, n_classes: int) -> Floats:
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.asarray(np.exp(_class_logs(params.n)))
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -8,19 +8,26 @@ from pathlib import Path
 
 from ..result import Result
 from ..result.files import write_whole
+from ..scoring import Judged
 from .inspection import Inspection, inspect
 from .summary import Summary, summarise
 from .words import short
 
 
 def write_report(
-    result: Result, path: str | Path, *, models: Sequence[str] | None = None, check: bool | None = None
+    result: Result,
+    path: str | Path,
+    *,
+    models: Sequence[str] | None = None,
+    check: bool | None = None,
+    judged: Judged | None = None,
 ) -> Path:
-    """Write the page of a result to one self-contained HTML file, whole or not at all."""
+    """Write the page of a result to one self-contained HTML file, whole or not at all; `judged` are methods held
+    against the truth."""
     from .build import build
     from .render import page_html
 
-    data = page_html(build(result, models, check)).encode("utf-8", "backslashreplace")
+    data = page_html(build(result, models, check, judged)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
 

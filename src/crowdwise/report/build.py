@@ -10,8 +10,10 @@ from ..asking import cost_curve
 from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..result import Result
+from ..scoring import Judged
 from .classes import class_counts, mixups, prevalence, prevalence_says
 from .doubts import curve_section, tasks_section
+from .judged import expertise_section, roc_section
 from .page import LONGEST, LogEntry, ModelRow, Models, Page
 from .people import times_section, workers_section
 from .pictures import pictures_section
@@ -22,9 +24,12 @@ SMALL = 50_000  # answers up to which all models are compared unasked
 SENTENCE = 300  # characters of a warning or note
 
 
-def build(result: Result, models: Sequence[str] | None = None, check: bool | None = None) -> Page:
+def build(
+    result: Result, models: Sequence[str] | None = None, check: bool | None = None, judged: Judged | None = None
+) -> Page:
     """The page of a result. `models` are those to compare with (default: all, for small tables), `check` says whether
-    the cost curve is checked by fitting again with fewer answers (default: for tables that are not large)."""
+    the cost curve is checked by fitting again with fewer answers (default: for tables that are not large); `judged` are
+    methods held against the truth."""
     counts = class_counts(result)
     return Page(
         summary=_shortened(summarise(result)),
@@ -38,6 +43,8 @@ def build(result: Result, models: Sequence[str] | None = None, check: bool | Non
         times=times_section(result),
         pictures=pictures_section(result, counts),
         models=models_section(result, models),
+        roc=roc_section(result, judged),
+        expertise=expertise_section(result, judged),
         log=[
             LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
             for d in result.answers.intake.dropped
@@ -49,9 +56,10 @@ def build(result: Result, models: Sequence[str] | None = None, check: bool | Non
 
 def command(result: Result) -> str:
     """The line that makes this result again."""
-    model, parts = result.model, ["crowdwise", "aggregate", short(result.answers.intake.source, SENTENCE)]
-    parts += [short(word, SENTENCE) for word in result.answers.intake.options]
-    parts += ["--model", model.name, "--seed", str(result.seed)]
+    model, source = result.model, short(result.answers.intake.source, SENTENCE)
+    verb, role = ("learn", "--workers") if model.needs_features else ("aggregate", "--model")
+    parts = ["crowdwise", verb, source, *(short(word, SENTENCE) for word in result.answers.intake.options)]
+    parts += [role, model.name, "--seed", str(result.seed)]
     usual = type(model)().settings()
     for name, value in model.settings().items():
         if value != usual[name] and isinstance(value, (int, float, str)):

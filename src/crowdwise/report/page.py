@@ -12,6 +12,7 @@ from typing import Any
 from .summary import Summary
 
 LONGEST = 120  # characters of a name that are shown
+TRUTH = "truth"  # the method that is no estimate
 
 # A matrix in sparse form: (true class, label told, expected answers), only where there are any.
 Cells = list[tuple[int, int, float]]
@@ -198,6 +199,43 @@ class Models:
 
 
 @dataclass(frozen=True)
+class RocCurve:
+    """How many of one class are found, against how many others are taken for it, as the threshold falls."""
+
+    method: str
+    auc: float
+    points: list[tuple[float, float]]  # (false positive rate, true positive rate), from (0, 0) to (1, 1)
+
+
+@dataclass(frozen=True)
+class Roc:
+    """A curve a method, the method of this result first."""
+
+    says: str
+    positive: int | None  # the class that is sought; None: every class against the others, together
+    curves: list[RocCurve]
+
+
+@dataclass(frozen=True)
+class Expert:
+    """How often a worker names a class where it is true."""
+
+    worker: str
+    label: int
+    method: str  # who says so: a method, or TRUTH
+    share: float
+
+
+@dataclass(frozen=True)
+class Expertise:
+    """What methods say of workers, beside the truth where it is known."""
+
+    says: str
+    methods: list[str]  # in the order to show; TRUTH comes first where it is known
+    rows: list[Expert]
+
+
+@dataclass(frozen=True)
 class LogEntry:
     reason: str
     count: int
@@ -219,6 +257,8 @@ class Page:
     times: Times | None
     pictures: Pictures
     models: Models | None
+    roc: Roc | None  # where the truth is known
+    expertise: Expertise | None  # of workers who are told apart class by class, where asked for
     log: list[LogEntry]
     notes: list[str]
     command: str

@@ -22,6 +22,9 @@ GLOSSARY = [
     ("too fast", "A flag: far faster than the typical worker."),
     ("entropy", "Doubt in bits: 0 for none, 1 for a toss-up between two classes."),
     ("Krippendorff's alpha", "Agreement beyond chance: 1 is full agreement, 0 is what chance gives."),
+    ("ROC curve", "Of all tasks of a class, the share found, against the share of other tasks taken for it."),
+    ("AUC", "Area under a ROC curve: the chance that a task of the class is put before another."),
+    ("difficulty", "How hard a task is: where the model has it, from what its features or answers tell."),
     ("gain", "What a further answer is expected to add to the chance that a task's label is right."),
     ("gold", "Truth that was known beforehand."),
 ]

@@ -68,7 +68,7 @@ def explain(result: Result, task: Any) -> Explanation:
         table = pl.DataFrame([who, said, pl.Series("log_odds", np.zeros(len(rows)))])
         return Explanation(task, name, None, float(q[0]), 0.0, table, 0.0, None, None)
     factors = result.model.factors(result.params, layout, worker, label, i)
-    prior = np.log(np.maximum(result.model.class_prior(result.params, K), 1e-300))
+    prior = np.log(np.maximum(result.model.class_prior(result.params, K, i), 1e-300))
     scores = factors.sum(0) + prior
     scores[first] = -np.inf
     second = int(scores.argmax())

@@ -38,6 +38,11 @@ def place(path: Path, name: str = NAME) -> Path:
 
 def write(result: Result, path: Path) -> Path:
     """Save a result; returns the file written."""
+    return pack(place(path), "result", *parts_of(result))
+
+
+def parts_of(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What is said about a result, and its parts."""
     from safetensors.numpy import save
 
     answers = result.answers
@@ -60,14 +65,18 @@ def write(result: Result, path: Path) -> Path:
         "versions": result.versions,
         "intake": answers.intake.as_dict(),
     }
-    return pack(place(path), "result", about, parts)
+    return about, parts
 
 
 def read(path: Path, model: Callable[..., Any]) -> Result:
     """Load a result; `model(name, **settings)` brings back the model."""
+    return result_of(*unpack(place(path), "result"), model)
+
+
+def result_of(about: Mapping[str, Any], parts: Mapping[str, bytes], model: Callable[..., Any]) -> Result:
+    """A result from what `parts_of` made of it."""
     from .result import Result
 
-    about, parts = unpack(place(path), "result")
     arrays = _arrays(parts["arrays.safetensors"])
     columns = {name: _table(parts[f"{name}.parquet"])[name] for name in ("tasks", "workers", "classes")}
     layout = Layout(n_classes=len(columns["classes"]), **_under(arrays, "layout."))

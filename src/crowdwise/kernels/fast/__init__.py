@@ -12,6 +12,7 @@ from .confusion import (
     smooth_rows,
 )
 from .dirichlet import digamma, dirichlet_rows, dirichlet_slopes, gammaln
+from .eased import eased_left_out, eased_posterior, eased_slopes
 from .match import ability_posterior, ability_slopes, match_counts, match_posterior, votes
 from .pairs import pair_counts, pair_influence
 from .sorting import components, lay_out, number, numbers_of
@@ -30,6 +31,9 @@ __all__ = [
     "digamma",
     "dirichlet_rows",
     "dirichlet_slopes",
+    "eased_left_out",
+    "eased_posterior",
+    "eased_slopes",
     "gammaln",
     "lay_out",
     "match_counts",

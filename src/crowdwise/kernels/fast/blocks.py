@@ -26,9 +26,9 @@ prefetch: Any = _prefetch
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
-def by_answers(ptr: Ints) -> Ints:
-    """Bounds of runs of segments with about BLOCK answers each."""
-    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, BLOCK))
+def by_answers(ptr: Ints, work: int = 1) -> Ints:
+    """Bounds of runs of segments with about BLOCK answers each, fewer where an answer is more work."""
+    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, max(1, BLOCK // work)))
     return np.unique(np.concatenate([[0], edges, [len(ptr) - 1]]))
 
 
@@ -54,13 +54,15 @@ def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> No
             done.result()
 
 
-def sweep(layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]]) -> Swept:
-    bounds = by_answers(layout.task_ptr)
+def sweep(
+    layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]], work: int = 1
+) -> Swept:
+    bounds = by_answers(layout.task_ptr, work)
     evidence, flips = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
     shares = np.zeros((len(bounds) - 1, Z.shape[1]))
 
-    def work(b: int, start: int, stop: int) -> None:
+    def block(b: int, start: int, stop: int) -> None:
         evidence[b], flips[b] = kernel(shares[b], start, stop)
 
-    run(work, bounds, threads)
+    run(block, bounds, threads)
     return Swept(math.fsum(evidence), shares.sum(0), int(flips.sum()))

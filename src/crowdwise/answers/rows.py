@@ -1,0 +1,82 @@
+"""Answers in the order of the rows of a table of features, so that what cuts the one can cut the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from ..errors import FeatureError
+from ..kernels.layout import Bools, Ints
+
+if TYPE_CHECKING:
+    from .labels import Labels
+
+
+class Rows(Sequence[Any]):
+    """The answers to the task of each row: as long as the table, and cut like an array, which is all that
+    cross-validation asks of a target.
+
+    >>> import crowdwise as cw
+    >>> answers = cw.Labels(["t1", "t1", "t2"], ["ann", "bob", "ann"], ["cat", "dog", "cat"])
+    >>> rows = answers.by_row(["t2", "t3", "t1"])
+    >>> rows, rows[[0, 2]].labels()
+    (Rows(3 rows, 2 with answers), Labels(3 answers, 2 tasks, 2 workers, 2 classes))
+    """
+
+    ndim = 1
+
+    def __init__(self, answers: Labels, tasks: pl.Series, number: Ints, whole: bool = True) -> None:
+        self.answers, self.tasks, self.number = answers, tasks, number  # (n,) place in answers.tasks, or -1
+        self.whole = whole  # not a cut
+
+    @classmethod
+    def of(cls, answers: Labels, tasks: Any) -> Rows:
+        """`tasks` are the ids of the rows, each once."""
+        ids = pl.Series("task", list(tasks) if not isinstance(tasks, (pl.Series, np.ndarray)) else tasks)
+        if ids.is_duplicated().any():
+            twice = ids.filter(ids.is_duplicated())
+            raise FeatureError(
+                f"{len(twice)} rows share a task with another, for instance {twice[0]!r}. Give each once"
+            )
+        known = answers.tasks.alias("task")
+        if ids.dtype != known.dtype and ids.dtype.is_integer() and known.dtype.is_integer():
+            ids = ids.cast(known.dtype)
+        if ids.dtype != known.dtype and len(ids) and len(known):
+            raise FeatureError(
+                f"tasks of the rows are {ids.dtype} (for instance {ids[0]!r}), those of the answers {known.dtype} "
+                f"({known[0]!r}), so that none can be the same. Turn one into the other"
+            )
+        places = pl.DataFrame([known]).with_row_index("number")
+        number = pl.DataFrame([ids]).join(places, on="task", how="left", maintain_order="left")["number"]
+        return cls(answers, ids, number.cast(pl.Int64).fill_null(-1).to_numpy())
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self.number),)
+
+    @property
+    def answered(self) -> Bools:
+        """(n,) whether a row has answers."""
+        some = self.answers.answers_per_task > 0
+        return np.asarray((self.number >= 0) & np.append(some, False)[self.number])
+
+    def labels(self) -> Labels:
+        """The answers to these rows alone; tasks in their own order, all workers and classes kept."""
+        return self.answers.only(np.sort(self.number[self.answered]))
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, which: Any) -> Rows:
+        at = np.atleast_1d(np.arange(len(self))[np.asarray(which) if isinstance(which, list) else which])
+        return Rows(self.answers, self.tasks[at], self.number[at], whole=False)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Numbers of the tasks, as objects: no kind of target that is to be stratified."""
+        return self.number.astype(object)
+
+    def __repr__(self) -> str:
+        return f"Rows({len(self)} rows, {int(self.answered.sum())} with answers)"

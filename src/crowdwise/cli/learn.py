@@ -1,0 +1,98 @@
+"""A classifier from the command line: features beside answers, files out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..answers import Labels
+from ..engine import Run
+from ..errors import Interrupted, ParameterError
+from ..io import read_features
+from ..learn import CrowdClassifier
+from ..learn.rivals import BASELINES, rivals
+from ..learn.sides import by_name
+from ..report import summarise
+from ..scoring import judged
+from .run import write_csv, write_tables
+from .say import progress, say_json, words
+from .show import watch_models
+from .signals import stoppable
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What to learn with, and where to put it; wrong settings are refused before any file is read."""
+
+    features: Path
+    array: str | None
+    classifier: str
+    workers: str
+    settings: dict[str, Any]
+    threshold: float
+    out: Path
+    seed: int
+    threads: int
+    page: bool
+    excel_safe: bool
+
+    def model(self) -> CrowdClassifier:
+        if self.classifier not in ("logistic", "mlp"):
+            raise ParameterError(f"--classifier is {self.classifier!r}; it can be logistic or mlp")
+        side = by_name(self.workers, **self.settings)
+        return CrowdClassifier(self.classifier, side, threshold=self.threshold, random_state=self.seed)
+
+
+def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
+    """Fit, write everything, say what came of it; whether it converged."""
+    model = lesson.model()
+    found = read_features(lesson.features, answers.tasks, array=lesson.array)
+    rows = _told(lesson, answers).by_row(found.tasks)
+    with stoppable() as stop, progress(f"{lesson.workers} on {answers.n_answers} answers") as watch:
+        try:
+            model.fit(found.x, rows, run=Run(threads=lesson.threads, watch=watch, stop=stop))
+        except Interrupted as broken:
+            broken.exit_status = stop.exit_status
+            raise
+    result, known = model.result_, bool((answers.gold >= 0).any())
+    truth = _truth(answers) if known else None
+    run = Run(threads=lesson.threads)
+    shown = (
+        rivals(model, found.x, rows, BASELINES, run=run, watch=watch_models()) if known else {lesson.workers: result}
+    )
+    against = judged(shown, truth)
+    out = lesson.out
+    write_tables(result, out, lesson.page, lesson.excel_safe, against)
+    open_ = model.predictions(found.x, found.tasks).filter(pl.Series(~rows.answered))
+    files = [write_csv(open_, out / "predictions.csv", lesson.excel_safe)]
+    if known:
+        files.append(write_csv(against.table(), out / "roc.csv", lesson.excel_safe))
+    files.append(model.save(out))
+    areas = dict(against.table().select("method", "auc").unique(maintain_order=True).rows()) if known else {}
+    if as_json:
+        about = {"classifier": lesson.classifier, "features": found.x.shape[1], "predicted": open_.height, "auc": areas}
+        say_json({**summarise(result).as_dict(), **about, "out": str(out)})
+        return bool(result.converged)
+    words(*summarise(result).lines())
+    words(f"{open_.height} rows without answers are told in predictions.csv")
+    for name, area in areas.items():
+        words(f"AUC of the truth by {name}, which did not see the known labels: {area:.4f}")
+    names = [path.name for path in sorted(out.iterdir()) if path.suffix in (".csv", ".html", ".crowdwise")]
+    words(f"results are in {out}: {', '.join(names)}")
+    return bool(result.converged)
+
+
+def _told(lesson: Lesson, answers: Labels) -> Labels:
+    """The same answers, with what the line that makes the result again must say besides."""
+    said = ["--features", lesson.features.name]
+    said += ["--array", lesson.array] if lesson.array else []
+    said += ["--classifier", lesson.classifier] if lesson.classifier != "logistic" else []
+    return answers.with_options(*said)
+
+
+def _truth(answers: Labels) -> pl.DataFrame:
+    known = answers.gold >= 0
+    return pl.DataFrame({"task": answers.tasks.filter(pl.Series(known)), "label": answers.classes[answers.gold[known]]})

@@ -1,0 +1,90 @@
+"""Features of tasks from a file: a table with the task in its first column, or npz with arrays `x` and `task`."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..errors import FeatureError, FileError, nearest
+from ..kernels.layout import Floats
+from .tables import read_table
+
+IDS = ("task", "item")
+
+
+class Features(NamedTuple):
+    """A row of numbers for each of some tasks."""
+
+    tasks: pl.Series
+    x: Floats  # (n, d), or (n, ...) from npz
+
+
+def read_features(path: str | Path, like: pl.Series | None = None, *, array: str | None = None) -> Features:
+    """Features from Parquet, CSV or another table, or from npz, of which `array` names the array (else `x`).
+
+    `like` are the tasks of answers: where they are text, so become these. A cell without a number is NaN.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "features.csv"
+    >>> _ = file.write_text("task,height,width\\n001,1.5,2\\n002,1,4\\n")
+    >>> read_features(file).x.tolist()
+    [[1.5, 2.0], [1.0, 4.0]]
+    """
+    tasks, x = _npz(Path(path), array) if str(path).endswith(".npz") else _table(path, array)
+    if like is not None and like.dtype == pl.String and tasks.dtype != pl.String:
+        tasks = tasks.cast(pl.String)
+    return Features(tasks.alias("task"), x)
+
+
+def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
+    if array is not None:
+        raise FeatureError(f"{path} is a table, so that it has no array {array!r}; that is for npz")
+    frame = read_table(path, None, None, None).frame
+    name, columns = Path(path).name, frame.columns[1:]
+    if not columns:
+        raise FeatureError(f"{name} has one column only; wanted are the task, then a column a feature")
+    numbers = frame.select(pl.col(columns).cast(pl.Float64, strict=False))
+    for column in columns:
+        lost = numbers[column].is_null() & frame[column].is_not_null()
+        lost &= ~frame[column].cast(pl.String).str.strip_chars().is_in(["", "NaN", "nan", "NA"])
+        if lost.any():
+            value = frame[column].filter(lost)[0]
+            raise FeatureError(
+                f"{name}: column {column!r} has {int(lost.sum())} value(s) that are no numbers, for instance {value!r}"
+                ". Features are numbers: leave the column out, or turn it into numbers"
+            )
+    return frame.to_series(0), numbers.fill_null(np.nan).to_numpy()
+
+
+def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return _arrays(path, dict(file), array)
+    except (OSError, ValueError, zipfile.BadZipFile, KeyError) as error:
+        if isinstance(error, FeatureError):
+            raise
+        raise FileError(f"cannot read {path} as npz: {error}. Make it again, with plain arrays") from error
+
+
+def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Series, Floats]:
+    ids = next((name for name in IDS if name in found), None)
+    others = [name for name in found if name != ids]
+    if ids is None:
+        raise FeatureError(f"{path.name} has no array {' or '.join(IDS)}, only {', '.join(found)}; which row is which?")
+    wanted = array or ("x" if "x" in found or len(others) != 1 else others[0])
+    if wanted not in others:
+        raise FeatureError(
+            f"{path.name} has no array {wanted!r}; it has {', '.join(others)}. Name one with --array"
+            f".{nearest(wanted, others)}"
+        )
+    x = found[wanted]
+    if len(x) != len(found[ids]) or x.dtype.kind not in "fiub":
+        raise FeatureError(
+            f"{path.name}: {wanted!r} is {x.dtype} of shape {x.shape}; wanted are numbers, a row for each of the "
+            f"{len(found[ids])} tasks"
+        )
+    return pl.Series(found[ids].tolist()), x

@@ -1,0 +1,139 @@
+"""Confusion matrices that a task's ease sharpens or blunts, compiled.
+
+A task gathers the matrices of its workers, a worker the posteriors of its tasks; each answer costs K x K exponentials.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import TINY, Swept
+from ..layout import Floats, Ints, Layout
+from .blocks import by_answers, jit, run, sweep
+
+
+@functools.cache
+def _kernels(K: int) -> tuple[Any, Any, Any]:
+    """K known to the compiler unrolls the loops over classes."""
+
+    @jit
+    def told(odds, ease, k, P):
+        """Fill P (K,) with the probability of each label where k is true; the expected odds."""
+        top, total, mean = 0.0, 0.0, 0.0
+        for m in range(K):
+            top = min(top, ease * odds[k, m])
+        for m in range(K):
+            P[m] = math.exp(top - ease * odds[k, m])
+            total += P[m]
+        for m in range(K):
+            P[m] /= total
+            mean += P[m] * odds[k, m]
+        return mean
+
+    @jit
+    def posterior(ptr, pair, row_worker, row_label, odds, ease, prior, gold, Z, slope, shares, start, stop):
+        q, falls, P, sums = np.empty(K), np.empty(K), np.empty(K), np.zeros(K)
+        evidence, flips, wide = 0.0, 0, 1 if len(prior) > 1 else 0
+        for i in range(start, stop):
+            first, end = ptr[i], ptr[i + 1]
+            for k in range(K):
+                q[k] = math.log(prior[i * wide, k])
+                falls[k] = 0.0
+            for n in range(first, end):
+                j, label = row_worker[pair[n]], row_label[pair[n]]
+                for k in range(K):
+                    mean = told(odds[j], ease[i], k, P)
+                    q[k] += math.log(max(P[label], TINY))
+                    falls[k] += mean - odds[j, k, label]
+            top, total = -np.inf, 0.0
+            for k in range(K):
+                if gold[i] >= 0 and k != gold[i]:
+                    q[k] = -np.inf
+                top = max(top, q[k])
+            for k in range(K):
+                q[k] = math.exp(q[k] - top)
+                total += q[k]
+            was, kept, now = Z[i, 0], Z.dtype.type(-1.0), Z.dtype.type(-1.0)
+            for k in range(K):
+                was = max(was, Z[i, k])
+            slope[i] = 0.0
+            for k in range(K):
+                q[k] /= total
+                slope[i] += q[k] * falls[k]
+                z = Z.dtype.type(q[k])
+                kept = max(kept, z if Z[i, k] == was else Z.dtype.type(-1.0))
+                now = max(now, z)
+                Z[i, k] = z
+            if end > first:
+                evidence += top + math.log(total)
+                flips += kept < now
+                for k in range(K):
+                    sums[k] += q[k]
+        shares[:] = sums
+        return evidence, flips
+
+    @jit
+    def slopes(row_ptr, task, worker_ptr, row_label, odds, ease, Z, out, start, stop):
+        P = np.empty(K)
+        for j in range(start, stop):
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                for n in range(row_ptr[r], row_ptr[r + 1]):
+                    i = task[n]
+                    for k in range(K):
+                        told(odds[j], ease[i], k, P)
+                        weight = ease[i] * Z[i, k]
+                        for m in range(K):
+                            out[j, k, m] += weight * P[m]
+                        out[j, k, row_label[r]] -= weight
+
+    @jit
+    def left_out(row_ptr, task, worker_ptr, row_label, odds, ease, gold, Z, right, sure, start, stop):
+        P, q = np.empty(K), np.empty(K)
+        for j in range(start, stop):
+            for r in range(worker_ptr[j], worker_ptr[j + 1]):
+                for n in range(row_ptr[r], row_ptr[r + 1]):
+                    i, total, square = task[n], 0.0, 0.0
+                    for k in range(K):
+                        told(odds[j], ease[i], k, P)
+                        q[k] = Z[i, k] if gold[i] >= 0 else Z[i, k] / max(P[row_label[r]], TINY)
+                        total += q[k]
+                        square += q[k] * q[k]
+                    right[j] += q[row_label[r]] / total
+                    sure[j] += square / (total * total)
+
+    return posterior, slopes, left_out
+
+
+def _by_work(layout: Layout) -> Ints:
+    """Bounds of runs of workers with about as many answers as a block has."""
+    return by_answers(layout.row_ptr[layout.worker_ptr], layout.n_classes**2)
+
+
+def eased_posterior(
+    layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
+) -> Swept:
+    parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, odds, ease, prior, gold, Z, slope)
+    kernel = functools.partial(_kernels(Z.shape[1])[0], *parts)
+    return sweep(layout, Z, threads, kernel, layout.n_classes**2)
+
+
+def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
+    out = np.zeros(odds.shape)
+    parts = (layout.row_ptr, layout.task, layout.worker_ptr, layout.row_label, odds, ease, Z, out)
+    kernel = _kernels(Z.shape[1])[1]
+    run(lambda b, start, stop: kernel(*parts, start, stop), _by_work(layout), threads)
+    return out
+
+
+def eased_left_out(
+    layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    parts = (layout.row_ptr, layout.task, layout.worker_ptr, layout.row_label, odds, ease, gold, Z, right, sure)
+    kernel = _kernels(Z.shape[1])[2]
+    run(lambda b, start, stop: kernel(*parts, start, stop), _by_work(layout), threads)
+    return right, sure

@@ -1,0 +1,215 @@
+"""CrowdClassifier: a classifier learnt from answers of unknown skill, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..answers import Labels
+from ..answers.rows import Rows
+from ..engine import LabelModel, Run
+from ..errors import FeatureError, ParameterError, nearest
+from ..kernels.layout import Floats
+from ..labels import MODELS
+from ..result import Result
+from .logistic import Logistic
+from .objective import softmax
+from .refit import Refit
+from .rows import as_rows
+from .sides import SIDES, CrowdSide, VoteLearner
+from .told import told_by_answers
+
+HARD = "majority-vote"  # its labels are taught as they are; of other models, what they believe
+
+
+class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of features, and the skill of the people who labelled them, learnt together.
+
+    `classifier` is "logistic", "mlp", any scikit-learn classifier that takes `sample_weight`, a torch module, or one of
+    `crowdwise.learn.Logistic`, `Network` and `Refit` with settings. `workers` is a worker side that is fitted together
+    with it ("two-coin", "confusion", "adaptive", "learned", "fixed"), or a model of answers alone (any name of
+    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it. `threshold`: of
+    two classes, the second is predicted above this probability.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.experts(tasks=200, seed=1)
+    >>> model = cw.CrowdClassifier(workers="adaptive").fit(sim.features, sim.answers, tasks=sim.truth["task"])
+    >>> model.result_.workers.height, float(model.score(sim.features, sim.truth["label"])) > 0.85
+    (5, True)
+    """
+
+    def __init__(
+        self,
+        classifier: Any = "logistic",
+        workers: Any = "adaptive",
+        *,
+        threshold: float = 0.5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.workers = workers
+        self.threshold = threshold
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, answers: Any, tasks: Any = None, *, run: Run | None = None) -> CrowdClassifier:
+        """Learn from rows X and the answers to their tasks.
+
+        `answers` is a `Labels` or anything `Labels` takes, and `tasks` the id of every row; or `Labels.by_row(ids)`; or
+        an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
+        answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
+        """
+        if not 0 <= self.threshold <= 1:
+            raise ParameterError(f"threshold is {self.threshold!r}; it must be a probability, from 0 to 1")
+        truth, side = truth_side(self.classifier), worker_side(self.workers)
+        X = self._features(X, truth, reset=True)
+        rows = as_rows(X, answers, tasks)
+        labels = rows.labels()
+        self._say_unused(rows, labels)
+        at = np.flatnonzero(rows.answered)
+        at = at[np.argsort(rows.number[at])]  # tasks are kept in their own order: the order of rows does not matter
+        seed = check_random_state(self.random_state).randint(2**31) if self.random_state is not None else 0
+        run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=seed)
+        learner = truth.learner(_safe_indexing(X, at), labels.n_classes, run.rng())
+        self.result_ = self._fitted(side, learner, labels, run)
+        self.learner_ = learner
+        self.classes_ = labels.classes.to_numpy()
+        return self
+
+    def _fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
+        if isinstance(side, CrowdSide):
+            beside = learner if side.asks_classifier else VoteLearner(labels)
+            result = side.with_learner(beside).fit(labels, run)
+            result = replace(result, model=side)
+            if side.asks_classifier:
+                return result
+        else:
+            result = side.fit(labels, run)
+        hard = side.name == HARD
+        learner.imitate(np.eye(labels.n_classes)[result.found] if hard else result.posterior.astype(np.float64))
+        return result
+
+    def predict_proba(self, X: Any, answers: Any = None, tasks: Any = None) -> Floats:
+        """(n, K) probability of each class; with answers (as in `fit`), by features and answers together."""
+        check_is_fitted(self)
+        X = self._features(X, truth_side(self.classifier), reset=False)
+        logits = self.learner_.logits(X)
+        if answers is None:
+            return softmax(logits)
+        return told_by_answers(self.result_, logits, as_rows(X, answers, tasks))[0]
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of every row; of two, the second where its probability is above `threshold`."""
+        p = self.predict_proba(X)
+        if len(self.classes_) == 2:
+            return self.classes_[(p[:, 1] > self.threshold).astype(int)]
+        return self.classes_[p.argmax(1)]
+
+    def predictions(self, X: Any, tasks: Any) -> pl.DataFrame:
+        """task, label and probability of every row, by its features alone."""
+        p, label = self.predict_proba(X), self.predict(X)
+        told = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
+        return pl.DataFrame({"task": tasks, "label": label, "probability": told})
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy against labels y; against answers (`Labels.by_row`), their mean log-likelihood given X: what to
+        choose settings by where no truth is known."""
+        if not isinstance(y, Rows):
+            return float(super().score(X, np.asarray(y), sample_weight))
+        check_is_fitted(self)
+        logits = self.learner_.logits(self._features(X, truth_side(self.classifier), reset=False))
+        return told_by_answers(self.result_, logits, y, blind=True)[1]
+
+    def save(self, path: str | Path) -> Path:
+        """Write a classifier that is built in, with its crowd, to a folder (or a file ending in .crowdwise); no
+        pickle. `crowdwise.learn.load` brings it back."""
+        from .store import write
+
+        check_is_fitted(self)
+        return write(self, Path(path))
+
+    def report(self, path: str | Path, *, truth: Any = None, rivals: Any = ()) -> Path:
+        """Write the page of `result_`; with `truth` (a table of task and label), also ROC curves and how well skills
+        were told, of this model and of `rivals` (further fitted classifiers)."""
+        from ..report import write_report
+        from ..scoring import judged
+
+        check_is_fitted(self)
+        shown = {each.result_.model.name: each.result_ for each in (self, *rivals)}
+        return write_report(self.result_, path, judged=judged(shown, truth))
+
+    def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
+        """X as the truth side takes it: numbers, or, for a classifier that was brought, whatever it likes."""
+        if isinstance(truth, Refit):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        wide = not isinstance(truth, Logistic)
+        kind = np.float32 if wide else np.float64
+        X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=wide, ensure_all_finite=False)
+        if not np.isfinite(X).all():
+            bad = ~np.isfinite(X.reshape(len(X), -1))
+            row, column = (int(place[0]) for place in np.nonzero(bad))
+            raise FeatureError(
+                f"Input X contains NaN or infinity: {int(bad.any(1).sum())} row(s) in {int(bad.any(0).sum())} "
+                f"column(s), first in row {row}, column {column}. Fill these values or leave the rows out, or take a "
+                "classifier that knows NaN, such as HistGradientBoostingClassifier()"
+            )
+        return X
+
+    def _say_unused(self, rows: Rows, labels: Labels) -> None:
+        missing = rows.answers.n_tasks - len(set(rows.number[rows.number >= 0].tolist()))
+        if missing and len(rows) and rows.whole:
+            warnings.warn(
+                f"{missing} of {rows.answers.n_tasks} tasks have answers and no features: they are left out",
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        truth = truth_side(self.classifier)
+        tags.input_tags.allow_nan = isinstance(truth, Refit) and get_tags(truth.estimator).input_tags.allow_nan
+        tags.classifier_tags.poor_score = False
+        return tags
+
+
+def truth_side(classifier: Any) -> Any:
+    """What stands behind `classifier`."""
+    if isinstance(classifier, str):
+        if classifier == "logistic":
+            return Logistic()
+        if classifier == "mlp":
+            from .network import Network
+
+            return Network()
+        raise ParameterError(f"classifier is {classifier!r}; it can be 'logistic', 'mlp' or an estimator")
+    if hasattr(classifier, "learner"):
+        return classifier
+    if any(kind.__module__.startswith("torch.nn") for kind in type(classifier).__mro__):
+        from .network import Network
+
+        return Network(classifier)
+    if hasattr(classifier, "fit") and hasattr(classifier, "get_params"):
+        return Refit(classifier)
+    raise ParameterError(
+        f"classifier is {classifier!r}; give 'logistic', 'mlp', a scikit-learn classifier or a torch module"
+    )
+
+
+def worker_side(workers: Any) -> LabelModel:
+    """What stands behind `workers`."""
+    if isinstance(workers, LabelModel):
+        return workers
+    kinds: dict[str, type[LabelModel]] = {**MODELS, **SIDES}
+    if not isinstance(workers, str) or workers not in kinds:
+        names = f"{', '.join(SIDES)}, or of answers alone {', '.join(sorted(MODELS))}"
+        raise ParameterError(f"workers is {workers!r}; it can be {names}.{nearest(str(workers), kinds)}")
+    return kinds[workers]()

@@ -1,0 +1,95 @@
+"""Logistic regression as the truth side: all its weights climb together with the workers' odds.
+
+    (1)  f[i] = W' x[i] + b,  features scaled to mean 0 and variance 1 first
+    (2)  adds -l2/2 (|W|^2 + |b|^2) to the objective
+L-BFGS on the objective itself reaches the place that EM reaches, in a fraction of the steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..errors import ParameterError
+from ..kernels.layout import Floats
+from .objective import SHARPER, STEPS, Objective, ascend, softmax
+
+VARIANCE = 5.0  # of logits, before anything is known
+
+
+class Logistic(BaseEstimator):  # type: ignore[misc]
+    """Multinomial logistic regression. `l2` draws its weights to 0; without it, by as much as makes the logits of a
+    typical row have a variance of 5 before anything is known, whatever the number of features."""
+
+    def __init__(self, l2: float | None = None) -> None:
+        self.l2 = l2
+
+    def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> LogisticLearner:
+        if self.l2 is not None and not (np.isfinite(self.l2) and self.l2 >= 0):
+            raise ParameterError(f"l2 is {self.l2!r}; it must be a number of at least 0")
+        return LogisticLearner(X, n_classes, X.shape[1] / VARIANCE if self.l2 is None else self.l2)
+
+
+class LogisticLearner:
+    """Logistic regression on some rows."""
+
+    def __init__(self, X: Floats, n_classes: int, l2: float) -> None:
+        self.mean, self.scale = X.mean(0), X.std(0)
+        self.scale[self.scale <= 1e-12 * np.maximum(np.abs(self.mean), 1e-300)] = 1.0  # constants say nothing
+        self.l2, self.weights = l2, np.zeros((X.shape[1] + 1, n_classes))
+        self.rows = self._scaled(X)
+
+    @classmethod
+    def of(cls, mean: Floats, scale: Floats, weights: Floats, l2: float) -> LogisticLearner:
+        """From what was learnt before; the rows are gone."""
+        new = cls.__new__(cls)
+        new.mean, new.scale, new.weights, new.l2 = mean, scale, weights, l2
+        return new
+
+    def _scaled(self, X: Floats) -> Floats:
+        return np.column_stack([(X - self.mean) / self.scale, np.ones(len(X))])
+
+    def logits(self, X: Floats | None = None) -> Floats:
+        """(n, K) of new rows, or of those learnt from."""
+        return np.asarray((self.rows if X is None else self._scaled(X)) @ self.weights)
+
+    @property
+    def log_prior(self) -> float:
+        return -0.5 * self.l2 * float((self.weights**2).sum())
+
+    def imitate(self, Z: Floats) -> None:
+        """Learn soft targets (T, K)."""
+
+        def value(w: Floats) -> tuple[float, Floats]:
+            W = w.reshape(self.weights.shape)
+            P = softmax(self.rows @ W)
+            fit = float((Z * np.log(P)).sum()) - 0.5 * self.l2 * float((W**2).sum())
+            return fit, (self.rows.T @ (Z - P) - self.l2 * W).ravel()
+
+        self.weights = ascend(value, self.weights.ravel(), self._bend(), None, 500).reshape(self.weights.shape)
+
+    def _bend(self) -> Floats:
+        """About how much the slope by each weight changes with it."""
+        P = softmax(self.logits())
+        return np.asarray(((self.rows**2).T @ (P * (1 - P)) + self.l2 + 1e-6).ravel())
+
+    def begin(self, Z: Floats) -> None:
+        """Start from shares of votes."""
+        self.imitate(Z)
+        self.weights *= SHARPER
+
+    def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
+        """Better weights, and better numbers of the workers, which are given back."""
+        size = self.weights.size
+
+        def value(x: Floats) -> tuple[float, Floats]:
+            W = x[:size].reshape(self.weights.shape)
+            here = objective(self.rows @ W, x[size:])
+            slope = self.rows.T @ here.logits - self.l2 * W
+            return here.total - 0.5 * self.l2 * float((W**2).sum()), np.concatenate([slope.ravel(), here.theta])
+
+        start = np.concatenate([self.weights.ravel(), theta])
+        bend = np.concatenate([self._bend(), objective.bend(theta, self.logits(), Z)])
+        best = ascend(value, start, bend, [(None, None)] * size + objective.bounds, STEPS)
+        self.weights = best[:size].reshape(self.weights.shape)
+        return best[size:]

@@ -1,0 +1,186 @@
+"""A torch network as the truth side: the slope of the objective by its logits, as prior and as ease, is what is sent
+back through it.
+
+A sweep is an epoch of Adam on batches (more for few rows), then the workers' numbers. An epoch that lowered the
+objective is undone, and the rate halved. Some tasks are held out: when the likelihood of their answers has not risen
+for a while, the network has learnt what it can, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import nn
+
+from ..errors import FeatureError
+from ..kernels.layout import Floats, Ints
+from .objective import SHARPER, Objective, climb_workers, softmax
+
+PATIENCE = 5  # sweeps without a rise of the held-out likelihood
+LEAST_RATE = 1 / 16  # of the first rate: below, the network rests
+MANY = 1024  # rows told at a time
+STEPS = 50  # of Adam in a sweep, at least: small tables are gone through more than once
+
+
+class Network(BaseEstimator):  # type: ignore[misc]
+    """A torch module that gives a logit a class, or, without one, a perceptron with one layer of `hidden` units.
+
+    `epochs` are those on the votes at the start (and on labels that are known beforehand); `weight_decay` and `dropout`
+    (of the perceptron) keep it from learning answers by heart; `holdout` is the part of tasks that it does not see.
+    """
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        hidden: int = 64,
+        dropout: float = 0.3,
+        epochs: int = 20,
+        batch_size: int = 64,
+        rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        holdout: float = 0.1,
+    ) -> None:
+        self.module = module
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.rate = rate
+        self.weight_decay = weight_decay
+        self.holdout = holdout
+
+    def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
+        return NetworkLearner(X, n_classes, self, rng)
+
+    def build(self, n_features: int, n_classes: int) -> nn.Module:
+        """The perceptron, untaught."""
+        layers = nn.Linear(n_features, self.hidden), nn.ReLU(), nn.Dropout(self.dropout)
+        return nn.Sequential(*layers, nn.Linear(self.hidden, n_classes))
+
+
+class NetworkLearner:
+    """A network on some rows."""
+
+    log_prior = 0.0  # weight decay is a step of its own, no part of the objective
+
+    def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
+        self.plan, self.rng, self.n_classes = plan, rng, n_classes
+        axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean a channel
+        self.mean = X.mean(axes, keepdims=True).astype(np.float32)
+        self.scale = X.std(axes, keepdims=True).astype(np.float32)
+        self.scale[self.scale <= 1e-6 * np.maximum(np.abs(self.mean), 1e-30)] = 1.0
+        self.rows = self._scaled(X)
+        with torch.random.fork_rng():
+            torch.manual_seed(int(rng.integers(2**31)))
+            own = plan.module is None
+            self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
+        self._check_output()
+        self.rate, self.settled, self.waited, self.best = plan.rate, False, 0, -np.inf
+        order = rng.permutation(len(X))
+        held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
+        self.held, self.seen = np.sort(order[:held]), np.sort(order[held:])
+        self.optimiser = self._optimiser()
+        self.on_rows = self._told(self.rows)
+
+    @classmethod
+    def of(cls, plan: Network, arrays: dict[str, Floats]) -> NetworkLearner:
+        """From what was learnt before; the rows are gone."""
+        new = cls.__new__(cls)
+        new.plan, new.mean, new.scale = plan, arrays["mean"], arrays["scale"]
+        state = {k.removeprefix("module."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("module.")}
+        shapes = [tuple(tensor.shape) for name, tensor in state.items() if name.endswith("weight")]
+        new.module = plan.build(shapes[0][1], shapes[-1][0])
+        new.module.load_state_dict(state)
+        return new
+
+    def _optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay)
+
+    def _scaled(self, X: Floats) -> torch.Tensor:
+        rows = torch.from_numpy((np.asarray(X, np.float32) - self.mean) / self.scale)
+        return rows.flatten(1) if self.plan.module is None else rows
+
+    def _check_output(self) -> None:
+        with torch.no_grad():
+            try:
+                shape = tuple(self.module.eval()(self.rows[:2]).shape)
+            except (RuntimeError, TypeError) as error:
+                raise FeatureError(
+                    f"the network does not take these features of shape {tuple(self.rows.shape)}: {error}"
+                ) from error
+        if shape != (len(self.rows[:2]), self.n_classes):
+            raise FeatureError(
+                f"the network gives an output of shape {shape} for two rows; wanted is a logit for each of the "
+                f"{self.n_classes} classes: {(2, self.n_classes)}"
+            )
+
+    def _told(self, rows: torch.Tensor) -> Floats:
+        self.module.eval()
+        with torch.no_grad():
+            parts = [self.module(rows[start : start + MANY]) for start in range(0, len(rows), MANY)]
+        return torch.cat(parts).double().numpy()
+
+    def logits(self, X: Floats | None = None) -> Floats:
+        return self.on_rows if X is None else self._told(self._scaled(X))
+
+    def imitate(self, Z: Floats) -> None:
+        """Learn soft targets for `epochs`, or until the rows held out are no longer told better."""
+        targets, waited, best = torch.from_numpy(np.asarray(Z, np.float32)), 0, np.inf
+        for _ in range(self.plan.epochs):
+            self._epoch(lambda rows, logits: torch.softmax(logits, 1) - targets[rows])
+            self.on_rows = self._told(self.rows)
+            logs = torch.log_softmax(torch.from_numpy(self.on_rows[self.held]), 1)
+            loss = -float((targets[self.held] * logs).sum())
+            waited, best = (0, loss) if loss < best or not len(self.held) else (waited + 1, best)
+            if waited == PATIENCE:
+                break
+
+    def begin(self, Z: Floats) -> None:
+        self.imitate(Z)
+        self.imitate(softmax(SHARPER * self.on_rows))
+
+    def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
+        if self.settled:
+            return climb_workers(objective, self.on_rows, theta, Z)
+        before = copy.deepcopy(self.module.state_dict()), self.on_rows
+        value = objective(self.on_rows, theta).total
+        odds, log_kappa = objective.unpack(theta)
+
+        def down(rows: Ints, logits: torch.Tensor) -> torch.Tensor:
+            slope = objective.some(rows, logits.detach().double().numpy(), odds, log_kappa)[1]
+            return torch.from_numpy(-slope).float()
+
+        for _ in range(-(-STEPS // max(1, len(self.seen) // self.plan.batch_size))):
+            self._epoch(down)
+        self.on_rows = self._told(self.rows)
+        best = climb_workers(objective, self.on_rows, theta, Z)
+        if objective(self.on_rows, best).total < value:
+            self.module.load_state_dict(before[0])
+            self.on_rows, self.rate = before[1], self.rate / 2
+            self.settled, self.optimiser = self.rate < LEAST_RATE * self.plan.rate, self._optimiser()
+            return climb_workers(objective, self.on_rows, theta, Z)
+        if len(self.held):
+            evidence = objective.some(self.held, self.on_rows[self.held], *objective.unpack(best))[0]
+            self.waited, self.best = (0, evidence) if evidence > self.best else (self.waited + 1, self.best)
+            self.settled = self.waited == PATIENCE
+        return best
+
+    def _epoch(self, slope: Any) -> None:
+        """One pass over the rows in a random order; `slope` gives what each batch's logits are to fall by."""
+        self.module.train()
+        order = self.rng.permutation(self.seen)
+        size = self.plan.batch_size
+        starts = range(0, len(order) - (1 if len(order) > 1 else 0), size)  # batches of one row upset normalisation
+        with torch.random.fork_rng():
+            torch.manual_seed(int(self.rng.integers(2**31)))
+            for start in starts:
+                rows = order[start : start + size]
+                logits = self.module(self.rows[rows])
+                self.optimiser.zero_grad()
+                logits.backward(slope(rows, logits) / len(rows))
+                self.optimiser.step()

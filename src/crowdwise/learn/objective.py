@@ -1,0 +1,196 @@
+"""What both sides climb together: the log-likelihood of the answers, given features, plus the log-prior of workers.
+
+Classifier: logits f[i] of task i, prior P(z_i) = softmax(f[i]). Worker j: odds[j, k, l] >= 0, the log-odds of the truth
+k over a wrong label l on the easiest task. Ease h[i] of task i, from 0 (all guess) to 1 (as good as they can be).
+    (1)  P(j says l | z_i = k) ~ exp(-h[i] odds[j, k, l]),    odds[j, k, k] = 0
+    (2)  log p(answers of i) = log sum_k P(z_i = k) prod over answers n of P(label_n | k)
+    (3)  objective = sum_i (2) - r/2 sum (odds - c)^2 - 1/2 (c - c0)^2 - 1/2 log(kappa)^2 + what the classifier adds
+with c the crowd's common odds (found in closed form, whatever the odds are) or, for a side that holds workers near
+their start, those. Derivation, and the eqs (1), (2) of the paper as the case K = 2: docs/maths/difficulty.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine import Work
+from ..kernels import TINY, plain
+from ..kernels.layout import Floats, Ints, Layout, per_worker
+
+Bounds = list[tuple[float | None, float | None]]
+
+BOUND = 30.0  # odds beyond cannot be told from certainty
+SHARPER = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
+STEPS = 50  # of L-BFGS in a sweep
+KAPPA = 2.0  # log(kappa) lies in -KAPPA..KAPPA
+
+
+class Value(NamedTuple):
+    """The objective at one place, and its slopes."""
+
+    total: float
+    logits: Floats  # (T, K)
+    theta: Floats  # (S,)
+
+
+class Ease(NamedTuple):
+    """How easy tasks are, and by what it changes."""
+
+    h: Floats  # (T,)
+    slope: Floats | None  # (T, K) by the scaled logits; None where classifiers do not matter
+
+
+class Objective:
+    """The objective of one side on some answers, as a function of logits (T, K) and the workers' numbers `theta`:
+    all odds off the diagonal, then log(kappa) where it is learnt."""
+
+    def __init__(self, work: Work, *, ridge: float, free: bool, kappa: float | None, ease: Floats | None) -> None:
+        """`ease` (T,) is given, or follows from the classifier with a sharpness `kappa`, None to learn it."""
+        self.work, self.ridge, self.free, self.given = work, ridge, free, ease
+        self.learns = ease is None and kappa is None
+        self.log_kappa = 0.0 if kappa is None else float(np.log(kappa))
+        K = work.layout.n_classes
+        self.shape = (work.layout.n_workers, K, K)
+        self.off = ~np.eye(K, dtype=bool)
+        self.centre: Floats | None = None  # (W, K, K) odds to hold to; None: to the crowd's
+        self.usual = float(np.log(3 * max(K - 1, 1)))  # c0: right three times in four
+
+    @property
+    def bounds(self) -> Bounds:
+        odds: Bounds = [(-BOUND if self.free else 0.0, BOUND)] * int(self.shape[0] * self.off.sum())
+        return odds + [(-KAPPA, KAPPA)] * self.learns
+
+    def pack(self, odds: Floats, log_kappa: float) -> Floats:
+        return np.append(odds[:, self.off].ravel(), log_kappa if self.learns else [])
+
+    def unpack(self, theta: Floats) -> tuple[Floats, float]:
+        odds = np.zeros(self.shape)
+        count = self.shape[0] * int(self.off.sum())
+        odds[:, self.off] = theta[:count].reshape(self.shape[0], -1)
+        return odds, float(theta[-1]) if self.learns else self.log_kappa
+
+    def ease(self, logits: Floats, log_kappa: float) -> Ease:
+        """h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f): for two classes 4 (p - 1/2)^2."""
+        K = logits.shape[1]
+        if self.given is not None:
+            return Ease(self.given, None)
+        if K == 1:
+            return Ease(np.ones(len(logits)), None)
+        p = softmax(np.exp(log_kappa) * logits)
+        square = (p * p).sum(1)
+        return Ease((K * square - 1) / (K - 1), 2 * K / (K - 1) * p * (p - square[:, None]))
+
+    def bend(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
+        """(S,) about how much the slope by theta changes with it, at the posterior Z."""
+        layout = self.work.layout
+        odds, log_kappa = self.unpack(theta)
+        h = self.ease(logits, log_kappa).h
+        rows = self.work.kernels.confusion_counts(layout, Z * (h * h)[:, None], self.work.threads)
+        weight = per_worker(layout, rows)[:, :, None]
+        p = np.exp(-odds)
+        p /= p.sum(2, keepdims=True)
+        bend = (weight * p * (1 - p) + self.ridge)[:, self.off].ravel()
+        return np.asarray(np.maximum(np.append(bend, [len(logits)] * self.learns), 1e-3))
+
+    def penalty(self, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
+        """Log-prior of the workers, and its slope by the odds off the diagonal."""
+        free = odds[:, self.off]
+        if self.centre is not None:
+            apart = free - self.centre[:, self.off]
+            spread = 0.0
+        else:  # the crowd's odds that fit these best
+            centre = (self.usual + self.ridge * free.sum()) / (1 + self.ridge * free.size)
+            apart, spread = free - centre, (centre - self.usual) ** 2
+        fall = self.ridge * (apart**2).sum() + spread + self.learns * log_kappa**2
+        return -0.5 * float(fall), -self.ridge * apart
+
+    def __call__(self, logits: Floats, theta: Floats) -> Value:
+        work = self.work
+        odds, log_kappa = self.unpack(theta)
+        ease, prior = self.ease(logits, log_kappa), softmax(logits)
+        Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
+        swept = work.kernels.eased_posterior(work.layout, odds, ease.h, prior, work.gold, Z, by_ease, work.threads)
+        slopes = work.kernels.eased_slopes(work.layout, odds, ease.h, Z, work.threads)
+        log_prior, fall = self.penalty(odds, log_kappa)
+        by_logits, by_kappa = self._through(logits, prior, Z, ease, by_ease, log_kappa)
+        theta_slope = (slopes[:, self.off] + fall).ravel()
+        if self.learns:
+            theta_slope = np.append(theta_slope, by_kappa - log_kappa)
+        return Value(swept.evidence + log_prior, by_logits, theta_slope)
+
+    def _through(
+        self, logits: Floats, prior: Floats, Z: Floats, ease: Ease, by_ease: Floats, log_kappa: float
+    ) -> tuple[Floats, float]:
+        """Slopes by the logits, as prior and as ease, and by log(kappa). Tasks without answers have none."""
+        by_logits, by_kappa = Z - prior, 0.0
+        if ease.slope is not None:
+            through = np.exp(log_kappa) * by_ease[:, None] * ease.slope
+            by_logits += through
+            by_kappa = float((through * logits).sum())
+        return by_logits, by_kappa
+
+    def some(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
+        """Evidence of some tasks alone, and its slope by their logits: what a network is taught in a batch."""
+        layout, gold = part_of(self.work.layout, tasks), self.work.gold[tasks]
+        ease, prior = self.ease(logits, log_kappa), softmax(logits)
+        if ease.slope is None:
+            ease = Ease(ease.h[tasks], None)
+        Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
+        swept = plain.eased_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
+        return swept.evidence, self._through(logits, prior, Z, ease, by_ease, log_kappa)[0]
+
+
+def part_of(layout: Layout, tasks: Ints) -> Layout:
+    """The answers of some tasks in task order, which is all that the posterior of tasks needs."""
+    first, count = layout.task_ptr[tasks], np.diff(layout.task_ptr)[tasks]
+    ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+    at = np.arange(ptr[-1]) - np.repeat(ptr[:-1], count) + np.repeat(first, count)
+    return layout._replace(task_ptr=ptr, pair=layout.pair[at])
+
+
+def softmax(logits: Floats) -> Floats:
+    """Rows of probabilities, none of them 0."""
+    p = np.exp(logits - logits.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    return np.asarray(np.maximum(p, TINY))
+
+
+def ascend(
+    value: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bend: Floats,
+    bounds: Bounds | None,
+    steps: int,
+) -> Floats:
+    """The best place that L-BFGS-B finds within some steps; never below the start. `bend` (S,) is about how much the
+    slope changes with each number: steps are measured in it, so that weak and strong directions are climbed alike."""
+    from scipy.optimize import minimize
+
+    unit = 1 / np.sqrt(bend)
+
+    def turned(x: Floats) -> tuple[float, Floats]:
+        total, slope = value(x * unit)
+        return -total, -slope * unit
+
+    if bounds is not None:
+        bounds = [
+            (None if low is None else low / u, None if high is None else high / u)
+            for (low, high), u in zip(bounds, unit, strict=True)
+        ]
+    options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-6}
+    return np.asarray(
+        minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x * unit
+    )
+
+
+def climb_workers(objective: Objective, logits: Floats, theta: Floats, Z: Floats) -> Floats:
+    """Better numbers of the workers beside a classifier that stays as it is."""
+
+    def value(x: Floats) -> tuple[float, Floats]:
+        here = objective(logits, x)
+        return here.total, here.theta
+
+    return ascend(value, theta, objective.bend(theta, logits, Z), objective.bounds, STEPS)

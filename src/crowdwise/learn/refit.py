@@ -1,0 +1,119 @@
+"""Any scikit-learn classifier as the truth side: it is fitted anew to the posterior in every sweep.
+
+A flexible classifier would repeat on its own rows what it was told, and the workers would then be judged by an echo. So
+its word on a row is that of a fit which has not seen the row (`folds`). A fit that would lower the objective is not
+taken, and ends the learning: the objective never falls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from ..errors import ParameterError
+from ..kernels import TINY
+from ..kernels.layout import Floats, Ints
+from .objective import SHARPER, Objective, climb_workers, softmax
+
+LEAST = 1e-3  # a class less probable than this is not taught
+
+
+class Refit(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier that takes `sample_weight`, or a regressor of soft targets; `folds` says in how many
+    parts rows are told by fits that have not seen them (0: by the fit itself)."""
+
+    def __init__(self, estimator: Any = None, folds: int = 5) -> None:
+        self.estimator = estimator
+        self.folds = folds
+
+    def learner(self, X: Any, n_classes: int, rng: np.random.Generator) -> RefitLearner:
+        return RefitLearner(X, n_classes, self.estimator, self.folds, int(rng.integers(2**31)))
+
+
+class RefitLearner:
+    """A classifier on some rows."""
+
+    log_prior = 0.0  # whatever holds the classifier back is its own affair
+
+    def __init__(self, X: Any, n_classes: int, estimator: Any, folds: int, seed: int) -> None:
+        self.X, self.n_classes, self.settled = X, n_classes, n_classes < 2
+        self.estimator, self.weight = estimator, _weight_name(estimator)
+        n = _num_samples(X)
+        split = KFold(folds, shuffle=True, random_state=seed) if 2 <= folds <= n else None
+        self.parts = [] if split is None else list(split.split(np.arange(n)))
+        self.fitted: Any = None
+        self.on_rows = np.zeros((n, n_classes))
+
+    def logits(self, X: Any = None) -> Floats:
+        return self.on_rows if X is None else self._logits(self.fitted, X)
+
+    def imitate(self, Z: Floats) -> None:
+        if self.n_classes < 2:
+            return
+        self.fitted = self._fit(np.arange(len(Z)), Z)
+        if not self.parts:
+            self.on_rows = self._logits(self.fitted, self.X)
+            return
+        self.on_rows = np.empty_like(self.on_rows)
+        for seen, unseen in self.parts:
+            self.on_rows[unseen] = self._logits(self._fit(seen, Z), _safe_indexing(self.X, unseen))
+
+    def begin(self, Z: Floats) -> None:
+        self.imitate(Z)
+        self.imitate(softmax(SHARPER * self.on_rows))
+
+    def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
+        before, value = (self.fitted, self.on_rows), objective(self.on_rows, theta).total
+        if not self.settled:
+            self.imitate(Z)
+        best = climb_workers(objective, self.on_rows, theta, Z)
+        if not self.settled and objective(self.on_rows, best).total < value:
+            (self.fitted, self.on_rows), self.settled = before, True
+            best = climb_workers(objective, self.on_rows, theta, Z)
+        return best
+
+    def _fit(self, rows: Ints, Z: Floats) -> Any:
+        made, soft = clone(self.estimator), Z[rows].astype(np.float64)
+        if is_regressor(made):
+            return made.fit(_safe_indexing(self.X, rows), soft)
+        soft = np.where(soft < LEAST, 0.0, soft)
+        soft /= soft.sum(1, keepdims=True)
+        at, label = np.nonzero(soft)
+        return made.fit(_safe_indexing(self.X, rows[at]), label, **{self.weight: soft[at, label]})
+
+    def _logits(self, fitted: Any, X: Any) -> Floats:
+        if self.n_classes < 2:
+            return np.zeros((_num_samples(X), self.n_classes))
+        p = np.zeros((_num_samples(X), self.n_classes))
+        if is_regressor(fitted):
+            p += np.clip(fitted.predict(X), 0, 1)
+        else:
+            p[:, fitted.classes_] = fitted.predict_proba(X)
+        p = np.maximum(p, LEAST / self.n_classes)  # no classifier is that sure
+        return np.asarray(np.log(np.maximum(p / p.sum(1, keepdims=True), TINY)))
+
+
+def _weight_name(estimator: Any) -> str:
+    """What `fit` calls the weights of rows."""
+    last, name = estimator, "sample_weight"
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        name = f"{step}__{name}"
+    kind = type(last).__name__
+    if not is_regressor(last):
+        if not has_fit_parameter(last, "sample_weight"):
+            raise ParameterError(
+                f"{kind} takes no sample_weight, so that it cannot learn from soft labels. Take a classifier that does "
+                "(a tree, a forest, boosting, a linear model, an SVM), or a regressor of soft targets"
+            )
+        if not hasattr(last, "predict_proba"):
+            raise ParameterError(
+                f"{kind} gives no probabilities. Wrap it: sklearn.calibration.CalibratedClassifierCV({kind}())"
+            )
+    return name

@@ -1,0 +1,74 @@
+"""Classifiers that are built in, on disk: the result of their crowd, and their weights, in one checksummed file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..result import store
+from .logistic import Logistic, LogisticLearner
+from .sides import by_name
+
+if TYPE_CHECKING:
+    from .estimator import CrowdClassifier
+
+NAME = "classifier.crowdwise"
+
+
+def write(model: CrowdClassifier, path: Path) -> Path:
+    """Save a fitted classifier; returns the file written."""
+    from safetensors.numpy import save
+
+    learner = model.learner_
+    arrays = {"mean": learner.mean, "scale": learner.scale} if hasattr(learner, "mean") else {}
+    if isinstance(learner, LogisticLearner):
+        kind, settings = "logistic", {"l2": learner.l2}
+        arrays |= {"weights": learner.weights}
+    elif hasattr(learner, "module") and learner.plan.module is None:
+        kind, settings = "mlp", {k: v for k, v in learner.plan.get_params().items() if k != "module"}
+        arrays |= {f"module.{name}": tensor.numpy() for name, tensor in learner.module.state_dict().items()}
+    else:
+        raise ParameterError(
+            "only the built-in classifiers 'logistic' and 'mlp' can be saved without pickle. Keep the classifier that "
+            "you brought by its own means, and result_.save for what is known of the crowd"
+        )
+    about, parts = store.parts_of(model.result_)
+    parts["classifier.safetensors"] = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    names = getattr(model, "feature_names_in_", None)
+    about |= {
+        "classifier": kind,
+        "classifier_settings": settings,
+        "threshold": model.threshold,
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else list(names),
+    }
+    return store.pack(store.place(path, NAME), "classifier", about, parts)
+
+
+def load(path: str | Path) -> CrowdClassifier:
+    """A classifier that `CrowdClassifier.save` or `crowdwise learn` wrote."""
+    from safetensors.numpy import load as arrays_of
+
+    from .estimator import CrowdClassifier
+
+    about, parts = store.unpack(store.place(Path(path), NAME), "classifier")
+    arrays = arrays_of(parts["classifier.safetensors"])
+    result = store.result_of(about, parts, by_name)
+    made: Any
+    if about["classifier"] == "logistic":
+        truth: Any = Logistic(**about["classifier_settings"])
+        made = LogisticLearner.of(arrays["mean"], arrays["scale"], arrays["weights"], truth.l2)
+    else:
+        from .network import Network, NetworkLearner
+
+        truth = Network(**about["classifier_settings"])
+        made = NetworkLearner.of(truth, arrays)
+    model = CrowdClassifier(truth, result.model, threshold=about["threshold"])
+    model.result_, model.learner_, model.classes_ = result, made, result.classes.to_numpy()
+    model.n_features_in_ = about["n_features"]
+    if about["feature_names"] is not None:
+        model.feature_names_in_ = np.array(about["feature_names"], object)
+    return model

@@ -1,0 +1,63 @@
+"""What a fitted crowd says of tasks that it has not met, by their features and answers together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..answers import Labels
+from ..answers.rows import Rows
+from ..engine import Run, Work
+from ..kernels.layout import Floats, Ints
+from ..result import Result
+from .objective import softmax
+from .sides import CrowdSide, Fixed
+
+CHUNK = 1 << 18  # answers handled at a time
+
+
+def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool = False) -> tuple[Floats, float]:
+    """(n, K) posterior of rows whose classifier gives logits (n, K), and the mean log-likelihood of their answers.
+
+    A worker not met before is taken as an average one; an answer with a label not met before says nothing. `blind`: the
+    ease of a task must not come from the very answers whose likelihood is asked, and is the mean where it would.
+    """
+    answers = rows.labels()
+    at = np.flatnonzero(rows.answered)
+    at = at[np.argsort(rows.number[at])]  # row of each task of `answers`
+    worker_of, label_of = _places(result.answers.workers, answers.workers), _places(result.classes, answers.classes)
+    task, worker, label = answers.codes()
+    known = label_of[label] >= 0
+    task, worker, label = task[known], worker_of[worker[known]], label_of[label[known]]
+    logs = np.log(softmax(logits))
+    emitted = _emitted(result, answers, logits[at], (task, worker, label), blind)
+    for k in range(logs.shape[1]):
+        logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
+    top = logs.max(1, keepdims=True)
+    evidence = (top + np.log(np.exp(logs - top).sum(1, keepdims=True)))[at].sum()
+    return softmax(logs), float(evidence) / max(len(task), 1)
+
+
+def _emitted(result: Result, answers: Labels, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
+    """(N, K) log-probability of each answer under each class."""
+    task, worker, label = codes
+    model, layout = result.model, result.answers.layout
+    if isinstance(model, CrowdSide):
+        work = Work.on(answers, Run(threads=1))
+        ease = model.objective(work, None).ease(logits, float(result.params.log_kappa)).h
+        if blind and isinstance(model, Fixed):
+            ease = np.full(len(ease), result.params.ease.mean())
+        params = result.params._replace(ease=ease)
+    parts = []
+    for start in range(0, len(task), CHUNK):
+        part = slice(start, start + CHUNK)
+        if isinstance(model, CrowdSide):
+            parts.append(model.emission(params, layout, worker[part], label[part], task[part]))
+        else:
+            parts.append(model.emission(result.params, layout, worker[part], label[part]))
+    return np.concatenate(parts) if parts else np.zeros((0, result.answers.n_classes))
+
+
+def _places(known: object, wanted: object) -> Ints:
+    """Where each of `wanted` stands among `known`, or -1."""
+    places = {value: n for n, value in enumerate(known.to_list())}  # type: ignore[attr-defined]
+    return np.array([places.get(value, -1) for value in wanted.to_list()], np.int32)  # type: ignore[attr-defined]

@@ -1,0 +1,159 @@
+"""How good a result is where the truth is known: ROC curves, the area under them, and how well skills were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .answers import Labels
+from .errors import EmptyDataError, ParameterError, nearest
+from .kernels.layout import Floats, Ints
+from .result import Result
+
+CELLS = 1 << 22  # numbers in the tables of answers handled at a time
+
+
+def roc(result: Result, truth: Any, *, label: Any = None) -> pl.DataFrame:
+    """The ROC curve of the estimated truth: threshold, false_positive, true_positive.
+
+    `truth` is a table of task and label, or a mapping. With two classes the second is sought, or `label`; with more,
+    `label` against the others, or without one every class against the others, together.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
+    >>> cw.roc(cw.aggregate(sim.answers), sim.truth).columns
+    ['threshold', 'false_positive', 'true_positive']
+    """
+    score, hit = _sought(result, truth, label)
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], hit[order]
+    last = np.flatnonzero(np.append(np.diff(score) != 0, True))  # tasks of one score come in together
+    found = np.cumsum(hit)[last]
+    rates = [np.append(0.0, n / max(n[-1], 1)) for n in (last + 1 - found, found)]
+    return pl.DataFrame(
+        {"threshold": np.append(np.inf, score[last]), "false_positive": rates[0], "true_positive": rates[1]}
+    )
+
+
+def auc(result: Result, truth: Any, *, label: Any = None) -> float:
+    """The area under `roc`: the chance that a task of the class sought scores higher than another.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
+    >>> cw.auc(cw.aggregate(sim.answers), sim.truth) > 0.8
+    True
+    """
+    return area(roc(result, truth, label=label))
+
+
+def area(curve: pl.DataFrame) -> float:
+    """The area under a curve that `roc` made."""
+    return float(np.trapezoid(curve["true_positive"], curve["false_positive"]))
+
+
+def known_classes(answers: Labels, truth: Any) -> Ints:
+    """(T,) the true class of each task by number; -1 where it is not told."""
+    table = pl.DataFrame(truth) if not isinstance(truth, Mapping) or {"task", "label"} <= set(truth) else None
+    told = dict(truth) if table is None else dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
+    code = {name: k for k, name in enumerate(answers.classes.to_list())}
+    return np.array([code.get(told.get(task), -1) for task in answers.tasks.to_list()], np.int32)
+
+
+def _sought(result: Result, truth: Any, label: Any) -> tuple[Floats, Any]:
+    names = result.classes.to_list()
+    if label is not None and label not in names:
+        raise ParameterError(f"no class {label!r}; there are {', '.join(map(str, names))}.{nearest(str(label), names)}")
+    gold = known_classes(result.answers, truth)
+    known = np.flatnonzero(gold >= 0)
+    if not len(known):
+        raise EmptyDataError(
+            "the truth names no task of this result: nothing can be scored. Check its tasks and labels"
+        )
+    P, right = result.posterior[known].astype(np.float64), gold[known][:, None] == np.arange(len(names))
+    if label is None and len(names) > 2:
+        return P.ravel(), right.ravel()
+    k = names.index(label) if label is not None else len(names) - 1
+    return P[:, k], right[:, k]
+
+
+def expertise(result: Result, truth: Any = None) -> pl.DataFrame:
+    """How often each worker names a class where it is true, a row a worker and class: worker, label, estimated,
+    easiest, true, answers.
+
+    With two classes, that of the second is sensitivity, that of the first specificity. `estimated` is on the tasks that
+    the worker answered, `easiest` on a task as easy as can be (the same where all tasks are alike). `true` is the share
+    of right answers among those to tasks of that class by `truth` (a table of task and label), `answers` their number.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
+    >>> cw.expertise(cw.aggregate(sim.answers), sim.truth).columns
+    ['worker', 'label', 'estimated', 'easiest', 'true', 'answers']
+    """
+    answers, K = result.answers, result.answers.n_classes
+    W = answers.n_workers
+    table = pl.DataFrame(
+        {
+            "worker": answers.workers[np.repeat(np.arange(W), K)],
+            "label": answers.classes[np.tile(np.arange(K), W)],
+            "estimated": _named(result, mean=True).ravel(),
+            "easiest": _named(result, mean=False).ravel(),
+        }
+    )
+    if truth is None:
+        return table
+    gold = known_classes(answers, truth)
+    task, worker, label = answers.codes()
+    seen = gold[task] >= 0
+    cell = worker[seen] * K + gold[task[seen]]
+    count = np.bincount(cell, minlength=W * K)
+    right = np.bincount(cell, label[seen] == gold[task[seen]], minlength=W * K)
+    with np.errstate(invalid="ignore"):
+        share = pl.Series(right / count, nan_to_null=True)
+    return table.with_columns(true=share, answers=pl.Series(count))
+
+
+def _named(result: Result, mean: bool) -> Floats:
+    """(W, K) chance that a worker names a class where it is true: on the worker's own tasks, or the easiest."""
+    model, answers = result.model, result.answers
+    W, K = answers.n_workers, answers.n_classes
+    every, said = np.repeat(np.arange(W, dtype=np.int32), K), np.tile(np.arange(K, dtype=np.int32), W)
+    at = np.arange(W * K), said
+    if not mean or not model.needs_features:
+        sharp = model.easiest(result.params)
+        return np.asarray(np.exp(model.emission(sharp, answers.layout, every, said)[at]).reshape(W, K))
+    task, worker, _ = answers.codes()
+    total, weight = np.zeros((W, K)), np.zeros((W, K))
+    for start in range(0, len(task), max(1, CELLS // K**2)):
+        part = slice(start, start + max(1, CELLS // K**2))
+        i, j = task[part], worker[part]
+        for k in range(K):
+            logs = model.emission(result.params, answers.layout, j, np.full(len(j), k, np.int32), i)
+            total[:, k] += np.bincount(j, result.posterior[i, k] * np.exp(logs[:, k]), minlength=W)
+            weight[:, k] += np.bincount(j, result.posterior[i, k], minlength=W)
+    return np.asarray(total / np.maximum(weight, 1e-12))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Methods held against the truth, for a page: curves, areas and skills by method."""
+
+    curves: dict[str, pl.DataFrame]
+    skills: dict[str, pl.DataFrame]
+
+    def table(self) -> pl.DataFrame:
+        """All curves in one table: method, auc, threshold, false_positive, true_positive."""
+        parts = [
+            curve.select(pl.lit(name).alias("method"), pl.lit(area(curve)).alias("auc"), pl.all())
+            for name, curve in self.curves.items()
+        ]
+        return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def judged(results: Mapping[str, Result], truth: Any = None) -> Judged:
+    """Results by the name of their method; the first is the one that a page is about."""
+    curves = {} if truth is None else {name: roc(result, truth) for name, result in results.items()}
+    return Judged(curves, {name: expertise(result, truth) for name, result in results.items()})
