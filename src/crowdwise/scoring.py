@@ -85,8 +85,9 @@ def expertise(result: Result, truth: Any = None) -> pl.DataFrame:
     easiest, true, answers.
 
     With two classes, that of the second is sensitivity, that of the first specificity. `estimated` is on the tasks that
-    the worker answered, `easiest` on a task as easy as can be (the same where all tasks are alike). `true` is the share
-    of right answers among those to tasks of that class by `truth` (a table of task and label), `answers` their number.
+    the worker answered, `easiest` on a task as easy as can be (the same where all tasks are alike; by glad, one of ease
+    1). `true` is the share of right answers among those to tasks of that class by `truth` (a table of task and label),
+    `answers` their number.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
@@ -122,7 +123,7 @@ def _named(result: Result, mean: bool) -> Floats:
     W, K = answers.n_workers, answers.n_classes
     every, said = np.repeat(np.arange(W, dtype=np.int32), K), np.tile(np.arange(K, dtype=np.int32), W)
     at = np.arange(W * K), said
-    if not mean or not model.needs_features:
+    if not mean or model.difficulty(result.params) is None:
         sharp = model.easiest(result.params)
         return np.asarray(np.exp(model.emission(sharp, answers.layout, every, said)[at]).reshape(W, K))
     task, worker, _ = answers.codes()

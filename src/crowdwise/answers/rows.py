@@ -41,16 +41,16 @@ class Rows(Sequence[Any]):
             raise FeatureError(
                 f"{len(twice)} rows share a task with another, for instance {twice[0]!r}. Give each once"
             )
-        known = answers.tasks.alias("task")
-        if ids.dtype != known.dtype and ids.dtype.is_integer() and known.dtype.is_integer():
-            ids = ids.cast(known.dtype)
-        if ids.dtype != known.dtype and len(ids) and len(known):
+        keys, known = ids, answers.tasks.alias("task")
+        if ids.dtype.is_integer() and known.dtype.is_integer():
+            keys, known = (series.cast(pl.Int64, strict=False) for series in (ids, known))
+        elif ids.dtype != known.dtype and len(ids) and len(known):
             raise FeatureError(
                 f"tasks of the rows are {ids.dtype} (for instance {ids[0]!r}), those of the answers {known.dtype} "
                 f"({known[0]!r}), so that none can be the same. Turn one into the other"
             )
         places = pl.DataFrame([known]).with_row_index("number")
-        number = pl.DataFrame([ids]).join(places, on="task", how="left", maintain_order="left")["number"]
+        number = pl.DataFrame([keys]).join(places, on="task", how="left", maintain_order="left")["number"]
         return cls(answers, ids, number.cast(pl.Int64).fill_null(-1).to_numpy())
 
     @property
@@ -65,7 +65,11 @@ class Rows(Sequence[Any]):
 
     def labels(self) -> Labels:
         """The answers to these rows alone; tasks in their own order, all workers and classes kept."""
-        return self.answers.only(np.sort(self.number[self.answered]))
+        tasks = np.sort(self.number[self.answered])
+        if (np.diff(tasks) == 0).any():
+            again = self.answers.tasks[tasks[1:][np.diff(tasks) == 0]]
+            raise FeatureError(f"task {again[0]!r} is in several rows. Draw rows without putting them back")
+        return self.answers.only(tasks)
 
     def __len__(self) -> int:
         return len(self.number)

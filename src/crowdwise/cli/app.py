@@ -276,10 +276,13 @@ def compare(
 
 @app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture or difficulty")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the real set beside the simulated one: cifar10s"),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of real data: cifar10s itself; for difficulty, that of cifar10n and cifar10h_counts",
+        ),
     ] = None,
     out: Out = None,
     seed: Seed = 0,

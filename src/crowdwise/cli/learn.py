@@ -50,6 +50,7 @@ def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
     """Fit, write everything, say what came of it; whether it converged."""
     model = lesson.model()
     found = read_features(lesson.features, answers.tasks, array=lesson.array)
+    found = found._replace(x=found.x.reshape(len(found.x), -1))
     rows = _told(lesson, answers).by_row(found.tasks)
     with stoppable() as stop, progress(f"{lesson.workers} on {answers.n_answers} answers") as watch:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -81,11 +81,7 @@ class LabelModel(ABC):
     off: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            rule = field.metadata.get("rule")
-            value = getattr(self, field.name)
-            if rule is not None and not rule.holds(value):
-                raise ParameterError(f"{self.name}: {field.name} is {value!r}; it must be {rule.text}")
+        check({f.name: f.metadata["rule"] for f in fields(self) if "rule" in f.metadata}, self, f"{self.name}: ")
 
     def settings(self) -> dict[str, Any]:
         """The hyperparameters by name."""
@@ -183,6 +179,15 @@ class Rule:
 COUNT = Rule(int, low=1)
 POSITIVE = Rule((int, float), above=0.0)
 NOT_NEGATIVE = Rule((int, float), low=0.0)
+SHARE = Rule((int, float), low=0.0, high=1.0)
+
+
+def check(rules: Mapping[str, Rule], holder: object, who: str = "") -> None:
+    """Refuse attributes of `holder` that break their rules."""
+    for name, rule in rules.items():
+        value = getattr(holder, name)
+        if not rule.holds(value):
+            raise ParameterError(f"{who}{name} is {value!r}; it must be {rule.text}")
 
 
 def rules(rule: Rule) -> dict[str, Rule]:

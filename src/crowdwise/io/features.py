@@ -63,11 +63,10 @@ def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
 def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return _arrays(path, dict(file), array)
-    except (OSError, ValueError, zipfile.BadZipFile, KeyError) as error:
-        if isinstance(error, FeatureError):
-            raise
+            arrays = dict(file)
+    except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, KeyError) as error:
         raise FileError(f"cannot read {path} as npz: {error}. Make it again, with plain arrays") from error
+    return _arrays(path, arrays, array)
 
 
 def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Series, Floats]:
@@ -81,10 +80,10 @@ def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Se
             f"{path.name} has no array {wanted!r}; it has {', '.join(others)}. Name one with --array"
             f".{nearest(wanted, others)}"
         )
-    x = found[wanted]
-    if len(x) != len(found[ids]) or x.dtype.kind not in "fiub":
+    x, tasks = found[wanted], np.atleast_1d(found[ids])
+    if x.ndim == 0 or len(x) != len(tasks) or x.dtype.kind not in "fiub":
         raise FeatureError(
             f"{path.name}: {wanted!r} is {x.dtype} of shape {x.shape}; wanted are numbers, a row for each of the "
-            f"{len(found[ids])} tasks"
+            f"{len(tasks)} tasks"
         )
-    return pl.Series(found[ids].tolist()), x
+    return pl.Series(tasks.tolist()), x if x.ndim > 1 else x[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -20,9 +21,14 @@ def model(name: str, /, **settings: Any) -> LabelModel:
     >>> model("dawid-skene", smoothing=0.1).settings()["smoothing"]
     0.1
     """
-    if name not in MODELS:
-        raise ParameterError(f"no model {name!r}; there are {', '.join(sorted(MODELS))}.{nearest(name, MODELS)}")
-    kind = MODELS[name]
+    return make(MODELS, name, settings)
+
+
+def make(kinds: Mapping[str, type[LabelModel]], name: str, settings: Mapping[str, Any]) -> LabelModel:
+    """One of `kinds` by its name; wrong names are refused, of kinds and of settings."""
+    if name not in kinds:
+        raise ParameterError(f"no model {name!r}; there are {', '.join(sorted(kinds))}.{nearest(name, kinds)}")
+    kind = kinds[name]
     known = [field.name for field in fields(kind)]
     for key in settings:
         if key not in known:
@@ -47,4 +53,4 @@ def aggregate(answers: Any, name: str = DEFAULT, /, *, run: Run | None = None, *
     return chosen.fit(answers if isinstance(answers, Labels) else Labels(answers), run)
 
 
-__all__ = ["DEFAULT", "MODELS", "aggregate", "model", "register"]
+__all__ = ["DEFAULT", "MODELS", "aggregate", "make", "model", "register"]

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..answers import Labels
 from ..answers.rows import Rows
 from ..engine import LabelModel, Run
+from ..engine.model import SHARE, check
 from ..errors import FeatureError, ParameterError, nearest
 from ..kernels.layout import Floats
 from ..labels import MODELS
@@ -24,9 +25,10 @@ from .logistic import Logistic
 from .objective import softmax
 from .refit import Refit
 from .rows import as_rows
-from .sides import SIDES, CrowdSide, VoteLearner
+from .sides import SIDES, CrowdSide, VoteLearner, by_name
 from .told import told_by_answers
 
+LARGEST = 1e18  # of a feature: its square is still a number in single precision
 HARD = "majority-vote"  # its labels are taught as they are; of other models, what they believe
 
 
@@ -68,8 +70,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
         answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
         """
-        if not 0 <= self.threshold <= 1:
-            raise ParameterError(f"threshold is {self.threshold!r}; it must be a probability, from 0 to 1")
+        check({"threshold": SHARE}, self)
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
@@ -77,8 +78,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._say_unused(rows, labels)
         at = np.flatnonzero(rows.answered)
         at = at[np.argsort(rows.number[at])]  # tasks are kept in their own order: the order of rows does not matter
-        seed = check_random_state(self.random_state).randint(2**31) if self.random_state is not None else 0
-        run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=seed)
+        run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
         learner = truth.learner(_safe_indexing(X, at), labels.n_classes, run.rng())
         self.result_ = self._fitted(side, learner, labels, run)
         self.learner_ = learner
@@ -152,16 +152,19 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(truth, Refit):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        wide = not isinstance(truth, Logistic)
-        kind = np.float32 if wide else np.float64
-        X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=wide, ensure_all_finite=False)
-        if not np.isfinite(X).all():
-            bad = ~np.isfinite(X.reshape(len(X), -1))
+        kind = np.float64 if isinstance(truth, Logistic) else np.float32
+        X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=True, ensure_all_finite=False)
+        if X.ndim > 2 and isinstance(truth, Logistic):
+            raise FeatureError(f"X has shape {X.shape}; 'logistic' takes a row of numbers: X.reshape(len(X), -1)")
+        with np.errstate(invalid="ignore"):
+            sound = np.abs(X) < LARGEST
+        if not sound.all():
+            bad = ~sound.reshape(len(X), -1)
             row, column = (int(place[0]) for place in np.nonzero(bad))
             raise FeatureError(
-                f"Input X contains NaN or infinity: {int(bad.any(1).sum())} row(s) in {int(bad.any(0).sum())} "
-                f"column(s), first in row {row}, column {column}. Fill these values or leave the rows out, or take a "
-                "classifier that knows NaN, such as HistGradientBoostingClassifier()"
+                f"Input X contains NaN, infinity or a value too large: {int(bad.any(1).sum())} row(s) in "
+                f"{int(bad.any(0).sum())} column(s), first in row {row}, column {column}. Fill these values or leave "
+                "the rows out, or take a classifier that knows NaN, such as HistGradientBoostingClassifier()"
             )
         return X
 
@@ -179,6 +182,13 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = isinstance(truth, Refit) and get_tags(truth.estimator).input_tags.allow_nan
         tags.classifier_tags.poor_score = False
         return tags
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number as it is; of a generator, the next one."""
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def truth_side(classifier: Any) -> Any:
@@ -212,4 +222,4 @@ def worker_side(workers: Any) -> LabelModel:
     if not isinstance(workers, str) or workers not in kinds:
         names = f"{', '.join(SIDES)}, or of answers alone {', '.join(sorted(MODELS))}"
         raise ParameterError(f"workers is {workers!r}; it can be {names}.{nearest(str(workers), kinds)}")
-    return kinds[workers]()
+    return by_name(workers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..errors import ParameterError
+from ..engine.model import NOT_NEGATIVE, check
 from ..kernels.layout import Floats
 from .objective import SHARPER, STEPS, Objective, ascend, softmax
 
@@ -25,8 +25,7 @@ class Logistic(BaseEstimator):  # type: ignore[misc]
         self.l2 = l2
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> LogisticLearner:
-        if self.l2 is not None and not (np.isfinite(self.l2) and self.l2 >= 0):
-            raise ParameterError(f"l2 is {self.l2!r}; it must be a number of at least 0")
+        check({} if self.l2 is None else {"l2": NOT_NEGATIVE}, self)
         return LogisticLearner(X, n_classes, X.shape[1] / VARIANCE if self.l2 is None else self.l2)
 
 

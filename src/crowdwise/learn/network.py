@@ -8,7 +8,9 @@ for a while, the network has learnt what it can, and stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,30 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
+from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, Rule, check
 from ..errors import FeatureError
 from ..kernels.layout import Floats, Ints
 from .objective import SHARPER, Objective, climb_workers, softmax
 
 PATIENCE = 5  # sweeps without a rise of the held-out likelihood
 LEAST_RATE = 1 / 16  # of the first rate: below, the network rests
+RULES = {
+    "hidden": COUNT, "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
+    "dropout": SHARE, "holdout": Rule((int, float), low=0.0, high=0.9),
+}  # fmt: skip
 MANY = 1024  # rows told at a time
 STEPS = 50  # of Adam in a sweep, at least: small tables are gone through more than once
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Small networks gain little by more, lose much where cores are shared, and would not give the same bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
@@ -55,6 +73,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.holdout = holdout
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
+        check(RULES, self)
         return NetworkLearner(X, n_classes, self, rng)
 
     def build(self, n_features: int, n_classes: int) -> nn.Module:
@@ -121,7 +140,7 @@ class NetworkLearner:
 
     def _told(self, rows: torch.Tensor) -> Floats:
         self.module.eval()
-        with torch.no_grad():
+        with one_thread(), torch.no_grad():
             parts = [self.module(rows[start : start + MANY]) for start in range(0, len(rows), MANY)]
         return torch.cat(parts).double().numpy()
 
@@ -176,7 +195,7 @@ class NetworkLearner:
         order = self.rng.permutation(self.seen)
         size = self.plan.batch_size
         starts = range(0, len(order) - (1 if len(order) > 1 else 0), size)  # batches of one row upset normalisation
-        with torch.random.fork_rng():
+        with one_thread(), torch.random.fork_rng():
             torch.manual_seed(int(self.rng.integers(2**31)))
             for start in starts:
                 rows = order[start : start + size]

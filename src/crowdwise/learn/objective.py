@@ -72,16 +72,11 @@ class Objective:
         odds[:, self.off] = theta[:count].reshape(self.shape[0], -1)
         return odds, float(theta[-1]) if self.learns else self.log_kappa
 
-    def ease(self, logits: Floats, log_kappa: float) -> Ease:
-        """h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f): for two classes 4 (p - 1/2)^2."""
-        K = logits.shape[1]
+    def ease(self, logits: Floats, log_kappa: float, tasks: Ints | slice = slice(None)) -> Ease:
+        """Of all tasks, or of some whose logits are given."""
         if self.given is not None:
-            return Ease(self.given, None)
-        if K == 1:
-            return Ease(np.ones(len(logits)), None)
-        p = softmax(np.exp(log_kappa) * logits)
-        square = (p * p).sum(1)
-        return Ease((K * square - 1) / (K - 1), 2 * K / (K - 1) * p * (p - square[:, None]))
+            return Ease(self.given[tasks], None)
+        return ease_by_classifier(logits, log_kappa)
 
     def bend(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
         """(S,) about how much the slope by theta changes with it, at the posterior Z."""
@@ -135,9 +130,7 @@ class Objective:
     def some(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
         """Evidence of some tasks alone, and its slope by their logits: what a network is taught in a batch."""
         layout, gold = part_of(self.work.layout, tasks), self.work.gold[tasks]
-        ease, prior = self.ease(logits, log_kappa), softmax(logits)
-        if ease.slope is None:
-            ease = Ease(ease.h[tasks], None)
+        ease, prior = self.ease(logits, log_kappa, tasks), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
         swept = plain.eased_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
         return swept.evidence, self._through(logits, prior, Z, ease, by_ease, log_kappa)[0]
@@ -149,6 +142,24 @@ def part_of(layout: Layout, tasks: Ints) -> Layout:
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
     at = np.arange(ptr[-1]) - np.repeat(ptr[:-1], count) + np.repeat(first, count)
     return layout._replace(task_ptr=ptr, pair=layout.pair[at])
+
+
+def ease_by_classifier(logits: Floats, log_kappa: float) -> Ease:
+    """h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f): for two classes 4 (p - 1/2)^2."""
+    K = logits.shape[1]
+    if K == 1:
+        return Ease(np.ones(len(logits)), None)
+    p = softmax(np.exp(log_kappa) * logits)
+    square = (p * p).sum(1)
+    return Ease((K * square - 1) / (K - 1), 2 * K / (K - 1) * p * (p - square[:, None]))
+
+
+def ease_by_votes(votes: Floats) -> Floats:
+    """(T,) the same of shares of votes (T, K); where there are none, all are as likely."""
+    K = votes.shape[1]
+    total = votes.sum(1, keepdims=True)
+    shares = np.divide(votes, total, out=np.full(votes.shape, 1 / K), where=total > 0)
+    return np.asarray((K * (shares**2).sum(1) - 1) / (K - 1)) if K > 1 else np.ones(len(votes))
 
 
 def softmax(logits: Floats) -> Floats:
@@ -169,6 +180,8 @@ def ascend(
     slope changes with each number: steps are measured in it, so that weak and strong directions are climbed alike."""
     from scipy.optimize import minimize
 
+    if not len(start):
+        return start
     unit = 1 / np.sqrt(bend)
 
     def turned(x: Floats) -> tuple[float, Floats]:

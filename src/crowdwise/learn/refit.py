@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from ..engine.model import Rule, check
 from ..errors import ParameterError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
@@ -33,6 +34,9 @@ class Refit(BaseEstimator):  # type: ignore[misc]
         self.folds = folds
 
     def learner(self, X: Any, n_classes: int, rng: np.random.Generator) -> RefitLearner:
+        check({"folds": Rule(int, low=0)}, self)
+        if not hasattr(self.estimator, "fit"):
+            raise ParameterError(f"estimator is {self.estimator!r}; give a scikit-learn classifier")
         return RefitLearner(X, n_classes, self.estimator, self.folds, int(rng.integers(2**31)))
 
 

@@ -17,9 +17,9 @@ from ..engine.model import NOT_NEGATIVE, POSITIVE, Rule, rules
 from ..errors import DataError, ParameterError
 from ..kernels import TINY, Swept, choose
 from ..kernels.layout import Floats, Ints, Layout, per_worker
-from ..labels import model
+from ..labels import MODELS, make
 from ..result import Result
-from .objective import BOUND, Objective, climb_workers, softmax
+from .objective import BOUND, Objective, climb_workers, ease_by_classifier, ease_by_votes, softmax
 
 SIDES: dict[str, type[CrowdSide]] = {}
 S = TypeVar("S", bound="type[CrowdSide]")
@@ -56,7 +56,7 @@ class Stats(NamedTuple):
 
 def by_name(name: str, /, **settings: Any) -> LabelModel:
     """A worker side or a model of answers alone, with hyperparameters."""
-    return SIDES[name](**settings) if name in SIDES else model(name, **settings)
+    return make({**MODELS, **SIDES}, name, settings)
 
 
 def side(name: str, about: str) -> Any:
@@ -81,14 +81,17 @@ class CrowdSide(ClimbingModel[Params, Stats]):
     max_iter: int = field(default=100, metadata=ClimbingModel.__dataclass_fields__["max_iter"].metadata)
     ridge: float = field(default=0.1, metadata=rules(NOT_NEGATIVE))  # r: draws odds to the crowd's
     free_sign: bool = field(default=False, metadata=rules(Rule(bool, choices=(True, False))))  # may be below chance
-    learner: Any = field(default=None, repr=False, compare=False)  # the truth side, while fitting
-
-    def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in super().settings().items() if name != "learner"}
+    learner: ClassVar[Any] = None  # the truth side, while fitting
 
     def with_learner(self, learner: Learner) -> CrowdSide:
         """The same side beside a truth side."""
-        return replace(self, learner=learner)
+        new = replace(self)
+        object.__setattr__(new, "learner", learner)
+        return new
+
+    def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
+        """(T,) ease of tasks by what a classifier says of them (T, K), or by their votes (T, K)."""
+        return np.ones(len(logits))
 
     def objective(self, work: Work, params: Params | None) -> Objective:
         """What is climbed on these answers."""
@@ -201,12 +204,7 @@ def start_odds(work: Work, Z: Floats, free: bool) -> Floats:
 
 def vote_ease(work: Work) -> Floats:
     """(T,) ease by how much the votes agree: for two classes 4 (share - 1/2)^2."""
-    K = work.layout.n_classes
-    shares = np.ones((work.layout.n_tasks, K)) / K
-    for part, votes in work.votes_by_part():
-        total = votes.sum(1, keepdims=True)
-        np.divide(votes, total, out=shares[part], where=total > 0)
-    return np.asarray((K * (shares**2).sum(1) - 1) / max(K - 1, 1)) if K > 1 else np.ones(len(shares))
+    return np.concatenate([ease_by_votes(votes.astype(np.float64)) for _, votes in work.votes_by_part()])
 
 
 @side("confusion", "a confusion matrix for every worker; all tasks are alike")
@@ -233,6 +231,9 @@ class Adaptive(CrowdSide):
     def objective(self, work: Work, params: Params | None) -> Objective:
         return Objective(work, ridge=self.ridge, free=self.free_sign, kappa=self.kappa, ease=None)
 
+    def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
+        return ease_by_classifier(logits, float(params.log_kappa)).h
+
 
 @side("learned", "the same, and how sharply the classifier's doubt tells difficulty is learnt")
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +242,8 @@ class Learned(CrowdSide):
 
     def objective(self, work: Work, params: Params | None) -> Objective:
         return Objective(work, ridge=self.ridge, free=self.free_sign, kappa=None, ease=None)
+
+    ease_at = Adaptive.ease_at
 
 
 @side("fixed", "tasks on which votes differ are hard; workers are held near their start")
@@ -256,6 +259,9 @@ class Fixed(CrowdSide):
         made = Objective(work, ridge=self.hold, free=self.free_sign, kappa=None, ease=given)
         made.centre = None if params is None else params.start
         return made
+
+    def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
+        return ease_by_votes(votes)
 
 
 @side("fixed-literal", "the same as published: votes are the prior, too, and workers are fitted freely")

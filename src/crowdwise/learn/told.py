@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..answers import Labels
 from ..answers.rows import Rows
-from ..engine import Run, Work
 from ..kernels.layout import Floats, Ints
 from ..result import Result
 from .objective import softmax
@@ -29,7 +27,7 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
     known = label_of[label] >= 0
     task, worker, label = task[known], worker_of[worker[known]], label_of[label[known]]
     logs = np.log(softmax(logits))
-    emitted = _emitted(result, answers, logits[at], (task, worker, label), blind)
+    emitted = _emitted(result, logits[at], (task, worker, label), blind)
     for k in range(logs.shape[1]):
         logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
     top = logs.max(1, keepdims=True)
@@ -37,13 +35,13 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
     return softmax(logs), float(evidence) / max(len(task), 1)
 
 
-def _emitted(result: Result, answers: Labels, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
+def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
     """(N, K) log-probability of each answer under each class."""
     task, worker, label = codes
     model, layout = result.model, result.answers.layout
     if isinstance(model, CrowdSide):
-        work = Work.on(answers, Run(threads=1))
-        ease = model.objective(work, None).ease(logits, float(result.params.log_kappa)).h
+        votes = np.bincount(task * logits.shape[1] + label, minlength=logits.size).reshape(logits.shape)
+        ease = model.ease_at(result.params, logits, votes.astype(np.float64))
         if blind and isinstance(model, Fixed):
             ease = np.full(len(ease), result.params.ease.mean())
         params = result.params._replace(ease=ease)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ParameterError, nearest
-from .lecture import lecture
 from .study import Part, Study
 
-STUDIES: dict[str, Callable[..., Study]] = {"lecture": lecture}
+STUDIES = ("lecture", "difficulty")  # each a module of this folder with a function of its name
 
 
 def study(name: str, *, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
     """Run a study; `data` is the folder of its real set, `out` the folder for its files."""
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
-    return STUDIES[name](data=data, out=out, seed=seed)
+    run: Callable[..., Study] = getattr(importlib.import_module(f".{name}", __name__), name)
+    return run(data=data, out=out, seed=seed)
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

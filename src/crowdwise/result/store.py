@@ -123,7 +123,8 @@ def unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         data = path.read_bytes()
     except OSError as error:
         raise FileError(
-            f"no saved {kind} at {path}: {error.strerror}. `crowdwise aggregate --out` writes one"
+            f"no saved {kind} at {path}: {error.strerror}. "
+            f"`crowdwise {'learn' if kind == 'classifier' else 'aggregate'} --out` writes one"
         ) from error
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
