@@ -325,15 +325,22 @@ def simulate(
 
 @app.command(epilog=_example("crowdwise models --json"))
 def models(as_json: Json = False) -> None:
-    """List the models and their settings."""
+    """List the models and their settings: of answers alone, and the worker sides of `crowdwise learn`."""
     from ..labels import DEFAULT, MODELS
+    from ..learn.sides import SIDES
 
+    kinds = dict(sorted(MODELS.items())) | SIDES
     if as_json:
-        say_json({name: {"about": kind.about, "settings": kind().settings()} for name, kind in sorted(MODELS.items())})
+        about = {
+            name: {"about": kind.about, "settings": kind().settings(), "needs_features": kind.needs_features}
+            for name, kind in kinds.items()
+        }
+        say_json(about)
         return
-    for name, kind in sorted(MODELS.items()):
+    for name, kind in kinds.items():
         settings = ", ".join(f"{key}={value}" for key, value in kind().settings().items())
-        print(f"{name}{' (the default)' if name == DEFAULT else ''}\n    {kind.about}\n    {settings}".rstrip())
+        note = " (the default)" if name == DEFAULT else " (with features: crowdwise learn)" * kind.needs_features
+        print(f"{name}{note}\n    {kind.about}\n    {settings}".rstrip())
 
 
 @app.command(epilog=_example("crowdwise demo --out demo"))

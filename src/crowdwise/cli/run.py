@@ -69,6 +69,8 @@ def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     for kind in (int, float):
         try:
             return kind(text)

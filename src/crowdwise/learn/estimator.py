@@ -29,7 +29,6 @@ from .sides import SIDES, CrowdSide, VoteLearner, by_name
 from .told import told_by_answers
 
 LARGEST = 1e18  # of a feature: its square is still a number in single precision
-HARD = "majority-vote"  # its labels are taught as they are; of other models, what they believe
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,8 +93,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return result
         else:
             result = side.fit(labels, run)
-        hard = side.name == HARD
-        learner.imitate(np.eye(labels.n_classes)[result.found] if hard else result.posterior.astype(np.float64))
+        learner.imitate(result.posterior.astype(np.float64))
         return result
 
     def predict_proba(self, X: Any, answers: Any = None, tasks: Any = None) -> Floats:

@@ -24,6 +24,7 @@ Bounds = list[tuple[float | None, float | None]]
 
 BOUND = 30.0  # odds beyond cannot be told from certainty
 SHARPER = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
+MEMORY = 20  # steps that L-BFGS remembers
 STEPS = 50  # of L-BFGS in a sweep
 KAPPA = 2.0  # log(kappa) lies in -KAPPA..KAPPA
 
@@ -193,7 +194,7 @@ def ascend(
             (None if low is None else low / u, None if high is None else high / u)
             for (low, high), u in zip(bounds, unit, strict=True)
         ]
-    options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-6}
+    options = {"maxiter": steps, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-6}
     return np.asarray(
         minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x * unit
     )

@@ -19,7 +19,7 @@ from ..kernels import TINY, Swept, choose
 from ..kernels.layout import Floats, Ints, Layout, per_worker
 from ..labels import MODELS, make
 from ..result import Result
-from .objective import BOUND, Objective, climb_workers, ease_by_classifier, ease_by_votes, softmax
+from .objective import BOUND, MEMORY, Objective, climb_workers, ease_by_classifier, ease_by_votes, softmax
 
 SIDES: dict[str, type[CrowdSide]] = {}
 S = TypeVar("S", bound="type[CrowdSide]")
@@ -110,6 +110,10 @@ class CrowdSide(ClimbingModel[Params, Stats]):
 
         with threadpool_limits(1, user_api="blas"):  # those of numpy and scipy wait for each other, ten times longer
             return super().fit(answers, replace(run or Run(), precision="double"))
+
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
+        odds = 8 * answers.n_workers * answers.n_classes**2
+        return (2 * MEMORY + 10) * odds + 64 * answers.n_tasks * answers.n_classes
 
     def work_on(self, answers: Labels, run: Run) -> Work:
         """A step sweeps the answers fifty times, with K x K numbers each: compiling pays for smaller tables."""
@@ -249,14 +253,14 @@ class Learned(CrowdSide):
 @side("fixed", "tasks on which votes differ are hard; workers are held near their start")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(CrowdSide):
-    """Difficulty from the votes. Votes explain themselves, so odds fitted freely would run away: a strong `hold` keeps
+    """Difficulty from the votes. Votes explain themselves, so odds fitted freely would run away: a strong ridge keeps
     them near how each worker agrees with the votes."""
 
-    hold: float = field(default=1000.0, metadata=rules(NOT_NEGATIVE))
+    ridge: float = field(default=1000.0, metadata=rules(NOT_NEGATIVE))  # draws odds to their start
 
     def objective(self, work: Work, params: Params | None) -> Objective:
         given = vote_ease(work) if params is None else params.votes
-        made = Objective(work, ridge=self.hold, free=self.free_sign, kappa=None, ease=given)
+        made = Objective(work, ridge=self.ridge, free=self.free_sign, kappa=None, ease=given)
         made.centre = None if params is None else params.start
         return made
 
@@ -271,7 +275,7 @@ class FixedLiteral(Fixed):
     from the posterior and never has a say in it. For study only."""
 
     asks_classifier = False
-    hold: float = field(default=0.0, metadata=rules(NOT_NEGATIVE))
+    ridge: float = field(default=0.0, metadata=rules(NOT_NEGATIVE))
 
 
 class VoteLearner:

@@ -8,7 +8,7 @@ import polars as pl
 from ..result import Result
 from ..scoring import Judged, area
 from .page import LONGEST, TRUTH, Expert, Expertise, Roc, RocCurve
-from .words import quoted, rounded, short
+from .words import percent, quoted, rounded, short
 
 POINTS = 1000  # of a curve
 WORKERS = 300
@@ -45,11 +45,14 @@ def expertise_section(result: Result, judged: Judged | None) -> Expertise | None
         table = table.filter(pl.col("worker").is_in(list(place))).drop_nulls(column)
         order = sorted(table.select("worker", "label", column).rows(), key=lambda row: place[row[0]])
         rows += [Expert(short(w, LONGEST), class_of[label], method, rounded(share)) for w, label, share in order]
-    says = "How often each worker names a class where it is true."
+    mean = float(np.mean([row.share for row in rows])) if rows else 0.0
+    says = f"The mean over workers and classes is {percent(mean)}."
     if known:
         error = {name: _error(table) for name, table in judged.skills.items()}
         best = min(error, key=lambda name: error[name])
-        says = f"{says} {best[0].upper()}{best[1:]} comes closest, off by {100 * error[best]:.1f} points on average."
+        says = (
+            f"{best[0].upper()}{best[1:]} comes closest to the truth, off by {100 * error[best]:.1f} points on average."
+        )
     return Expertise(says, [method for method, _ in told], rows)
 
 

@@ -16,23 +16,24 @@ from ..layout import Floats, Ints, Layout
 from .blocks import by_answers, jit, run, sweep
 
 
+@jit(inline="always")
+def _told(K, odds, ease, k, P):
+    """Fill P (K,) with the probability of each label where k is true; the expected odds."""
+    top, total, mean = 0.0, 0.0, 0.0
+    for m in range(K):
+        top = min(top, ease * odds[k, m])
+    for m in range(K):
+        P[m] = math.exp(top - ease * odds[k, m])
+        total += P[m]
+    for m in range(K):
+        P[m] /= total
+        mean += P[m] * odds[k, m]
+    return mean
+
+
 @functools.cache
 def _kernels(K: int) -> tuple[Any, Any, Any]:
     """K known to the compiler unrolls the loops over classes."""
-
-    @jit
-    def told(odds, ease, k, P):
-        """Fill P (K,) with the probability of each label where k is true; the expected odds."""
-        top, total, mean = 0.0, 0.0, 0.0
-        for m in range(K):
-            top = min(top, ease * odds[k, m])
-        for m in range(K):
-            P[m] = math.exp(top - ease * odds[k, m])
-            total += P[m]
-        for m in range(K):
-            P[m] /= total
-            mean += P[m] * odds[k, m]
-        return mean
 
     @jit
     def posterior(ptr, pair, row_worker, row_label, odds, ease, prior, gold, Z, slope, shares, start, stop):
@@ -46,7 +47,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
             for n in range(first, end):
                 j, label = row_worker[pair[n]], row_label[pair[n]]
                 for k in range(K):
-                    mean = told(odds[j], ease[i], k, P)
+                    mean = _told(K, odds[j], ease[i], k, P)
                     q[k] += math.log(max(P[label], TINY))
                     falls[k] += mean - odds[j, k, label]
             top, total = -np.inf, 0.0
@@ -84,7 +85,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
                 for n in range(row_ptr[r], row_ptr[r + 1]):
                     i = task[n]
                     for k in range(K):
-                        told(odds[j], ease[i], k, P)
+                        _told(K, odds[j], ease[i], k, P)
                         weight = ease[i] * Z[i, k]
                         for m in range(K):
                             out[j, k, m] += weight * P[m]
@@ -98,7 +99,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
                 for n in range(row_ptr[r], row_ptr[r + 1]):
                     i, total, square = task[n], 0.0, 0.0
                     for k in range(K):
-                        told(odds[j], ease[i], k, P)
+                        _told(K, odds[j], ease[i], k, P)
                         q[k] = Z[i, k] if gold[i] >= 0 else Z[i, k] / max(P[row_label[r]], TINY)
                         total += q[k]
                         square += q[k] * q[k]
