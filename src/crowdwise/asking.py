@@ -65,16 +65,32 @@ def expected(result: Result, most: int = AHEAD, tasks: Ints | None = None) -> Fl
     if K < 2:
         return np.ones((T, most + 1))
     two, pi, (_, own) = Rivals(*(x[chosen] for x in rivals(result))), result.average_confusion, result.believed
+    by_task = result.model.difficulty(result.params) is not None
+    size = min(AT_ONCE, max(1, MATRIX_CELLS // K**2)) if by_task else AT_ONCE
     V = np.empty((T, most + 1))
-    for start in range(0, T, AT_ONCE):
-        part = slice(start, start + AT_ONCE)
+    for start in range(0, T, size):
+        part = slice(start, start + size)
         label, rival, q = two.label[part], two.rival[part], two.q[part]
-        says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
+        if by_task:
+            says = _told_of(result, chosen[part], label, rival)
+        else:
+            says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
         V[part] = np.stack([q.max(1), *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
     told = result.posterior[chosen, two.label].astype(np.float64)[:, None]
     V = told + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # more answers never harm on average; rounding may
     V[result.answers.gold[chosen] >= 0] = 1.0
     return np.minimum(V, 1.0)
+
+
+def _told_of(result: Result, task: Ints, label: Ints, rival: Ints) -> Floats:
+    """(T, 2, 3) the same of tasks that differ in difficulty, where either is true."""
+    nobody, rows = np.full(len(task), -1, np.int32), np.arange(len(task))
+    logs = [
+        result.model.emission(result.params, result.answers.layout, nobody, said.astype(np.int32), task)
+        for said in (label, rival)
+    ]
+    pairs = [[np.exp(log[rows, truth]) for log in logs] for truth in (label, rival)]
+    return np.stack([np.stack([a, b, np.maximum(1 - a - b, 1e-12)], axis=1) for a, b in pairs], axis=1)
 
 
 def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:

@@ -31,7 +31,7 @@ class Crowd:
     answers: Labels
     truth: pl.DataFrame  # task, label
     workers: pl.DataFrame  # worker, skill (chance of a right answer), group
-    confusions: Floats  # (W, K, K); of experts, on the easiest task
+    confusions: Floats  # (W, K, K); of structural experts, on the easiest task
     features: Floats | None = None  # (tasks, features), in the order of `truth`
     ease: Floats | None = None  # (tasks,) from 0 to 1, the same way
 
@@ -197,6 +197,9 @@ def experts(
     ease = _ease(BLUNT * X @ means.T) if structural else np.ones(len(X))
     right = _told(odds[worker, truth[task]], ease[task])
     if not structural:
+        odds = np.full(odds.shape, np.log((1 / np.mean(1 / np.arange(3, 9)) - 1) * (classes - 1))) * (
+            1 - np.eye(classes)
+        )
         err = 1 / (3 + rng.integers(0, 6, len(task)))[:, None]
         right = np.where(np.arange(classes) == truth[task][:, None], 1 - err, err / (classes - 1))
     label = _drawn(right, rng)

@@ -290,9 +290,10 @@ def reproduce(
 ) -> None:
     """Measure a published study anew, beside its figures."""
     from ..reproduce import study
+    from .say import words
     from .show import reproduced
 
-    reproduced(study(name, data=data, out=out, seed=seed), as_json)
+    reproduced(study(name, data=data, out=out, seed=seed, watch=words), as_json)
 
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))

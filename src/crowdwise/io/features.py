@@ -62,7 +62,7 @@ def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
 
 def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = dict(file)
     except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, KeyError) as error:
         raise FileError(f"cannot read {path} as npz: {error}. Make it again, with plain arrays") from error

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..answers import Labels
 from ..answers.rows import Rows
 from ..engine import LabelModel, Run
-from ..engine.model import SHARE, check
+from ..engine.model import SHARE, Rule, check
 from ..errors import FeatureError, ParameterError, nearest
 from ..kernels.layout import Floats
 from ..labels import MODELS
@@ -69,7 +69,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
         answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
         """
-        check({"threshold": SHARE}, self)
+        check({"threshold": SHARE} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}), self)
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
@@ -177,7 +177,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         truth = truth_side(self.classifier)
-        tags.input_tags.allow_nan = isinstance(truth, Refit) and get_tags(truth.estimator).input_tags.allow_nan
+        brought = getattr(truth, "estimator", None)
+        tags.input_tags.allow_nan = hasattr(brought, "fit") and get_tags(brought).input_tags.allow_nan
         tags.classifier_tags.poor_score = False
         return tags
 

@@ -112,8 +112,7 @@ class NetworkLearner:
         new = cls.__new__(cls)
         new.plan, new.mean, new.scale = plan, arrays["mean"], arrays["scale"]
         state = {k.removeprefix("module."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("module.")}
-        shapes = [tuple(tensor.shape) for name, tensor in state.items() if name.endswith("weight")]
-        new.module = plan.build(shapes[0][1], shapes[-1][0])
+        new.module = plan.build(state["0.weight"].shape[1], state["3.weight"].shape[0])
         new.module.load_state_dict(state)
         return new
 

@@ -57,7 +57,11 @@ def _from_array(answers: Any) -> Rows:
     if y.ndim > 2:
         raise FeatureError(f"answers have {y.ndim} dimensions; give one label a row, or a column a worker")
     if y.ndim == 2:
-        said = pl.Series(y.ravel().tolist(), strict=False, nan_to_null=True)
+        flat = y.ravel()
+        if flat.dtype == object:  # as frames give it: None and NaN among anything
+            said = pl.Series([None if value is None or value != value else value for value in flat], strict=False)
+        else:
+            said = pl.Series(flat, nan_to_null=True)
         there = (said.is_not_null() & (said.cast(pl.String) != "")).to_numpy()
         task, worker = (at.ravel()[there] for at in np.indices(y.shape))
         made = Labels(task, worker, said.filter(pl.Series(there)))

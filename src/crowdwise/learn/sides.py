@@ -108,7 +108,7 @@ class CrowdSide(ClimbingModel[Params, Stats]):
             )
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1, user_api="blas"):  # those of numpy and scipy wait for each other, ten times longer
+        with threadpool_limits(1, user_api="blas"):  # those of numpy and scipy wait for each other
             return super().fit(answers, replace(run or Run(), precision="double"))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:

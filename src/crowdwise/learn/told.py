@@ -32,7 +32,7 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
         logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
     top = logs.max(1, keepdims=True)
     evidence = (top + np.log(np.exp(logs - top).sum(1, keepdims=True)))[at].sum()
-    return softmax(logs), float(evidence) / max(len(task), 1)
+    return softmax(logs), float(evidence) / len(task) if len(task) else float("nan")
 
 
 def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:

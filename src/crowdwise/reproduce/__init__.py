@@ -12,12 +12,20 @@ from .study import Part, Study
 STUDIES = ("lecture", "difficulty")  # each a module of this folder with a function of its name
 
 
-def study(name: str, *, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
-    """Run a study; `data` is the folder of its real set, `out` the folder for its files."""
+def study(
+    name: str,
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda text: None,
+) -> Study:
+    """Run a study; `data` is the folder of its real set, `out` the folder for its files; `watch` is told of
+    each step."""
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
     run: Callable[..., Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(data=data, out=out, seed=seed)
+    return run(data=data, out=out, seed=seed, watch=watch)
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

@@ -8,6 +8,7 @@ not to be had; those of CIFAR-10 stand in, a sixth as many and 32 x 32 points sm
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,16 +50,22 @@ class Lot(NamedTuple):
     new_truth: Ints
 
 
-def difficulty(*, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
+def difficulty(
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda text: None,
+) -> Study:
     """Tables 1 to 3, the ROC figure and the expertise figure; `data` holds cifar10n and cifar10h_counts."""
     images = None if data is None else _images(data)
-    parts = [_seeds_part(seed), *_published_part()]
-    parts_out, files = _figures(seed, out)
-    parts += parts_out
+    parts = [_seeds_part(seed, watch), _published_part()]
+    figures, files = _figures(seed, out)
+    parts += figures
     if images is not None:
         from .cats_and_dogs import tables
 
-        parts += tables(images, seed)
+        parts += tables(images, seed, watch)
     return Study("difficulty", tuple(parts), tuple(files))
 
 
@@ -106,11 +113,12 @@ def _names(lot: Lot) -> list[Any]:
 FIGURES = ["test accuracy", "AUC of truth", "accuracy of truth", "error of skills"]
 
 
-def _seeds_part(seed: int) -> Part:
+def _seeds_part(seed: int, watch: Callable[[str], None]) -> Part:
     """Means over seeds, with the standard error of the first."""
     lots = [drawn([2 + seed, s]) for s in range(SEEDS)]
     rows = []
     for name, (theirs, accuracy, _, _) in METHODS.items():
+        watch(f"{name} on {SEEDS} data sets")
         found = np.array([score(name, lot)[0] for lot in lots])
         error = found[:, 0].std(ddof=1) / SEEDS**0.5
         rows.append((name, theirs, accuracy, float(found[:, 0].mean()), float(error), *found.mean(0)[1:].tolist()))
@@ -137,7 +145,7 @@ def _supervised(lots: list[Lot]) -> tuple[Any, ...]:
     return ("true labels", "-", None, float(np.mean(found)), error, None, None, None)
 
 
-def _published_part() -> list[Part]:
+def _published_part() -> Part:
     lot = published()
     rows: list[tuple[Any, ...]] = []
     for name, (theirs, accuracy, _, _) in METHODS.items():
@@ -149,7 +157,7 @@ def _published_part() -> list[Part]:
         "where the fit ends).",
     )
     schema = ["workers", "in the paper", "paper's accuracy", *FIGURES]
-    return [Part("Table 1: the authors' own data set, rebuilt from their seeds", _frame(rows, schema), says)]
+    return Part("Table 1: the authors' own data set, rebuilt from their seeds", _frame(rows, schema), says)
 
 
 def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:

@@ -8,6 +8,7 @@ Salmon, Supervised learning by crowdsourcing; Peterson et al. 2019; Raykar & Yu 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,20 @@ RANKINGS = ("check_score", "spam_score", "trace", "seconds")
 REAL_CHECKS = 0.2  # part of the real set's images whose truth is taken as known: 5 of a worker's 25
 
 
-def lecture(*, data: Path | None = None, out: Path | None = None, seed: int = 0) -> Study:
+def lecture(
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda text: None,
+) -> Study:
     """The four rankings side by side, on the simulated crowd and on the real set."""
+    watch("the simulated crowd")
     real = None if data is None else cifar10s(data, seed)
     answers, truth, skill = simulated(seed)
     parts, files = _measured("simulated CIFAR-10H", answers, truth, out, skill)
     if real is not None:
+        watch("the real set")
         more, further = _measured("cifar10s", *real, out, None)
         parts, files = parts + more, files + further
     return Study("lecture", tuple(parts), tuple(files))
