@@ -508,3 +508,135 @@ def test_cavity_left_out_twins_agree_with_a_slow_double(kind: Any) -> None:
         found = twin.cavity_left_out(layout, counts, totals, t.a, prior, t.gold, t.Z, 1)
         assert np.allclose(found[0], right, rtol=2e-5)
         assert np.allclose(found[1], sure, rtol=2e-5)
+
+
+# ------------------------------------------------------------------------------------- confusions met by a task's ease
+
+
+class Eased(NamedTuple):
+    """A table, and odds, ease and priors to go with it."""
+
+    t: Table
+    odds: Any  # (W, K, K)
+    ease: Any  # (T,)
+    prior: Any  # (T, K) or (1, K)
+
+
+def eased(K: int = 3, N: int = 80, seed: int = 3, prior_of_all: bool = False) -> Eased:
+    t, rng = table(T=25, W=6, K=K, N=N, seed=seed), np.random.default_rng(seed)
+    odds = rng.normal(1, 1.5, (6, K, K)) * (1 - np.eye(K))
+    prior = rng.dirichlet(np.ones(K), 1 if prior_of_all else 25)
+    return Eased(t, odds, rng.uniform(0, 1, 25), prior)
+
+
+def slow_eased(e: Eased, odds: Any, ease: Any, skip: int = -1) -> tuple[Any, Any]:
+    """Posterior and log-evidence (T,) answer by answer, without answer number `skip`."""
+    logs = np.log(e.prior) + np.zeros((len(ease), odds.shape[1]))
+    for n, (i, j, m, _) in enumerate(answers_of(e.t)):
+        if n != skip:
+            weight = np.exp(-ease[i] * odds[j])
+            logs[i] += np.log(weight[:, m] / weight.sum(1))
+    for i, known in enumerate(e.t.gold):
+        logs[i] = [value if known in (-1, k) else -np.inf for k, value in enumerate(logs[i])]
+    return scipy_special.softmax(logs, axis=1), scipy_special.logsumexp(logs, axis=1)
+
+
+def central(value: Any, at: Any, places: Any, step: float = 1e-5) -> list[float]:
+    """Central differences of value(at) by some of its numbers."""
+    found = []
+    for place in places:
+        up, down = at.copy(), at.copy()
+        up[place] += step
+        down[place] -= step
+        found.append((value(up) - value(down)) / (2 * step))
+    return found
+
+
+@each_twin
+@pytest.mark.parametrize("K", [1, 2, 5])
+@pytest.mark.parametrize("prior_of_all", [True, False])
+def test_eased_posterior(twin: Any, K: int, prior_of_all: bool) -> None:
+    e = eased(K, prior_of_all=prior_of_all) if K > 1 else eased_of_one_class()
+    Z, slope = e.t.Z.copy(), np.full(25, np.nan)
+    swept = twin.eased_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, 1)
+    told = sorted(set(e.t.task.tolist()))
+    slow, evidence = slow_eased(e, e.odds, e.ease)
+    flips = sum(slow[i].argmax() != e.t.Z[i].argmax() for i in told)
+    assert (e.t.gold[told] >= 0).any()
+    assert len(told) < 25
+    held_to((slow, evidence[told].sum(), slow[told].sum(0), flips), swept, Z, np.float64)
+    by_ease = central(lambda ease: slow_eased(e, e.odds, ease)[1].sum(), e.ease, range(25))
+    assert np.allclose(slope, by_ease, atol=1e-6)
+
+
+def eased_of_one_class() -> Eased:
+    rng = np.random.default_rng(0)
+    task, worker = (rng.integers(0, top, 60).astype(np.int32) for top in (22, 6))
+    layout, order = sort_answers(plain, task, worker, np.zeros_like(task), (25, 6, 1))
+    Z, gold = np.ones((25, 1)), np.where(np.arange(25) % 4 == 0, 0, -1).astype(np.int32)
+    t = Table(layout, task, worker, np.zeros_like(task), order, Z[:1], Z[:1], gold, Z, Z[:1])
+    return Eased(t, np.zeros((6, 1, 1)), rng.uniform(0, 1, 25), Z)
+
+
+@each_twin
+@pytest.mark.parametrize("K", [2, 4])
+def test_eased_slopes_are_those_of_the_evidence(twin: Any, K: int) -> None:
+    e = eased(K)
+    slopes = twin.eased_slopes(e.t.layout, e.odds, e.ease, slow_eased(e, e.odds, e.ease)[0], 1)
+    off = [(j, k, m) for j in range(6) for k in range(K) for m in range(K) if k != m]
+    told = np.unique(e.t.task)
+    wanted = central(lambda odds: slow_eased(e, odds, e.ease)[1][told].sum(), e.odds, off)
+    assert np.abs(wanted).max() > 0.5
+    assert np.allclose([slopes[at] for at in off], wanted, atol=1e-6)
+
+
+@each_twin
+@pytest.mark.parametrize("K", [2, 4])
+def test_eased_left_out_is_the_posterior_without_the_answer(twin: Any, K: int) -> None:
+    e = eased(K)
+    Z = slow_eased(e, e.odds, e.ease)[0]
+    right, sure = np.zeros(6), np.zeros(6)
+    for n, (i, j, m, _) in enumerate(answers_of(e.t)):
+        q = slow_eased(e, e.odds, e.ease, skip=n)[0][i]
+        right[j] += q[m]
+        sure[j] += (q**2).sum()
+    found = twin.eased_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, 1)
+    assert np.allclose(found[0], right)
+    assert np.allclose(found[1], sure)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_threads_change_no_bit_of_eased_kernels(compiled: Any, K: int) -> None:
+    e = eased(K, N=2000)
+    found = []
+    for threads in (1, 2):
+        Z, slope = e.t.Z.copy(), np.empty(25)
+        swept = compiled.eased_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, threads)
+        slopes = compiled.eased_slopes(e.t.layout, e.odds, e.ease, Z, threads)
+        left = compiled.eased_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, threads)
+        found.append([Z, slope, swept.evidence, swept.shares, slopes, *left])
+    assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
+
+
+@each_twin
+def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
+    e = eased(4)
+    Z, open_ = e.t.Z.copy(), np.full(25, -1, np.int32)
+    swept = twin.eased_posterior(e.t.layout, e.odds, np.zeros(25), e.prior, open_, Z, np.empty(25), 1)
+    assert np.allclose(Z, e.prior)
+    assert np.isclose(swept.evidence, 80 * np.log(1 / 4))
+
+
+@each_twin
+@pytest.mark.parametrize("sharp", [30.0, 1e4])
+def test_eased_answers_that_cannot_be_leave_numbers(twin: Any, sharp: float) -> None:
+    """A thousand answers for each of two labels, all of them certain: neither class wins, and nothing is infinite."""
+    label = np.repeat(np.arange(2), 1000).astype(np.int32)
+    layout, _ = sort_answers(plain, np.zeros_like(label), np.arange(2000, dtype=np.int32), label, (1, 2000, 2))
+    odds = np.broadcast_to(sharp * (1 - np.eye(2)), (2000, 2, 2)).copy()
+    Z, slope, even = np.full((1, 2), 0.5), np.empty(1), np.full((1, 2), 0.5)
+    swept = twin.eased_posterior(layout, odds, np.ones(1), even, np.full(1, -1, np.int32), Z, slope, 1)
+    assert np.allclose(Z, 0.5)
+    assert np.isclose(swept.evidence, 1000 * max(-sharp, np.log(TINY)), rtol=1e-6)
+    assert np.isfinite(slope).all()
+    assert np.isfinite(twin.eased_slopes(layout, odds, np.ones(1), Z, 1)).all()
