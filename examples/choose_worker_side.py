@@ -1,0 +1,39 @@
+"""Choose worker side, classifier and features without any truth: by the likelihood of answers that were hidden."""
+
+import polars as pl
+
+import crowdwise as cw
+
+try:
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+except ImportError:
+    raise SystemExit("this example needs scikit-learn: pip install 'crowdwise[learn]'") from None
+
+crowd = cw.simulate.experts(tasks=400, workers=12, per_task=5, seed=2)
+X, rows = crowd.features, crowd.answers.by_row(crowd.truth["task"])
+
+# what cuts the rows of X into folds cuts their answers, too
+search = GridSearchCV(
+    make_pipeline(PolynomialFeatures(include_bias=False), cw.CrowdClassifier()),
+    {
+        "polynomialfeatures__degree": [1, 3],
+        "crowdclassifier__workers": ["soft-vote", "confusion", "adaptive", cw.learn.Adaptive(ridge=1.0), "learned"],
+    },
+    cv=4,
+).fit(X, rows)
+
+table = pl.DataFrame(
+    {
+        "degree": search.cv_results_["param_polynomialfeatures__degree"].tolist(),
+        "workers": [getattr(side, "name", side) for side in search.cv_results_["param_crowdclassifier__workers"]],
+        "ridge": [getattr(side, "ridge", None) for side in search.cv_results_["param_crowdclassifier__workers"]],
+        "score": search.cv_results_["mean_test_score"],
+    }
+)
+print(table.sort("score", descending=True))
+
+# here the truth is known, so the choice can be judged
+best = search.best_estimator_
+print(f"chosen: {best[-1].workers}; {best.score(X, crowd.truth['label']):.1%} of the points are told right")
