@@ -155,6 +155,8 @@ class Judged:
 
 
 def judged(results: Mapping[str, Result], truth: Any = None) -> Judged:
-    """Results by the name of their method; the first is the one that a page is about."""
+    """Results by the name of their method; the first is the one that a page is about. A method that takes all workers
+    for alike says nothing of their skills."""
     curves = {} if truth is None else {name: roc(result, truth) for name, result in results.items()}
-    return Judged(curves, {name: expertise(result, truth) for name, result in results.items()})
+    apart = {name: result for name, result in results.items() if result.model.tells_workers_apart}
+    return Judged(curves, {name: expertise(result, truth) for name, result in apart.items()})
