@@ -208,7 +208,7 @@ def learn(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
     workers: Annotated[
         str, typer.Option(metavar="NAME", help="two-coin, confusion, adaptive, learned, fixed, or a model's name")
-    ] = "adaptive",
+    ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
     array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
     threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,

@@ -50,7 +50,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         classifier: Any = "logistic",
-        workers: Any = "adaptive",
+        workers: Any = "learned",
         *,
         threshold: float = 0.5,
         random_state: Any = None,

@@ -99,11 +99,10 @@ class NetworkLearner:
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self._check_output()
-        self.rate, self.settled, self.waited, self.best = plan.rate, False, 0, -np.inf
+        self.forget()
         order = rng.permutation(len(X))
         held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
         self.held, self.seen = np.sort(order[:held]), np.sort(order[held:])
-        self.optimiser = self._optimiser()
         self.on_rows = self._told(self.rows)
 
     @classmethod
@@ -161,6 +160,11 @@ class NetworkLearner:
     def begin(self, Z: Floats) -> None:
         self.imitate(Z)
         self.imitate(softmax(SHARPER * self.on_rows))
+
+    def forget(self) -> None:
+        """Another objective follows: what was reached, and at which rate, does not count any more."""
+        self.rate, self.settled, self.waited, self.best = self.plan.rate, False, 0, -np.inf
+        self.optimiser = self._optimiser()
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         if self.settled:

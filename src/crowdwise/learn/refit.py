@@ -72,6 +72,10 @@ class RefitLearner:
         self.imitate(Z)
         self.imitate(softmax(SHARPER * self.on_rows))
 
+    def forget(self) -> None:
+        """Another objective follows: a fit that lowers it is yet to come."""
+        self.settled = self.n_classes < 2
+
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         before, value = (self.fitted, self.on_rows), objective(self.on_rows, theta).total
         if not self.settled:

@@ -34,6 +34,7 @@ class Learner(Protocol):
     def logits(self, X: Floats | None = None) -> Floats: ...
     def imitate(self, Z: Floats) -> None: ...
     def begin(self, Z: Floats) -> None: ...
+    def forget(self) -> None: ...
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...
 
 
@@ -141,13 +142,21 @@ class CrowdSide(ClimbingModel[Params, Stats]):
         return self._at(objective, self.learner.improve(objective, theta, stats.Z), stats, params)
 
     def _start(self, work: Work, stats: Stats) -> Params:
-        """From soft votes, never from random weights: a classifier of them, and how each worker agrees with them."""
+        """From soft votes, never from random weights: a classifier of them, and how each worker agrees with them. Where
+        the classifier tells ease, one sweep as if all tasks were alike comes first: it ends on higher tops."""
         self.learner.begin(stats.Z)
         odds = start_odds(work, stats.Z, self.free_sign)
         votes = vote_ease(work)
         zero = np.zeros(())
         blank = Params(self.learner.logits(), votes, odds, zero, zero, zero, votes, odds)
         objective = self.objective(work, blank)
+        if objective.given is None:
+            alike = Objective(work, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
+            here = self._at(alike, alike.pack(odds, 0.0), stats, blank)
+            Z = stats.Z.copy()
+            self.posterior(work, here, Z)
+            odds, _ = alike.unpack(self.learner.improve(alike, alike.pack(odds, 0.0), Z))
+            self.learner.forget()
         return self._at(objective, objective.pack(odds, objective.log_kappa), stats, blank)
 
     def _at(self, objective: Objective, theta: Floats, stats: Stats, params: Params) -> Params:
@@ -294,6 +303,9 @@ class VoteLearner:
         """Votes are what they are."""
 
     begin = imitate
+
+    def forget(self) -> None:
+        """There is nothing to forget."""
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         return climb_workers(objective, self.on_rows, theta, Z)
