@@ -459,7 +459,7 @@ def test_units_of_features_do_not_matter(size: float) -> None:
     sim = experts(3, 120, 10)
     wanted = fit(sim).predict_proba(sim.features)
     X = sim.features * size
-    found = cw.CrowdClassifier().fit(X, sim.answers, tasks=sim.truth["task"]).predict_proba(X)
+    found = cw.CrowdClassifier(workers="adaptive").fit(X, sim.answers, tasks=sim.truth["task"]).predict_proba(X)
     assert np.allclose(found, wanted, atol=1e-6)
 
 

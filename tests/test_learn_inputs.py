@@ -93,7 +93,7 @@ def test_rows_are_cut_like_arrays() -> None:
 
 def test_rows_without_answers_are_predicted_and_teach_nothing() -> None:
     sim = made()
-    alone = cw.CrowdClassifier().fit(sim.features[:100], sim.answers, tasks=sim.truth["task"][:100])
+    alone = cw.CrowdClassifier(workers="adaptive").fit(sim.features[:100], sim.answers, tasks=sim.truth["task"][:100])
     assert np.array_equal(alone.predict_proba(sim.features), model().predict_proba(sim.features))
     told = model().predictions(sim.features[100:], sim.truth["task"][100:])
     assert told.columns == ["task", "label", "probability"]
@@ -409,10 +409,10 @@ def test_learns_from_files(command: Any, folder: Path, tmp_path: Path) -> None:
     told = pl.read_csv(out / "predictions.csv")
     assert told.columns == ["task", "label", "probability"]
     assert told["task"].to_list() == made().truth["task"][100:].to_list()
-    own = model().predict_proba(made().features[100:]).max(1)
+    own = model("learned").predict_proba(made().features[100:]).max(1)
     assert np.allclose(told["probability"], own, atol=1e-9)
     back = cw.learn.load(out)
-    assert np.array_equal(back.predict(made().features), model().predict(made().features))
+    assert np.array_equal(back.predict(made().features), model("learned").predict(made().features))
     assert pl.read_csv(out / "labels.csv")["label"].to_list() == cw.load(out).labels["label"].to_list()
 
 
@@ -446,7 +446,7 @@ def test_says_json_and_draws_curves_where_truth_is_known(command: Any, folder: P
         ({"--workers": "adaptiv"}, 2, "Did you mean 'adaptive'"),
         ({"--classifier": "forest"}, 2, "--classifier is 'forest'; it can be logistic or mlp"),
         ({"--threshold": 3}, 2, "threshold is 3"),
-        ({"--set": "kappa=-3"}, 2, "kappa is -3"),
+        ({"--workers": "adaptive", "--set": "kappa=-3"}, 2, "kappa is -3"),
         ({"--set": "learner=3"}, 2, "learner"),
         ({"--array": "x"}, 1, "is a table"),
     ],
@@ -484,7 +484,7 @@ def test_odd_npz_on_the_command_line(kind: str, command: Any, folder: Path, tmp_
 
 def test_a_threshold_and_settings_reach_the_classifier(command: Any, folder: Path, tmp_path: Path) -> None:
     words = ["learn", folder / "answers.csv", "--features", folder / "features.parquet", "--out", tmp_path, "--no-page"]
-    assert command(*words, "--threshold", 1, "--set", "kappa=0.5", "--set", "max_iter=50")[0] == 0
+    assert command(*words, "--workers", "adaptive", "--threshold", 1, "--set", "kappa=0.5", "--set", "max_iter=50")[0] == 0
     assert set(pl.read_csv(tmp_path / "predictions.csv")["label"]) == {"c1"}
     side = cw.load(tmp_path).model
     assert (side.kappa, side.max_iter) == (0.5, 50)
