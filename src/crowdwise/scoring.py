@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from .answers import Labels
-from .errors import EmptyDataError, ParameterError, nearest
+from .answers.frames import to_frame
+from .errors import ColumnError, DataError, EmptyDataError, ParameterError, nearest
 from .kernels.layout import Floats, Ints
 from .result import Result
 
@@ -57,8 +58,13 @@ def area(curve: pl.DataFrame) -> float:
 
 def known_classes(answers: Labels, truth: Any) -> Ints:
     """(T,) the true class of each task by number; -1 where it is not told."""
-    table = pl.DataFrame(truth) if not isinstance(truth, Mapping) or {"task", "label"} <= set(truth) else None
-    told = dict(truth) if table is None else dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
+    if isinstance(truth, Mapping) and not {"task", "label"} <= set(truth):
+        told = dict(truth)
+    else:
+        table = to_frame(truth)
+        if not {"task", "label"} <= set(table.columns):
+            raise ColumnError(f"truth has columns {', '.join(table.columns)}; wanted are task and label")
+        told = dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
     return np.array([code.get(told.get(task), -1) for task in answers.tasks.to_list()], np.int32)
 
@@ -77,6 +83,11 @@ def _sought(result: Result, truth: Any, label: Any) -> tuple[Floats, Any]:
     if label is None and len(names) > 2:
         return P.ravel(), right.ravel()
     k = names.index(label) if label is not None else len(names) - 1
+    if right[:, k].all() or not right[:, k].any():
+        raise DataError(
+            f"all {len(known)} tasks whose truth is known are {'' if right[:, k].all() else 'not '}{names[k]!r}: a ROC "
+            "curve needs both. Give more truth"
+        )
     return P[:, k], right[:, k]
 
 
@@ -121,19 +132,23 @@ def _named(result: Result, mean: bool) -> Floats:
     """(W, K) chance that a worker names a class where it is true: on the worker's own tasks, or the easiest."""
     model, answers = result.model, result.answers
     W, K = answers.n_workers, answers.n_classes
-    every, said = np.repeat(np.arange(W, dtype=np.int32), K), np.tile(np.arange(K, dtype=np.int32), W)
-    at = np.arange(W * K), said
     if not mean or model.difficulty(result.params) is None:
-        sharp = model.easiest(result.params)
-        return np.asarray(np.exp(model.emission(sharp, answers.layout, every, said)[at]).reshape(W, K))
+        sharp, out = model.easiest(result.params), np.empty((W, K))
+        size = max(1, CELLS // K**3)
+        for start in range(0, W, size):
+            some = np.arange(start, min(start + size, W), dtype=np.int32)
+            every, said = np.repeat(some, K), np.tile(np.arange(K, dtype=np.int32), len(some))
+            logs = model.emission(sharp, answers.layout, every, said)[np.arange(len(said)), said]
+            out[some] = np.exp(logs).reshape(len(some), K)
+        return out
     task, worker, _ = answers.codes()
     total, weight = np.zeros((W, K)), np.zeros((W, K))
     for start in range(0, len(task), max(1, CELLS // K**2)):
         part = slice(start, start + max(1, CELLS // K**2))
         i, j = task[part], worker[part]
+        chance = model.named(result.params, answers.layout, j, i)
         for k in range(K):
-            logs = model.emission(result.params, answers.layout, j, np.full(len(j), k, np.int32), i)
-            total[:, k] += np.bincount(j, result.posterior[i, k] * np.exp(logs[:, k]), minlength=W)
+            total[:, k] += np.bincount(j, result.posterior[i, k] * chance[:, k], minlength=W)
             weight[:, k] += np.bincount(j, result.posterior[i, k], minlength=W)
     return np.asarray(total / np.maximum(weight, 1e-12))
 

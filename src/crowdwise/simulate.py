@@ -193,7 +193,7 @@ def experts(
     X = rng.normal(size=(len(truth), features)) + means[truth]
     ability = _abilities(workers, classes, rng)
     odds = np.log(ability / (1 - ability) * (classes - 1))[:, :, None] * (1 - np.eye(classes))
-    task, worker = who_answers(tasks, len(ability), per_task or len(ability), load=load, rng=rng)
+    task, worker = who_answers(tasks, len(ability), len(ability) if per_task is None else per_task, load=load, rng=rng)
     ease = _ease(BLUNT * X @ means.T) if structural else np.ones(len(X))
     right = _told(odds[worker, truth[task]], ease[task])
     if not structural:

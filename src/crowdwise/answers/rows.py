@@ -35,7 +35,9 @@ class Rows(Sequence[Any]):
     @classmethod
     def of(cls, answers: Labels, tasks: Any) -> Rows:
         """`tasks` are the ids of the rows, each once."""
-        ids = pl.Series("task", list(tasks) if not isinstance(tasks, (pl.Series, np.ndarray)) else tasks)
+        plain = isinstance(tasks, pl.Series) or (isinstance(tasks, np.ndarray) and tasks.dtype != object)
+        ids = pl.Series("task", tasks if plain else list(tasks))
+        ids = ids.cast(pl.String) if ids.dtype in (pl.Categorical, pl.Enum) else ids
         if ids.is_duplicated().any():
             twice = ids.filter(ids.is_duplicated())
             raise FeatureError(
@@ -62,6 +64,11 @@ class Rows(Sequence[Any]):
         """(n,) whether a row has answers."""
         some = self.answers.answers_per_task > 0
         return np.asarray((self.number >= 0) & np.append(some, False)[self.number])
+
+    def in_order(self) -> Ints:
+        """Rows with answers, in the order of their tasks: that in which rows come does not matter then."""
+        at = np.flatnonzero(self.answered)
+        return np.asarray(at[np.argsort(self.number[at])])
 
     def labels(self) -> Labels:
         """The answers to these rows alone; tasks in their own order, all workers and classes kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,11 +55,12 @@ def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
     rows = _told(lesson, answers).by_row(found.tasks)
     with stoppable() as stop, progress(f"{lesson.workers} on {answers.n_answers} answers") as watch:
         try:
-            model.fit(found.x, rows, run=Run(threads=lesson.threads, watch=watch, stop=stop))
+            with warnings.catch_warnings(record=True) as raised:
+                model.fit(found.x, rows, run=Run(threads=lesson.threads, watch=watch, stop=stop))
         except Interrupted as broken:
             broken.exit_status = stop.exit_status
             raise
-    result, known = model.result_, bool((answers.gold >= 0).any())
+    result, known = model.result_, len(set(answers.gold.tolist()) - {-1}) > 1
     truth = _truth(answers) if known else None
     run = Run(threads=lesson.threads)
     shown = (
@@ -66,23 +68,24 @@ def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
     )
     against = judged(shown, truth)
     out = lesson.out
-    write_tables(result, out, lesson.page, lesson.excel_safe, against)
+    files = write_tables(result, out, lesson.page, lesson.excel_safe, against)
     open_ = model.predictions(found.x, found.tasks).filter(pl.Series(~rows.answered))
-    files = [write_csv(open_, out / "predictions.csv", lesson.excel_safe)]
+    files.append(write_csv(open_, out / "predictions.csv", lesson.excel_safe))
     if known:
         files.append(write_csv(against.table(), out / "roc.csv", lesson.excel_safe))
+    else:
+        (out / "roc.csv").unlink(missing_ok=True)  # of a former run
     files.append(model.save(out))
     areas = dict(against.table().select("method", "auc").unique(maintain_order=True).rows()) if known else {}
     if as_json:
         about = {"classifier": lesson.classifier, "features": found.x.shape[1], "predicted": open_.height, "auc": areas}
         say_json({**summarise(result).as_dict(), **about, "out": str(out)})
         return bool(result.converged)
-    words(*summarise(result).lines())
+    words(*(f"warning: {each.message}" for each in raised), *summarise(result).lines())
     words(f"{open_.height} rows without answers are told in predictions.csv")
     for name, area in areas.items():
         words(f"AUC of the truth by {name}, which did not see the known labels: {area:.4f}")
-    names = [path.name for path in sorted(out.iterdir()) if path.suffix in (".csv", ".html", ".crowdwise")]
-    words(f"results are in {out}: {', '.join(names)}")
+    words(f"results are in {out}: {', '.join(sorted(path.name for path in files))}")
     return bool(result.converged)
 
 
@@ -91,6 +94,7 @@ def _told(lesson: Lesson, answers: Labels) -> Labels:
     said = ["--features", lesson.features.name]
     said += ["--array", lesson.array] if lesson.array else []
     said += ["--classifier", lesson.classifier] if lesson.classifier != "logistic" else []
+    said += ["--threshold", str(lesson.threshold)] if lesson.threshold != 0.5 else []
     return answers.with_options(*said)
 
 

@@ -139,6 +139,12 @@ class LabelModel(ABC):
         """Answers that a worker should have given for the model to tell anything of that worker."""
         return 1
 
+    def named(self, params: Any, layout: Layout, worker: Ints, task: Ints) -> Floats:
+        """(M, K) chance that worker[m] names each class where it is true, on tasks of the fit."""
+        every = range(layout.n_classes)
+        said = [np.full(len(worker), k, np.int32) for k in every]
+        return np.stack([np.exp(self.emission(params, layout, worker, said[k], task)[:, k]) for k in every], axis=1)
+
     def easiest(self, params: Any) -> Any:
         """The parameters as if every task were as easy as can be."""
         return params

@@ -1,4 +1,4 @@
-"""Features of tasks from a file: a table with the task in its first column, or npz with arrays `x` and `task`."""
+"""Features of tasks from a file: a table with a column `task` (else its first), or npz with arrays `x` and `task`."""
 
 from __future__ import annotations
 
@@ -44,20 +44,30 @@ def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
     if array is not None:
         raise FeatureError(f"{path} is a table, so that it has no array {array!r}; that is for npz")
     frame = read_table(path, None, None, None).frame
-    name, columns = Path(path).name, frame.columns[1:]
+    name = Path(path).name
+    ids = next((column for column in frame.columns if column.strip().lower() in IDS), frame.columns[0])
+    columns = [column for column in frame.columns if column != ids]
     if not columns:
         raise FeatureError(f"{name} has one column only; wanted are the task, then a column a feature")
+    if not ids.strip() or ids.startswith("Unnamed"):
+        raise FeatureError(
+            f"the first column of {name} has no name, so that it may be a row number and no task. Call the column of "
+            "tasks 'task', and leave row numbers out"
+        )
+    if not frame.columns[0].strip() or frame.columns[0].startswith("Unnamed"):
+        columns.remove(frame.columns[0])  # row numbers
     numbers = frame.select(pl.col(columns).cast(pl.Float64, strict=False))
     for column in columns:
         lost = numbers[column].is_null() & frame[column].is_not_null()
-        lost &= ~frame[column].cast(pl.String).str.strip_chars().is_in(["", "NaN", "nan", "NA"])
+        if lost.any():
+            lost &= ~frame[column].cast(pl.String).str.strip_chars().is_in(["", "NaN", "nan", "NA"])
         if lost.any():
             value = frame[column].filter(lost)[0]
             raise FeatureError(
                 f"{name}: column {column!r} has {int(lost.sum())} value(s) that are no numbers, for instance {value!r}"
                 ". Features are numbers: leave the column out, or turn it into numbers"
             )
-    return frame.to_series(0), numbers.fill_null(np.nan).to_numpy()
+    return frame[ids], numbers.fill_null(np.nan).to_numpy()
 
 
 def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:

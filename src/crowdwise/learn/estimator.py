@@ -12,6 +12,7 @@ import polars as pl
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from ..answers import Labels
 from ..answers.rows import Rows
@@ -74,9 +75,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
         labels = rows.labels()
-        self._say_unused(rows, labels)
-        at = np.flatnonzero(rows.answered)
-        at = at[np.argsort(rows.number[at])]  # tasks are kept in their own order: the order of rows does not matter
+        self._say_unused(rows)
+        at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
         learner = truth.learner(_safe_indexing(X, at), labels.n_classes, run.rng())
         self.result_ = self._fitted(side, learner, labels, run)
@@ -85,6 +85,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
+        """Both sides, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait for
+        each other, and bits would depend on their number."""
+        with threadpool_limits(1, user_api="blas"):
+            return self._sides_fitted(side, learner, labels, run)
+
+    def _sides_fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
         if isinstance(side, CrowdSide):
             beside = learner if side.asks_classifier else VoteLearner(labels)
             result = side.with_learner(beside).fit(labels, run)
@@ -118,14 +124,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         told = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
         return pl.DataFrame({"task": tasks, "label": label, "probability": told})
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy against labels y; against answers (`Labels.by_row`), their mean log-likelihood given X: what to
-        choose settings by where no truth is known."""
-        if not isinstance(y, Rows):
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None) -> float:
+        """Accuracy against labels y, one a row; against answers (given as in `fit`), their mean log-likelihood given X:
+        what to choose settings by where no truth is known."""
+        if not isinstance(y, (Rows, Labels)) and np.ndim(y) < 2 and tasks is None:
             return float(super().score(X, np.asarray(y), sample_weight))
         check_is_fitted(self)
-        logits = self.learner_.logits(self._features(X, truth_side(self.classifier), reset=False))
-        return told_by_answers(self.result_, logits, y, blind=True)[1]
+        X = self._features(X, truth_side(self.classifier), reset=False)
+        return told_by_answers(self.result_, self.learner_.logits(X), as_rows(X, y, tasks), blind=True)[1]
 
     def save(self, path: str | Path) -> Path:
         """Write a classifier that is built in, with its crowd, to a folder (or a file ending in .crowdwise); no
@@ -142,7 +148,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from ..scoring import judged
 
         check_is_fitted(self)
-        shown = {each.result_.model.name: each.result_ for each in (self, *rivals)}
+        shown: dict[str, Result] = {}
+        for each in (self, *([rivals] if isinstance(rivals, CrowdClassifier) else rivals)):
+            check_is_fitted(each)
+            name = each.result_.model.name
+            again = sum(other.split(" (")[0] == name for other in shown)
+            shown[f"{name} ({again + 1})" if again else name] = each.result_
         return write_report(self.result_, path, judged=judged(shown, truth))
 
     def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
@@ -166,7 +177,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return X
 
-    def _say_unused(self, rows: Rows, labels: Labels) -> None:
+    def _say_unused(self, rows: Rows) -> None:
         missing = rows.answers.n_tasks - len(set(rows.number[rows.number >= 0].tolist()))
         if missing and len(rows) and rows.whole:
             warnings.warn(
@@ -179,7 +190,6 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth = truth_side(self.classifier)
         brought = getattr(truth, "estimator", None)
         tags.input_tags.allow_nan = hasattr(brought, "fit") and get_tags(brought).input_tags.allow_nan
-        tags.classifier_tags.poor_score = False
         return tags
 
 
@@ -199,8 +209,11 @@ def truth_side(classifier: Any) -> Any:
             from .network import Network
 
             return Network()
-        raise ParameterError(f"classifier is {classifier!r}; it can be 'logistic', 'mlp' or an estimator")
-    if hasattr(classifier, "learner"):
+        hint = nearest(classifier, ["logistic", "mlp"])
+        raise ParameterError(f"classifier is {classifier!r}; it can be 'logistic', 'mlp' or an estimator.{hint}")
+    if isinstance(classifier, type):
+        raise ParameterError(f"classifier is the class {classifier.__name__}; give one of it: {classifier.__name__}()")
+    if callable(getattr(classifier, "learner", None)):
         return classifier
     if any(kind.__module__.startswith("torch.nn") for kind in type(classifier).__mro__):
         from .network import Network
@@ -217,6 +230,8 @@ def worker_side(workers: Any) -> LabelModel:
     """What stands behind `workers`."""
     if isinstance(workers, LabelModel):
         return workers
+    if isinstance(workers, type):
+        raise ParameterError(f"workers is the class {workers.__name__}; give one of it: {workers.__name__}()")
     kinds: dict[str, type[LabelModel]] = {**MODELS, **SIDES}
     if not isinstance(workers, str) or workers not in kinds:
         names = f"{', '.join(SIDES)}, or of answers alone {', '.join(sorted(MODELS))}"

@@ -36,7 +36,6 @@ class LogisticLearner:
         self.mean, self.scale = X.mean(0), X.std(0)
         self.scale[self.scale <= 1e-12 * np.maximum(np.abs(self.mean), 1e-300)] = 1.0  # constants say nothing
         self.l2, self.weights = l2, np.zeros((X.shape[1] + 1, n_classes))
-        self.ridge = np.append(np.full(X.shape[1], l2), 1 / VARIANCE)[:, None]  # an intercept is no feature
         self.rows = self._scaled(X)
 
     @classmethod
@@ -56,6 +55,11 @@ class LogisticLearner:
     @property
     def log_prior(self) -> float:
         return self._log_prior(self.weights)
+
+    @property
+    def ridge(self) -> Floats:
+        """(features + 1, 1): an intercept is no feature."""
+        return np.append(np.full(len(self.mean), self.l2), 1 / VARIANCE)[:, None]
 
     def _log_prior(self, W: Floats) -> float:
         return -0.5 * float((self.ridge * W**2).sum())
@@ -96,6 +100,8 @@ class LogisticLearner:
 
         start = np.concatenate([self.weights.ravel(), theta])
         bend = np.concatenate([self._bend(), objective.bend(theta, self.logits(), Z)])
-        best = ascend(value, start, bend, [(None, None)] * size + objective.bounds, STEPS)
+        free = np.full(size, np.inf)
+        low, high = objective.bounds
+        best = ascend(value, start, bend, (np.append(-free, low), np.append(free, high)), STEPS)
         self.weights = best[:size].reshape(self.weights.shape)
         return best[size:]

@@ -47,8 +47,9 @@ def one_thread() -> Iterator[None]:
 class Network(BaseEstimator):  # type: ignore[misc]
     """A torch module that gives a logit a class, or, without one, a perceptron with one layer of `hidden` units.
 
-    `epochs` are those on the votes at the start (and on labels that are known beforehand); `weight_decay` and `dropout`
-    (of the perceptron) keep it from learning answers by heart; `holdout` is the part of tasks that it does not see.
+    Features are scaled to mean 0 and variance 1, those of images a channel each. `epochs` at most are spent on the
+    votes at the start, and again on its own sharpened word; `weight_decay` and `dropout` (of the perceptron) keep it
+    from learning answers by heart; `holdout` is the part of tasks that it does not see.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class NetworkLearner:
         with torch.no_grad():
             try:
                 shape = tuple(self.module.eval()(self.rows[:2]).shape)
-            except (RuntimeError, TypeError) as error:
+            except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
                 raise FeatureError(
                     f"the network does not take these features of shape {tuple(self.rows.shape)}: {error}"
                 ) from error

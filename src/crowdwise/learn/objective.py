@@ -20,7 +20,7 @@ from ..engine import Work
 from ..kernels import TINY, plain
 from ..kernels.layout import Floats, Ints, Layout, per_worker
 
-Bounds = list[tuple[float | None, float | None]]
+Bounds = tuple[Floats, Floats]  # lowest and highest
 
 BOUND = 30.0  # odds beyond cannot be told from certainty
 SHARPER = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
@@ -61,8 +61,9 @@ class Objective:
 
     @property
     def bounds(self) -> Bounds:
-        odds: Bounds = [(-BOUND if self.free else 0.0, BOUND)] * int(self.shape[0] * self.off.sum())
-        return odds + [(-KAPPA, KAPPA)] * self.learns
+        count = int(self.shape[0] * self.off.sum())
+        high = np.append(np.full(count, BOUND), [KAPPA] * self.learns)
+        return (-high if self.free else np.append(np.zeros(count), [-KAPPA] * self.learns)), high
 
     def pack(self, odds: Floats, log_kappa: float) -> Floats:
         return np.append(odds[:, self.off].ravel(), log_kappa if self.learns else [])
@@ -139,7 +140,8 @@ class Objective:
 
 def part_of(layout: Layout, tasks: Ints) -> Layout:
     """The answers of some tasks in task order, which is all that the posterior of tasks needs."""
-    first, count = layout.task_ptr[tasks], np.diff(layout.task_ptr)[tasks]
+    first = layout.task_ptr[tasks]
+    count = layout.task_ptr[tasks + 1] - first
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
     at = np.arange(ptr[-1]) - np.repeat(ptr[:-1], count) + np.repeat(first, count)
     return layout._replace(task_ptr=ptr, pair=layout.pair[at])
@@ -179,7 +181,7 @@ def ascend(
 ) -> Floats:
     """The best place that L-BFGS-B finds within some steps; never below the start. `bend` (S,) is about how much the
     slope changes with each number: steps are measured in it, so that weak and strong directions are climbed alike."""
-    from scipy.optimize import minimize
+    from scipy import optimize
 
     if not len(start):
         return start
@@ -189,15 +191,10 @@ def ascend(
         total, slope = value(x * unit)
         return -total, -slope * unit
 
-    if bounds is not None:
-        bounds = [
-            (None if low is None else low / u, None if high is None else high / u)
-            for (low, high), u in zip(bounds, unit, strict=True)
-        ]
+    within = None if bounds is None else optimize.Bounds(bounds[0] / unit, bounds[1] / unit)
     options = {"maxiter": steps, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-6}
-    return np.asarray(
-        minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x * unit
-    )
+    found = optimize.minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=within, options=options)
+    return np.asarray(found.x * unit)
 
 
 def climb_workers(objective: Objective, logits: Floats, theta: Floats, Z: Floats) -> Floats:

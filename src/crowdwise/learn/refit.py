@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from ..engine.model import Rule, check
@@ -34,7 +36,7 @@ class Refit(BaseEstimator):  # type: ignore[misc]
         self.folds = folds
 
     def learner(self, X: Any, n_classes: int, rng: np.random.Generator) -> RefitLearner:
-        check({"folds": Rule(int, low=0)}, self)
+        check({"folds": Rule(int, choices=(0, *range(2, 101)))}, self)
         if not hasattr(self.estimator, "fit"):
             raise ParameterError(f"estimator is {self.estimator!r}; give a scikit-learn classifier")
         return RefitLearner(X, n_classes, self.estimator, self.folds, int(rng.integers(2**31)))
@@ -47,7 +49,7 @@ class RefitLearner:
 
     def __init__(self, X: Any, n_classes: int, estimator: Any, folds: int, seed: int) -> None:
         self.X, self.n_classes, self.settled = X, n_classes, n_classes < 2
-        self.estimator, self.weight = estimator, _weight_name(estimator)
+        self.estimator, self.weight, self.seed = estimator, _weight_name(estimator), seed
         n = _num_samples(X)
         split = KFold(folds, shuffle=True, random_state=seed) if 2 <= folds <= n else None
         self.parts = [] if split is None else list(split.split(np.arange(n)))
@@ -77,22 +79,27 @@ class RefitLearner:
         self.settled = self.n_classes < 2
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        before, value = (self.fitted, self.on_rows), objective(self.on_rows, theta).total
-        if not self.settled:
-            self.imitate(Z)
         best = climb_workers(objective, self.on_rows, theta, Z)
-        if not self.settled and objective(self.on_rows, best).total < value:
-            (self.fitted, self.on_rows), self.settled = before, True
-            best = climb_workers(objective, self.on_rows, theta, Z)
+        if self.settled:
+            return best
+        before, value = (self.fitted, self.on_rows), objective(self.on_rows, best).total
+        self.imitate(Z)
+        better = climb_workers(objective, self.on_rows, best, Z)
+        if objective(self.on_rows, better).total >= value:
+            return better
+        (self.fitted, self.on_rows), self.settled = before, True
         return best
 
     def _fit(self, rows: Ints, Z: Floats) -> Any:
-        made, soft = clone(self.estimator), Z[rows].astype(np.float64)
+        made, soft = _seeded(clone(self.estimator), self.seed), Z[rows].astype(np.float64)
         if is_regressor(made):
+            made = made if get_tags(made).target_tags.multi_output else MultiOutputRegressor(made)
             return made.fit(_safe_indexing(self.X, rows), soft)
         soft = np.where(soft < LEAST, 0.0, soft)
         soft /= soft.sum(1, keepdims=True)
         at, label = np.nonzero(soft)
+        if (label == label[0]).all():
+            return DummyClassifier().fit(np.zeros((len(at), 1)), label)  # one class is left: nothing to tell apart
         return made.fit(_safe_indexing(self.X, rows[at]), label, **{self.weight: soft[at, label]})
 
     def _logits(self, fitted: Any, X: Any) -> Floats:
@@ -105,6 +112,12 @@ class RefitLearner:
             p[:, fitted.classes_] = fitted.predict_proba(X)
         p = np.maximum(p, LEAST / self.n_classes)  # no classifier is that sure
         return np.asarray(np.log(np.maximum(p / p.sum(1, keepdims=True), TINY)))
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """The same estimator; whatever in it is random and has no seed of its own gets this one."""
+    open_ = {n: seed for n, v in estimator.get_params().items() if v is None and n.split("__")[-1] == "random_state"}
+    return estimator.set_params(**open_)
 
 
 def _weight_name(estimator: Any) -> str:

@@ -30,7 +30,7 @@ def rivals(
     for each in (model.workers, *others):
         made = clone(model).set_params(workers=each)
         name = each if isinstance(each, str) else each.name
-        if name not in found:
+        if name not in found:  # the first is the model itself
             if watch is not None:
                 watch(name)
             found[name] = made.fit(X, open_, run=run).result_

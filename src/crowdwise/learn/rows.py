@@ -18,8 +18,12 @@ from ..errors import EmptyDataError, FeatureError
 
 def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
     """Answers in the order of X; each way of giving them is checked."""
+    if isinstance(X, (Labels, Rows)):
+        raise FeatureError("X is a table of answers; features come first: fit(X, answers, tasks=ids)")
     n = _num_samples(X)
     if isinstance(answers, Rows):
+        if tasks is not None:
+            raise FeatureError("answers by row know their tasks: leave tasks= out")
         rows = answers
     elif tasks is not None:
         if _num_samples(tasks) != n:
@@ -28,7 +32,10 @@ def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
     elif answers is None:
         raise FeatureError("answers are None: requires y to be passed, but the target y is None")
     elif isinstance(answers, (Labels, dict)) or hasattr(answers, "columns"):
-        raise FeatureError("which row is which task? Give tasks=, the id of every row of X")
+        raise FeatureError(
+            "which row is which task? Give tasks=, the id of every row of X; or, for a frame with a column a worker in "
+            "the order of X, its .to_numpy()"
+        )
     else:
         rows = _from_array(answers)
     if len(rows) != n:
@@ -46,7 +53,9 @@ def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
 
 def _from_array(answers: Any) -> Rows:
     """One label a row, or a column a worker with gaps."""
-    y = np.asarray(answers)
+    y = np.asarray(answers, object if isinstance(answers, (list, tuple)) else None)
+    if y.ndim == 1 and isinstance(answers, (list, tuple)):
+        y = np.asarray(answers)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: it is taken as one answer a row",
@@ -66,7 +75,9 @@ def _from_array(answers: Any) -> Rows:
         task, worker = (at.ravel()[there] for at in np.indices(y.shape))
         made = Labels(task, worker, said.filter(pl.Series(there)))
     else:
-        y = column_or_1d(answers)
+        if y.dtype == object and any(value is None for value in y):
+            raise FeatureError("some rows have no answer (None). To leave gaps, give a column a worker, or tasks=")
+        y = column_or_1d(y)
         check_classification_targets(y)
         made = Labels(np.arange(len(y)), np.zeros(len(y), np.int64), y)
     return made.by_row(np.arange(len(y)))

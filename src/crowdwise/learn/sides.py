@@ -107,10 +107,9 @@ class CrowdSide(ClimbingModel[Params, Stats]):
                 f"{self.name} is for {self.classes} classes, and these answers have {answers.n_classes}. "
                 "Take workers='confusion'"
             )
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, user_api="blas"):  # those of numpy and scipy wait for each other
-            return super().fit(answers, replace(run or Run(), precision="double"))
+        if run is not None and run.resume is not None:
+            raise ParameterError(f"{self.name} cannot go on from a checkpoint: its classifier is not in it")
+        return super().fit(answers, replace(run or Run(), precision="double"))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         odds = 8 * answers.n_workers * answers.n_classes**2
@@ -129,10 +128,6 @@ class CrowdSide(ClimbingModel[Params, Stats]):
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
         return Stats(Z, shares, work.kernels.match_counts(work.layout, Z, work.threads))
-
-    def add(self, first: Stats, second: Stats) -> Stats:
-        both = np.concatenate([first.Z, second.Z])
-        return Stats(both, first.shares + second.shares, first.right + second.right)
 
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         if params is None:
@@ -201,6 +196,12 @@ class CrowdSide(ClimbingModel[Params, Stats]):
         logs -= logs.max(2, keepdims=True)
         logs -= np.log(np.exp(logs).sum(2, keepdims=True))
         return np.asarray(np.maximum(logs[np.arange(len(label)), :, label], np.log(TINY)))
+
+    def named(self, params: Params, layout: Layout, worker: Ints, task: Ints) -> Floats:
+        ease, every = params.ease[task], np.arange(layout.n_classes)
+        logs = -ease[:, None, None] * params.odds[worker]
+        logs -= logs.max(2, keepdims=True)
+        return np.asarray(np.exp(logs[:, every, every]) / np.exp(logs).sum(2))
 
     def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         return self.emission(params, layout, worker, label, np.full(len(worker), task))

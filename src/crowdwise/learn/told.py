@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ..answers.rows import Rows
+from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
 from ..result import Result
 from .objective import softmax
 from .sides import CrowdSide, Fixed
 
-CHUNK = 1 << 18  # answers handled at a time
+CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 
 
 def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool = False) -> tuple[Floats, float]:
@@ -20,11 +23,13 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
     ease of a task must not come from the very answers whose likelihood is asked, and is the mean where it would.
     """
     answers = rows.labels()
-    at = np.flatnonzero(rows.answered)
-    at = at[np.argsort(rows.number[at])]  # row of each task of `answers`
+    at = rows.in_order()  # row of each task of `answers`
     worker_of, label_of = _places(result.answers.workers, answers.workers), _places(result.classes, answers.classes)
     task, worker, label = answers.codes()
     known = label_of[label] >= 0
+    if not known.all() or (len(worker) and (worker_of[worker] < 0).all()):
+        strange = f"{int((~known).sum())} of {len(known)} answers give a label that was not met before"
+        warnings.warn(strange if not known.all() else "no worker of these answers was met before", stacklevel=3)
     task, worker, label = task[known], worker_of[worker[known]], label_of[label[known]]
     logs = np.log(softmax(logits))
     emitted = _emitted(result, logits[at], (task, worker, label), blind)
@@ -32,7 +37,9 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
         logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
     top = logs.max(1, keepdims=True)
     evidence = (top + np.log(np.exp(logs - top).sum(1, keepdims=True)))[at].sum()
-    return softmax(logs), float(evidence) / len(task) if len(task) else float("nan")
+    if blind and not len(task):
+        raise EmptyDataError("these rows have no answers whose likelihood could be told. Cut to rows that have some")
+    return softmax(logs), float(evidence) / max(len(task), 1)
 
 
 def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
@@ -46,8 +53,9 @@ def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], bli
             ease = np.full(len(ease), result.params.ease.mean())
         params = result.params._replace(ease=ease)
     parts = []
-    for start in range(0, len(task), CHUNK):
-        part = slice(start, start + CHUNK)
+    size = max(1, CELLS // logits.shape[1] ** 2)
+    for start in range(0, len(task), size):
+        part = slice(start, start + size)
         if isinstance(model, CrowdSide):
             parts.append(model.emission(params, layout, worker[part], label[part], task[part]))
         else:
