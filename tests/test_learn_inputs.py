@@ -213,10 +213,12 @@ def test_strangers_say_little_and_new_labels_nothing() -> None:
     sim = made()
     x, ids = sim.features[:2], ["t001", "t002"]
     before = model().predict_proba(x)
-    stranger = model().predict_proba(x, cw.Labels(["t001"], ["new"], ["c2"]), ids)
+    with pytest.warns(UserWarning, match="no worker of these answers was met before"):
+        stranger = model().predict_proba(x, cw.Labels(["t001"], ["new"], ["c2"]), ids)
     assert stranger[0, 1] > before[0, 1]
     assert np.allclose(stranger[1], before[1])
-    unheard = model().predict_proba(x, cw.Labels(["t001"], ["w1"], ["never seen"]), ids)
+    with pytest.warns(UserWarning, match="1 of 1 answers give a label that was not met before"):
+        unheard = model().predict_proba(x, cw.Labels(["t001"], ["w1"], ["never seen"]), ids)
     assert np.allclose(unheard, before)
 
 
@@ -484,7 +486,8 @@ def test_odd_npz_on_the_command_line(kind: str, command: Any, folder: Path, tmp_
 
 def test_a_threshold_and_settings_reach_the_classifier(command: Any, folder: Path, tmp_path: Path) -> None:
     words = ["learn", folder / "answers.csv", "--features", folder / "features.parquet", "--out", tmp_path, "--no-page"]
-    assert command(*words, "--workers", "adaptive", "--threshold", 1, "--set", "kappa=0.5", "--set", "max_iter=50")[0] == 0
+    settings = ["--workers", "adaptive", "--threshold", 1, "--set", "kappa=0.5", "--set", "max_iter=50"]
+    assert command(*words, *settings)[0] == 0
     assert set(pl.read_csv(tmp_path / "predictions.csv")["label"]) == {"c1"}
     side = cw.load(tmp_path).model
     assert (side.kappa, side.max_iter) == (0.5, 50)
