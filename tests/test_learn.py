@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,47 +9,25 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from learning import brief, experts, fit, learnt
 from scipy import special
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 import crowdwise as cw
 from crowdwise.engine import Work
-from crowdwise.learn import SIDES, Adaptive, Confusion, Logistic, Network, Refit
+from crowdwise.learn import SIDES, Adaptive, Confusion, Network, Refit
 from crowdwise.learn.objective import Objective
 from crowdwise.simulate import SENSITIVITY, SPECIFICITY
 
 pytestmark = pytest.mark.filterwarnings("error")
 ANY_CLASSES = [name for name in SIDES if name != "two-coin"]
-
-
-@functools.cache
-def experts(seed: int, tasks: int = 1000, fresh: int = 1000) -> cw.simulate.Crowd:
-    return cw.simulate.experts(tasks, fresh=fresh, seed=[2, seed])
-
-
-@functools.cache
-def learnt(seed: int, workers: str, tasks: int = 1000, fresh: int = 1000) -> cw.CrowdClassifier:
-    return fit(experts(seed, tasks, fresh), workers=workers)
-
-
-def fit(sim: cw.simulate.Crowd, classifier: Any = "logistic", workers: Any = "adaptive", **more: Any) -> Any:
-    made = cw.CrowdClassifier(classifier, workers, **more)
-    return made.fit(sim.features, sim.answers, tasks=sim.truth["task"])
-
-
-def brief(name: str, sweeps: int = 6) -> Any:
-    """A worker side that stops soon."""
-    return SIDES[name](max_iter=sweeps)
 
 
 # ------------------------------------------------------------------------------------------------------- objective
@@ -213,6 +189,42 @@ def test_very_sharp_doubt_is_no_doubt() -> None:
     work = Work.on(answers, cw.Run(threads=1, precision="double"))
     plain, sharp = Confusion().objective(work, None), Adaptive(kappa=1e6).objective(work, None)
     assert np.isclose(plain(logits, plain.pack(odds, 0.0)).total, sharp(logits, sharp.pack(odds, 0.0)).total)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "learned", "confusion", "fixed"])
+def test_difficulty_reaches_the_weights_of_a_network(name: str) -> None:
+    """The slope sent back through the last layer is that of the likelihood written in torch."""
+    answers = sparse_answers(3)
+    _, odds, log_kappa = place(answers)
+    log_kappa = log_kappa if name == "learned" else 0.0
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    some = np.array([9, 2, 3, 11, 5])
+    x = torch.randn(5, 2, dtype=torch.float64)
+    objective = objective_of(name, answers)
+    logits = net(x)
+    evidence, slope = objective.some(some, logits.detach().numpy(), odds, log_kappa)
+    logits.backward(torch.from_numpy(slope))
+    sent = net[2].weight.grad.clone()
+
+    net.zero_grad()
+    logits = net(x)
+    total = torch.zeros((), dtype=torch.float64)
+    slow, lam = Slow(answers, name), torch.from_numpy(odds)
+    for n, i in enumerate(some):
+        judge = torch.softmax(np.exp(log_kappa) * logits[n], 0)
+        by_classifier = name in ("adaptive", "learned")
+        h = (3 * (judge**2).sum() - 1) / 2 if by_classifier else slow.ease(int(i), None, 1.0)
+        joint = torch.log_softmax(logits[n], 0)
+        for task, j, label in slow.said:
+            if task == i:
+                joint = joint + torch.log_softmax(-h * lam[j], 1)[:, label]
+        gold = int(answers.gold[i])
+        total = total + (torch.logsumexp(joint, 0) if gold < 0 else joint[gold])
+    total.backward()
+    assert np.isclose(evidence, total.item())
+    assert torch.allclose(sent, net[2].weight.grad, rtol=1e-8, atol=1e-10)
+    assert sent.abs().max() > 0.01
 
 
 # ------------------------------------------------------------------------------------------------------- the climb
@@ -469,429 +481,6 @@ def test_hardly_any_tasks(kind: str, tasks: int) -> None:
     X, said = experts(3, 120, 10).features[:tasks], [[0, 1, 1], [0, 0, 0], [1, 1, 0]][:tasks]
     model = cw.CrowdClassifier(CLASSIFIERS[kind](), brief("adaptive", 3), random_state=0).fit(X, said)
     assert np.allclose(model.predict_proba(X).sum(1), 1)
-
-
-# ----------------------------------------------------------------------------------------------------- scikit-learn
-
-CANNOT_APPLY = {"check_fit_score_takes_y": "what fit learns from is called answers: it is no y, but may be one"}
-
-
-@pytest.mark.parametrize("name", ["adaptive", "soft-vote"])
-def test_is_an_estimator_to_scikit_learn(name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # checks warn on their own, of labels that are NaN
-        checks = check_estimator(
-            cw.CrowdClassifier(workers=name), expected_failed_checks=CANNOT_APPLY, on_skip=None, on_fail="raise"
-        )
-    failed = [check["check_name"] for check in checks if check["status"] == "xfail"]
-    assert failed == list(CANNOT_APPLY)
-    assert sum(check["status"] == "passed" for check in checks) > 40
-
-
-def test_parameters_are_given_taken_and_cloned() -> None:
-    model = cw.CrowdClassifier(Logistic(l2=2.0), Adaptive(kappa=0.5), threshold=0.3, random_state=4, n_jobs=1)
-    assert model.get_params()["classifier__l2"] == 2.0
-    copy = clone(model)
-    assert copy.get_params()["workers"] == Adaptive(kappa=0.5)
-    assert copy.set_params(classifier__l2=3.0, workers="fixed").classifier.l2 == 3.0
-    assert copy.workers == "fixed"
-    assert model.classifier.l2 == 2.0
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        model.set_params(kappa=1)
-
-
-def test_settings_are_searched_on_answers_alone() -> None:
-    """The score of rows is the likelihood of their answers: no truth is needed, and more is better."""
-    sim = experts(4, 300, 0)
-    rows = sim.answers.by_row(sim.truth["task"])
-    grid = {"workers": ["two-coin", "adaptive"], "classifier__l2": [0.1, 1000.0]}
-    search = GridSearchCV(cw.CrowdClassifier(Logistic()), grid, cv=3).fit(sim.features, rows)
-    scores = dict(zip(map(str, search.cv_results_["params"]), search.cv_results_["mean_test_score"], strict=True))
-    assert len(scores) == 4
-    assert all(-1 < score < 0 for score in scores.values())
-    assert search.best_params_["classifier__l2"] == 0.1
-    assert search.best_estimator_.result_.answers.n_tasks == 300
-    assert search.predict(sim.features).shape == (300,)
-
-
-@pytest.mark.parametrize("name", ["two-coin", "adaptive"])
-def test_score_of_rows_is_the_likelihood_of_their_answers(name: str) -> None:
-    sim, model = experts(0, 200, 50), learnt(0, name, 200, 50)
-    part = sim.answers.by_row(sim.truth["task"])[:30]
-    result, (task, worker, label) = model.result_, sim.answers.codes()
-    f = np.diff(np.log(model.predict_proba(sim.features[:30])), axis=1)[:, 0]
-    p = special.expit(f)
-    far = (p - 1 / 2) ** 2 if name == "adaptive" else np.full(30, 1 / 4)
-    a, b = np.ones(30), np.ones(30)
-    for i, j, y in zip(task, worker, label, strict=True):
-        if i < 30:
-            alpha = special.expit(4 * result.params.odds[j, 1, 0] * far[i])
-            beta = special.expit(4 * result.params.odds[j, 0, 1] * far[i])
-            a[i] *= alpha if y else 1 - alpha
-            b[i] *= 1 - beta if y else beta
-    assert np.isclose(model.score(sim.features[:30], part), np.log(a * p + b * (1 - p)).sum() / 150)
-
-
-def test_goes_into_pipelines_and_cross_validation() -> None:
-    sim = experts(4, 300, 0)
-    names, rows = sim.truth["label"].to_numpy(), sim.answers.by_row(sim.truth["task"])
-    pipe = Pipeline([("scale", StandardScaler()), ("crowd", cw.CrowdClassifier(workers="two-coin"))])
-    pipe.fit(sim.features, rows)
-    alone = cw.CrowdClassifier(workers="two-coin").fit(sim.features, rows)  # scales by itself
-    assert np.allclose(pipe.predict_proba(sim.features), alone.predict_proba(sim.features), atol=1e-6)
-    assert pipe.score(sim.features, names) > 0.75
-    scores = cross_val_score(pipe, sim.features, rows, cv=3)
-    assert scores.shape == (3,)
-    assert (scores > -1).all()
-    assert (scores < 0).all()
-    told = dict(zip(sim.truth["task"], names, strict=True))
-    by_truth = cross_val_score(
-        pipe, sim.features, rows, cv=3, scoring=lambda m, X, y: np.mean(m.predict(X) == [told[t] for t in y.tasks])
-    )
-    assert by_truth.min() > 0.75
-
-
-def test_cuts_of_rows_keep_their_own_answers() -> None:
-    """A model of some rows is one of those tasks' answers, in whatever order they are cut."""
-    sim = experts(4, 300, 0)
-    rows = sim.answers.by_row(sim.truth["task"])
-    at = np.random.default_rng(0).permutation(300)[:200]
-    cut = cw.CrowdClassifier().fit(sim.features[at], rows[at])
-    keep = sim.truth["task"][np.sort(at)]
-    alone = cw.Labels(sim.answers.frame().filter(pl.col("task").is_in(keep.implode())))
-    own = cw.CrowdClassifier().fit(sim.features[np.sort(at)], alone, tasks=keep)
-    assert np.abs(cut.predict_proba(sim.features) - own.predict_proba(sim.features)).max() < 1e-8
-
-
-def test_rows_drawn_twice_are_refused_or_count_twice() -> None:
-    """A bootstrap must not pair features with the answers to another task."""
-    sim = experts(4, 300, 0)
-    rows = sim.answers.by_row(sim.truth["task"])
-    drawn = np.random.default_rng(0).integers(0, 300, 300)
-    try:
-        model = cw.CrowdClassifier(workers="two-coin").fit(sim.features[drawn], rows[drawn])
-    except cw.errors.FeatureError:
-        return
-    assert model.score(sim.features, sim.truth["label"]) > 0.85
-    assert model.result_.answers.n_answers == 5 * 300
-
-
-def test_threshold_moves_predictions() -> None:
-    sim = experts(0, 200, 50)
-    model = clone(learnt(0, "adaptive", 200, 50))
-    shares = []
-    for threshold in (0.0, 0.2, 0.5, 0.8, 1.0):
-        found = model.set_params(threshold=threshold).fit(sim.features, sim.answers, tasks=sim.truth["task"])
-        p = found.predict_proba(sim.features)[:, 1]
-        assert np.array_equal(found.predict(sim.features) == "c2", p > threshold)
-        told = found.predictions(sim.features, sim.truth["task"])
-        assert np.allclose(told["probability"], np.where(told["label"] == "c2", p, 1 - p))
-        shares.append(float((told["label"] == "c2").mean()))
-    assert shares[0] == 1 > shares[1] > shares[2] > shares[3] > shares[4] == 0
-
-
-@pytest.mark.parametrize("threshold", [-0.01, 1.01, float("nan"), "half"])
-def test_a_threshold_is_a_probability(threshold: Any) -> None:
-    with pytest.raises(cw.errors.ParameterError, match="threshold is"):
-        fit(experts(0, 200, 50), threshold=threshold)
-
-
-def test_brings_its_own_kind_of_features() -> None:
-    """A classifier that knows NaN is given NaN."""
-    sim = experts(0, 200, 50)
-    X = sim.features.copy()
-    X[::7, 0] = np.nan
-    tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
-    model = cw.CrowdClassifier(tree, brief("two-coin", 3)).fit(X, sim.answers, tasks=sim.truth["task"])
-    assert model.score(X, sim.truth["label"]) > 0.7
-
-
-# ----------------------------------------------------------------------------------------------------------- torch
-
-
-def small_network(outputs: int = 2) -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, outputs))
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_learns_a_module_of_ones_own(wrapped: bool) -> None:
-    sim = experts(0)
-    module = small_network()
-    before = [weight.clone() for weight in module.parameters()]
-    model = fit(sim, Network(module, epochs=10) if wrapped else module, brief("adaptive"), random_state=0)
-    assert model.score(sim.features[1000:], sim.truth["label"][1000:]) > 0.88
-    assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))  # a copy was taught
-    clone(model)
-
-
-def test_learns_images() -> None:
-    """Channels first; a bright left half is one class, a bright right half the other."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 120)
-    X = rng.normal(0, 0.3, (120, 3, 4, 4))
-    X[np.arange(120), :, :, :2] += y[:, None, None, None]
-    X[np.arange(120), :, :, 2:] += 1 - y[:, None, None, None]
-    said = np.where(rng.random((120, 3)) < 0.8, y[:, None], 1 - y[:, None])
-    torch.manual_seed(0)
-    module = nn.Sequential(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(36, 2))
-    model = cw.CrowdClassifier(module, brief("confusion"), random_state=0).fit(X, said)
-    assert model.score(X, y) > 0.95
-
-
-def test_a_network_of_the_wrong_shape_is_told() -> None:
-    sim = experts(0, 200, 50)
-    with pytest.raises(cw.errors.FeatureError, match=r"output of shape \(2, 3\).*\(2, 2\)"):
-        fit(sim, small_network(3))
-    with pytest.raises(cw.errors.FeatureError, match=r"does not take these features of shape \(200, 2\)"):
-        fit(sim, nn.Linear(5, 2))
-
-
-@pytest.mark.parametrize("name", ["adaptive", "learned", "confusion", "fixed"])
-def test_difficulty_reaches_the_weights_of_a_network(name: str) -> None:
-    """The slope sent back through the last layer is that of the likelihood written in torch."""
-    answers = sparse_answers(3)
-    _, odds, log_kappa = place(answers)
-    log_kappa = log_kappa if name == "learned" else 0.0
-    torch.manual_seed(1)
-    net = nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 3)).double()
-    some = np.array([9, 2, 3, 11, 5])
-    x = torch.randn(5, 2, dtype=torch.float64)
-    objective = objective_of(name, answers)
-    logits = net(x)
-    evidence, slope = objective.some(some, logits.detach().numpy(), odds, log_kappa)
-    logits.backward(torch.from_numpy(slope))
-    sent = net[2].weight.grad.clone()
-
-    net.zero_grad()
-    logits = net(x)
-    total = torch.zeros((), dtype=torch.float64)
-    slow, lam = Slow(answers, name), torch.from_numpy(odds)
-    for n, i in enumerate(some):
-        judge = torch.softmax(np.exp(log_kappa) * logits[n], 0)
-        by_classifier = name in ("adaptive", "learned")
-        h = (3 * (judge**2).sum() - 1) / 2 if by_classifier else slow.ease(int(i), None, 1.0)
-        joint = torch.log_softmax(logits[n], 0)
-        for task, j, label in slow.said:
-            if task == i:
-                joint = joint + torch.log_softmax(-h * lam[j], 1)[:, label]
-        gold = int(answers.gold[i])
-        total = total + (torch.logsumexp(joint, 0) if gold < 0 else joint[gold])
-    total.backward()
-    assert np.isclose(evidence, total.item())
-    assert torch.allclose(sent, net[2].weight.grad, rtol=1e-8, atol=1e-10)
-    assert sent.abs().max() > 0.01
-
-
-# ------------------------------------------------------------------------------------------------------------ saved
-
-
-@pytest.mark.parametrize("kind", ["logistic", "mlp"])
-@pytest.mark.parametrize("name", ["adaptive", "soft-vote", "glad"])
-def test_saved_classifiers_come_back(kind: str, name: str, tmp_path: Path) -> None:
-    sim = experts(0, 200, 50)
-    X = pl.DataFrame(sim.features, schema=["height", "width"])
-    side = brief(name, 3) if name in SIDES else name
-    model = cw.CrowdClassifier(kind, side, threshold=0.3, random_state=1)
-    model.fit(X, sim.answers, tasks=sim.truth["task"])
-    file = model.save(tmp_path / "kept")
-    back = cw.learn.load(tmp_path / "kept")
-    assert file.name == "classifier.crowdwise"
-    assert np.array_equal(back.predict_proba(X), model.predict_proba(X))
-    assert np.array_equal(back.predict(X), model.predict(X))
-    given = sim.answers, sim.truth["task"]
-    assert np.array_equal(back.predict_proba(X, *given), model.predict_proba(X, *given))
-    for table in ("labels", "workers", "tasks"):
-        assert getattr(back.result_, table).equals(getattr(model.result_, table))
-    assert (back.threshold, back.n_features_in_) == (0.3, 2)
-    assert back.feature_names_in_.tolist() == ["height", "width"]
-    assert back.result_.model == model.result_.model
-
-
-def test_what_was_brought_is_not_saved(tmp_path: Path) -> None:
-    sim = experts(0, 200, 50)
-    for brought in (RandomForestClassifier(5), small_network()):
-        with pytest.raises(cw.errors.ParameterError, match="only the built-in classifiers"):
-            fit(sim, brought, brief("two-coin", 2)).save(tmp_path / "x")
-    assert not (tmp_path / "x").exists()
-
-
-def test_torn_classifiers_are_refused(tmp_path: Path) -> None:
-    file = learnt(0, "adaptive", 200, 50).save(tmp_path / "a.crowdwise")
-    whole = file.read_bytes()
-    middle = whole.index(b"weights") + 200
-    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-    for torn in (whole[:-40], whole[: len(whole) // 2], b"", flipped):
-        file.write_bytes(torn)
-        with pytest.raises(cw.errors.ChecksumError):
-            cw.learn.load(file)
-    file.write_bytes(whole)
-    assert cw.learn.load(file).threshold == 0.5
-    with pytest.raises(cw.errors.ChecksumError, match="holds 'classifier', not a saved result"):
-        cw.load(file)
-    with pytest.raises(cw.errors.FileError, match="no saved classifier"):
-        cw.learn.load(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("name", SIDES)
-def test_saved_results_of_worker_sides_work(name: str, tmp_path: Path) -> None:
-    result = learnt(0, name, 200, 50).result_
-    result.save(tmp_path)
-    back = cw.load(tmp_path)
-    assert back.labels.equals(result.labels)
-    assert back.workers.equals(result.workers)
-    assert back.tasks.equals(result.tasks)
-    assert back.model == result.model
-    assert str(back.explain("t001")) == str(result.explain("t001"))
-    assert back.report(tmp_path / "report.html").stat().st_size > 10_000
-
-
-def test_explanations_add_up_to_the_posterior() -> None:
-    """What the features say and what every worker says multiply to what is believed."""
-    result = learnt(0, "adaptive", 200, 50).result_
-    params, layout = result.params, result.answers.layout
-    task, worker, label = result.answers.codes()
-    for i in (0, 7, 150):
-        mine = task == i
-        logs = np.log(result.model.class_prior(params, 2, i))
-        logs = logs + result.model.factors(params, layout, worker[mine], label[mine], i).sum(0)
-        assert np.allclose(special.softmax(logs), result.posterior[i])
-
-
-# --------------------------------------------------------------------------------------------------------- scoring
-
-
-def scored(K: int, ties: bool) -> tuple[cw.Result, pl.DataFrame, Any]:
-    """A result, the truth of two thirds of its tasks, and their posterior."""
-    sim = cw.simulate.crowd("confusion", tasks=90, workers=9, classes=K, per_task=4, accuracy=0.5, seed=4)
-    result = cw.aggregate(sim.answers, "soft-vote" if ties else "dawid-skene")
-    truth = sim.truth.gather_every(3).vstack(sim.truth.gather_every(3, 1)).sample(fraction=1, shuffle=True, seed=0)
-    at = {task: n for n, task in enumerate(result.labels["task"].to_list())}
-    return result, truth, result.posterior[[at[task] for task in truth["task"]]]
-
-
-@pytest.mark.parametrize("ties", [True, False])
-@pytest.mark.parametrize("label", [None, "c1", "c2"])
-def test_curves_are_scikit_learns(label: str | None, ties: bool) -> None:
-    result, truth, P = scored(2, ties)
-    k = 0 if label == "c1" else 1
-    hit = (truth["label"] == f"c{k + 1}").to_numpy()
-    fpr, tpr, threshold = roc_curve(hit, P[:, k], drop_intermediate=False)
-    curve = cw.roc(result, truth, label=label)
-    assert (len(np.unique(P)) < 20) == ties
-    assert np.allclose(curve["false_positive"], fpr)
-    assert np.allclose(curve["true_positive"], tpr)
-    assert np.allclose(curve["threshold"], threshold)
-    assert np.isclose(cw.auc(result, truth, label=label), roc_auc_score(hit, P[:, k]))
-
-
-def test_curves_of_more_classes() -> None:
-    result, truth, P = scored(3, True)
-    right = truth["label"].to_numpy()[:, None] == np.array(["c1", "c2", "c3"])
-    assert np.isclose(cw.auc(result, truth), roc_auc_score(right.ravel(), P.ravel()))
-    for k in range(3):
-        assert np.isclose(cw.auc(result, truth, label=f"c{k + 1}"), roc_auc_score(right[:, k], P[:, k]))
-    as_mapping = dict(zip(truth["task"], truth["label"], strict=True))
-    assert cw.auc(result, as_mapping) == cw.auc(result, truth)
-    with pytest.raises(cw.errors.ParameterError, match="no class 'c4'; there are c1, c2, c3"):
-        cw.roc(result, truth, label="c4")
-    with pytest.raises(cw.errors.EmptyDataError, match="names no task of this result"):
-        cw.auc(result, {"elsewhere": "c1"})
-
-
-def test_expertise_by_hand() -> None:
-    sim = experts(0, 200, 50)
-    truth = sim.truth.gather_every(2)
-    table = cw.expertise(learnt(0, "adaptive", 200, 50).result_, truth)
-    assert table.columns == ["worker", "label", "estimated", "easiest", "true", "answers"]
-    told = sim.answers.frame().join(truth, on="task", suffix="_true")
-    for row in table.iter_rows(named=True):
-        mine = told.filter((pl.col("worker") == row["worker"]) & (pl.col("label_true") == row["label"]))
-        assert row["answers"] == mine.height
-        assert np.isclose(row["true"], (mine["label"] == row["label"]).mean())
-    assert table.height == 10
-    assert (table["easiest"] >= table["estimated"] - 1e-12).all()
-
-
-def test_expertise_on_own_and_on_easiest_tasks() -> None:
-    result = learnt(0, "adaptive", 200, 50).result_
-    table = cw.expertise(result)
-    assert table.columns == ["worker", "label", "estimated", "easiest"]
-    odds = np.column_stack([result.params.odds[:, 0, 1], result.params.odds[:, 1, 0]])
-    assert np.allclose(table["easiest"].to_numpy().reshape(5, 2), special.expit(odds))
-    named = special.expit(result.params.ease[:, None, None] * odds)  # (T, W, K); all workers answered all tasks
-    own = (result.posterior[:, None] * named).sum(0) / result.posterior.sum(0)
-    assert np.allclose(table["estimated"].to_numpy().reshape(5, 2), own)
-
-
-def test_expertise_of_tasks_alike_is_the_confusion_matrix() -> None:
-    table = cw.expertise(learnt(0, "two-coin", 200, 50).result_)
-    assert np.allclose(table["estimated"], table["easiest"])
-    sim = cw.simulate.crowd(tasks=60, workers=5, classes=3, seed=1)
-    result = cw.aggregate(sim.answers, "dawid-skene")
-    diagonal = [result.confusion(worker)[n, n + 1] for worker in result.answers.workers for n in range(3)]
-    assert np.allclose(cw.expertise(result)["easiest"], diagonal)
-    table = cw.expertise(result, sim.truth.head(0).vstack(sim.truth.filter(pl.col("label") == "c1")))
-    assert table.filter(pl.col("label") != "c1")["true"].null_count() == 10
-    assert table.filter(pl.col("label") != "c1")["answers"].sum() == 0
-
-
-# -------------------------------------------------------------------------------------------------------- simulated
-
-
-def test_experts_err_where_classes_meet() -> None:
-    """Shares of right answers, by class and distance from the boundary, are those of eqs (1) and (2)."""
-    sim = cw.simulate.experts(40_000, seed=1)
-    truth = (sim.truth["label"] == "c2").to_numpy()
-    p = special.expit(sim.features.sum(1))
-    said = (sim.answers.frame()["label"] == "c2").to_numpy().reshape(-1, 5)
-    bins = np.digitize((p - 0.5) ** 2, [0.05, 0.15, 0.22])
-    for j, ability in enumerate(zip(SPECIFICITY, SENSITIVITY, strict=True)):
-        for k in (0, 1):
-            right = special.expit(4 * special.logit(ability[k]) * (p - 0.5) ** 2)
-            for b in range(4):
-                at = (truth == k) & (bins == b)
-                spread = 4 * np.sqrt(0.25 / at.sum())
-                assert at.sum() > 1000
-                assert abs((said[at, j] == k).mean() - right[at].mean()) < spread
-    assert np.allclose(sim.ease, 4 * (p - 0.5) ** 2)
-    assert abs(sim.features[truth].mean() - 1) < 0.02
-    assert abs(sim.features[~truth].mean() + 1) < 0.02
-    assert np.allclose(sim.confusions[:, [0, 1], [0, 1]], TRUE)
-
-
-def test_experts_without_structure_err_anywhere() -> None:
-    sim = cw.simulate.experts(20_000, structural=False, seed=2)
-    right = (sim.answers.frame().join(sim.truth, on="task", maintain_order="left")).select(
-        pl.col("label") == pl.col("label_right")
-    )["label"].to_numpy().reshape(-1, 5)  # fmt: skip
-    rate = np.mean([1 / (3 + k) for k in range(6)])
-    assert np.abs(1 - right.mean(0) - rate).max() < 4 * np.sqrt(rate * (1 - rate) / 20_000)
-    near = np.abs(sim.features.sum(1)) < 1
-    assert abs(right[near].mean() - right[~near].mean()) < 0.01
-
-
-def test_experts_of_more_classes() -> None:
-    sim = cw.simulate.experts(20_000, fresh=7, classes=3, workers=6, per_task=2, features=4, seed=3)
-    assert sim.features.shape == (20_007, 4)
-    assert sim.truth.height == 20_007
-    assert sim.answers.n_answers == 40_000
-    assert sim.answers.n_tasks == 20_000
-    assert np.allclose(sim.confusions.sum(2), 1)
-    told = sim.answers.frame().join(sim.truth, on="task").join(sim.workers, on="worker")
-    right = told.group_by("worker").agg((pl.col("label") == pl.col("label_right")).mean(), pl.col("skill").first())
-    assert (right["label"] - right["skill"]).abs().max() < 0.03
-    by_ease = told.join(sim.truth.select("task", ease=pl.Series(sim.ease)), on="task")
-    easy, hard = (by_ease.filter(keep) for keep in (pl.col("ease") > 0.8, pl.col("ease") < 0.2))
-    assert min(easy.height, hard.height) > 1000
-    assert abs((hard["label"] == hard["label_right"]).mean() - 1 / 3) < 0.1
-    assert (easy["label"] == easy["label_right"]).mean() > 0.55
-
-
-@pytest.mark.parametrize("wrong", [{"tasks": 0}, {"fresh": -1}, {"classes": 1}, {"features": 1}, {"per_task": 9}])
-def test_experts_refuse_what_cannot_be(wrong: dict[str, int]) -> None:
-    with pytest.raises(cw.errors.ParameterError, match=r"must be"):
-        cw.simulate.experts(**{"tasks": 10, **wrong})
 
 
 # --------------------------------------------------------------------------------------------------------- real sets

@@ -1,0 +1,29 @@
+"""Crowds and fits that the tests of classifiers share."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import crowdwise as cw
+from crowdwise.learn import SIDES
+
+
+@functools.cache
+def experts(seed: int, tasks: int = 1000, fresh: int = 1000) -> cw.simulate.Crowd:
+    return cw.simulate.experts(tasks, fresh=fresh, seed=[2, seed])
+
+
+@functools.cache
+def learnt(seed: int, workers: str, tasks: int = 1000, fresh: int = 1000) -> cw.CrowdClassifier:
+    return fit(experts(seed, tasks, fresh), workers=workers)
+
+
+def fit(sim: cw.simulate.Crowd, classifier: Any = "logistic", workers: Any = "adaptive", **more: Any) -> Any:
+    made = cw.CrowdClassifier(classifier, workers, **more)
+    return made.fit(sim.features, sim.answers, tasks=sim.truth["task"])
+
+
+def brief(name: str, sweeps: int = 6) -> Any:
+    """A worker side that stops soon."""
+    return SIDES[name](max_iter=sweeps)
