@@ -1,12 +1,13 @@
 """Classifiers from crowds: how fast, how large, how right.
 
-python bench/learn.py [--only fit,peer,classes,real] [--json FILE]
+python bench/learn.py [--only fit,peer,classes,real] [--mlp] [--json FILE]
 
 fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: seconds and peak memory of each side
 peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) beside `two-coin`, on a size that it can hold
 classes  four classes, 20 experts, 3 answers a task: how much difficulty adds to `confusion`, 10 seeds
 real     music_genre and labelme from ../shared/data: accuracy on the test split, five seeds (each leaves out a tenth of
-         the training tasks, drawn anew), of both vote baselines, of models of answers alone, and of every worker side
+         the training tasks, drawn anew), of both vote baselines, of models of answers alone, and of every worker side; --mlp adds
+         the perceptron (slow)
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def classes() -> list[dict[str, Any]]:
     return rows
 
 
-def real() -> list[dict[str, Any]]:
+def real(classifiers: tuple[str, ...] = ("logistic",)) -> list[dict[str, Any]]:
     if not DATA.is_dir():
         print("the labelled sets are not here: no folder ../shared/data beside the project")
         return []
@@ -129,7 +130,7 @@ def real() -> list[dict[str, Any]]:
         part = np.array([split[task] for task in found.tasks.to_list()])
         train, test = np.flatnonzero(part == "train"), np.flatnonzero(part == "test")
         by_row = answers.by_row(found.tasks)
-        for classifier in ("logistic", "mlp"):
+        for classifier in classifiers:
             for side in (*VOTES, "dawid-skene", "pooled", *SIDES):
                 scores = []
                 for seed in range(5):
@@ -150,11 +151,12 @@ SECTIONS = {"fit": fit, "peer": peer, "classes": classes, "real": real}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(SECTIONS))
+    parser.add_argument("--mlp", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     out = {}
     for name in given.only.split(","):
-        out[name] = SECTIONS[name]()
+        out[name] = real(("logistic", "mlp")) if name == "real" and given.mlp else SECTIONS[name]()
         print(name)
         with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
             print(pl.DataFrame(out[name]))
