@@ -6,8 +6,8 @@ fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: 
 peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) beside `two-coin`, on a size that it can hold
 classes  four classes, 20 experts, 3 answers a task: how much difficulty adds to `confusion`, 10 seeds
 real     music_genre and labelme from ../shared/data: accuracy on the test split, five seeds (each leaves out a tenth of
-         the training tasks, drawn anew), of both vote baselines, of models of answers alone, and of every worker side; --mlp adds
-         the perceptron (slow)
+         the training tasks, drawn anew), of both vote baselines, of models of answers alone, and of every worker side;
+         --mlp adds the perceptron (slow)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ ROOMS = [
     ("simulate", "comparison", "reliability", "scoring", "asking", "compat"), ("io",), ("report",), ("reproduce",),
     ("cli",), ("__main__",),
 ]  # fmt: skip
-# Result.report and what a notebook shows open the only doors upwards, when called; decision 0008 says why.
+# Reports of results and of classifiers open the only doors upwards, when called; decision 0008 says why.
 DOORS = {("result/result.py", "report"), ("learn/estimator.py", "report"), ("learn/estimator.py", "scoring")}
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__")

@@ -203,7 +203,7 @@ def report(
 def learn(
     source: Source,
     features: Annotated[
-        Path, typer.Option(metavar="FILE", help="A table with the task first, or npz with arrays x and task")
+        Path, typer.Option(metavar="FILE", help="A table with a column task, or npz with arrays x and task")
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
     workers: Annotated[

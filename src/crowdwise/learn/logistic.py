@@ -85,9 +85,6 @@ class LogisticLearner:
         self.imitate(Z)
         self.weights *= SHARPER
 
-    def forget(self) -> None:
-        """There is nothing to forget."""
-
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         """Better weights, and better numbers of the workers, which are given back."""
         size = self.weights.size
@@ -105,3 +102,5 @@ class LogisticLearner:
         best = ascend(value, start, bend, (np.append(-free, low), np.append(free, high)), STEPS)
         self.weights = best[:size].reshape(self.weights.shape)
         return best[size:]
+
+    warm = improve

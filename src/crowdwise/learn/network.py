@@ -100,7 +100,7 @@ class NetworkLearner:
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self._check_output()
-        self.forget()
+        self._forget()
         order = rng.permutation(len(X))
         held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
         self.held, self.seen = np.sort(order[:held]), np.sort(order[held:])
@@ -162,8 +162,13 @@ class NetworkLearner:
         self.imitate(Z)
         self.imitate(softmax(SHARPER * self.on_rows))
 
-    def forget(self) -> None:
-        """Another objective follows: what was reached, and at which rate, does not count any more."""
+    def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
+        """A first sweep as if all tasks were alike; what it reached, and at which rate, does not count later."""
+        theta = self.improve(objective, theta, Z)
+        self._forget()
+        return theta
+
+    def _forget(self) -> None:
         self.rate, self.settled, self.waited, self.best = self.plan.rate, False, 0, -np.inf
         self.optimiser = self._optimiser()
 

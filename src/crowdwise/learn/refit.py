@@ -74,21 +74,20 @@ class RefitLearner:
         self.imitate(Z)
         self.imitate(softmax(SHARPER * self.on_rows))
 
-    def forget(self) -> None:
-        """Another objective follows: a fit that lowers it is yet to come."""
-        self.settled = self.n_classes < 2
+    def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
+        """A first sweep as if all tasks were alike: such a classifier gains nothing by it."""
+        return theta
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        best = climb_workers(objective, self.on_rows, theta, Z)
-        if self.settled:
-            return best
-        before, value = (self.fitted, self.on_rows), objective(self.on_rows, best).total
-        self.imitate(Z)
-        better = climb_workers(objective, self.on_rows, best, Z)
-        if objective(self.on_rows, better).total >= value:
-            return better
-        (self.fitted, self.on_rows), self.settled = before, True
-        return best
+        """A new fit, and workers beside it, are taken unless they come out lower than where the sweep began."""
+        if not self.settled:
+            before, value = (self.fitted, self.on_rows), objective(self.on_rows, theta).total
+            self.imitate(Z)
+            best = climb_workers(objective, self.on_rows, theta, Z)
+            if objective(self.on_rows, best).total >= value:
+                return best
+            (self.fitted, self.on_rows), self.settled = before, True
+        return climb_workers(objective, self.on_rows, theta, Z)
 
     def _fit(self, rows: Ints, Z: Floats) -> Any:
         made, soft = _seeded(clone(self.estimator), self.seed), Z[rows].astype(np.float64)

@@ -34,7 +34,7 @@ class Learner(Protocol):
     def logits(self, X: Floats | None = None) -> Floats: ...
     def imitate(self, Z: Floats) -> None: ...
     def begin(self, Z: Floats) -> None: ...
-    def forget(self) -> None: ...
+    def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...
 
 
@@ -150,8 +150,7 @@ class CrowdSide(ClimbingModel[Params, Stats]):
             here = self._at(alike, alike.pack(odds, 0.0), stats, blank)
             Z = stats.Z.copy()
             self.posterior(work, here, Z)
-            odds, _ = alike.unpack(self.learner.improve(alike, alike.pack(odds, 0.0), Z))
-            self.learner.forget()
+            odds, _ = alike.unpack(self.learner.warm(alike, alike.pack(odds, 0.0), Z))
         return self._at(objective, objective.pack(odds, objective.log_kappa), stats, blank)
 
     def _at(self, objective: Objective, theta: Floats, stats: Stats, params: Params) -> Params:
@@ -305,8 +304,7 @@ class VoteLearner:
 
     begin = imitate
 
-    def forget(self) -> None:
-        """There is nothing to forget."""
-
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         return climb_workers(objective, self.on_rows, theta, Z)
+
+    warm = improve
