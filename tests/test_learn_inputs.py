@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -509,3 +511,12 @@ def test_experts_from_the_command_line(command: Any, tmp_path: Path) -> None:
     assert features.height == pl.read_csv(tmp_path / "truth.csv").height == 80
     assert pl.read_csv(tmp_path / "answers.csv")["task"].n_unique() == 30
     assert command("simulate", "confusion", "--fresh", 5, "--out", tmp_path)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("gone", "wanted", "extra"), [("sklearn", "CrowdClassifier", "learn"), ("torch", "Network", "deep")]
+)
+def test_what_is_not_installed_is_named(gone: str, wanted: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{gone!r}] = None; from crowdwise import learn; learn.{wanted}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"MissingError: {gone} is not installed. Say: pip install 'crowdwise[{extra}]'" in done.stderr

@@ -52,7 +52,8 @@ def needed(extra: str) -> None:
 
 def missing(error: ModuleNotFoundError) -> Exception:
     """What to install, where a library of an extra is not there."""
-    extra = _EXTRA.get((error.name or "").split(".")[0])
+    name = (error.name or "").split(".")[0]
+    extra = _EXTRA.get(name)
     if extra is None:
         return error
-    return MissingError(f"{error.name} is not installed. Say: pip install 'crowdwise[{extra}]'")
+    return MissingError(f"{name} is not installed. Say: pip install 'crowdwise[{extra}]'")
