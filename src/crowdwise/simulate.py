@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .answers import Labels
 from .errors import ParameterError, nearest
 from .kernels.layout import Floats
+from .learn.objective import ease_of, softmax
 from .result.files import write_whole
 
 Load = Literal["even", "skewed"]
@@ -194,7 +195,7 @@ def experts(
     ability = _abilities(workers, classes, rng)
     odds = np.log(ability / (1 - ability) * (classes - 1))[:, :, None] * (1 - np.eye(classes))
     task, worker = who_answers(tasks, len(ability), len(ability) if per_task is None else per_task, load=load, rng=rng)
-    ease = _ease(BLUNT * X @ means.T) if structural else np.ones(len(X))
+    ease = ease_of(softmax(BLUNT * X @ means.T)) if structural else np.ones(len(X))
     right = _told(odds[worker, truth[task]], ease[task])
     if not structural:
         odds = np.full(odds.shape, np.log((1 / np.mean(1 / np.arange(3, 9)) - 1) * (classes - 1))) * (
@@ -223,13 +224,6 @@ def _abilities(workers: int | None, classes: int, rng: np.random.Generator) -> F
     if workers is None and classes == 2:
         return np.column_stack([SPECIFICITY, SENSITIVITY])
     return rng.uniform(0.5, 0.9, (5 if workers is None else workers, classes))
-
-
-def _ease(logits: Floats) -> Floats:
-    """(T,) how far the probabilities of a point are from all being the same."""
-    K = logits.shape[1]
-    p = _told(-logits, np.ones(len(logits)))
-    return np.asarray((K * (p * p).sum(1) - 1) / (K - 1))
 
 
 def _told(odds: Floats, ease: Floats) -> Floats:

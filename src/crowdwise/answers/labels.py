@@ -261,6 +261,12 @@ def _frozen(array: Ints) -> Ints:
     return array
 
 
+def places(known: pl.Series, wanted: pl.Series) -> Ints:
+    """Where each of `wanted` stands among `known`, or -1."""
+    at = {value: n for n, value in enumerate(known.to_list())}
+    return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
+
+
 def _place(ids: pl.Series, wanted: Any, role: str) -> int:
     try:
         at = ids.index_of(wanted)

@@ -28,6 +28,7 @@ Raw = Annotated[bool, typer.Option("--raw", help="Leave cells as they are that a
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="Make text of cells that a spreadsheet would take for formulas")
 ]
+Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")]
 Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
 
 
@@ -71,7 +72,7 @@ def aggregate(
     ] = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped (needs --out)")] = False,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True,
+    page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
     threads: Threads = 0,
@@ -215,7 +216,7 @@ def learn(
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the workers; may be repeated")
     ] = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True,
+    page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
     threads: Threads = 0,

@@ -147,14 +147,19 @@ def part_of(layout: Layout, tasks: Ints) -> Layout:
     return layout._replace(task_ptr=ptr, pair=layout.pair[at])
 
 
+def ease_of(p: Floats) -> Floats:
+    """(T,) how far probabilities (T, K) are from being all the same, 0, towards certainty, 1."""
+    K = p.shape[1]
+    return np.asarray((K * (p * p).sum(1) - 1) / (K - 1)) if K > 1 else np.ones(len(p))
+
+
 def ease_by_classifier(logits: Floats, log_kappa: float) -> Ease:
     """h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f): for two classes 4 (p - 1/2)^2."""
     K = logits.shape[1]
     if K == 1:
         return Ease(np.ones(len(logits)), None)
     p = softmax(np.exp(log_kappa) * logits)
-    square = (p * p).sum(1)
-    return Ease((K * square - 1) / (K - 1), 2 * K / (K - 1) * p * (p - square[:, None]))
+    return Ease(ease_of(p), 2 * K / (K - 1) * p * (p - (p * p).sum(1, keepdims=True)))
 
 
 def ease_by_votes(votes: Floats) -> Floats:
@@ -162,7 +167,7 @@ def ease_by_votes(votes: Floats) -> Floats:
     K = votes.shape[1]
     total = votes.sum(1, keepdims=True)
     shares = np.divide(votes, total, out=np.full(votes.shape, 1 / K), where=total > 0)
-    return np.asarray((K * (shares**2).sum(1) - 1) / (K - 1)) if K > 1 else np.ones(len(votes))
+    return ease_of(shares)
 
 
 def softmax(logits: Floats) -> Floats:

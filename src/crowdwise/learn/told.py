@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from ..answers import places
 from ..answers.rows import Rows
 from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
@@ -24,7 +25,7 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
     """
     answers = rows.labels()
     at = rows.in_order()  # row of each task of `answers`
-    worker_of, label_of = _places(result.answers.workers, answers.workers), _places(result.classes, answers.classes)
+    worker_of, label_of = places(result.answers.workers, answers.workers), places(result.classes, answers.classes)
     task, worker, label = answers.codes()
     known = label_of[label] >= 0
     if not known.all() or (len(worker) and (worker_of[worker] < 0).all()):
@@ -61,9 +62,3 @@ def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], bli
         else:
             parts.append(model.emission(result.params, layout, worker[part], label[part]))
     return np.concatenate(parts) if parts else np.zeros((0, result.answers.n_classes))
-
-
-def _places(known: object, wanted: object) -> Ints:
-    """Where each of `wanted` stands among `known`, or -1."""
-    places = {value: n for n, value in enumerate(known.to_list())}  # type: ignore[attr-defined]
-    return np.array([places.get(value, -1) for value in wanted.to_list()], np.int32)  # type: ignore[attr-defined]

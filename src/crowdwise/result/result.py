@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from ..answers import Labels
+from ..answers import Labels, places
 from ..kernels.layout import Floats, Ints, Layout, sort_answers
 from ..rating import rate
 from .explain import Explanation, explain
@@ -168,10 +168,7 @@ class Result:
         """Labels of new answers by the workers of this fit. A worker not met before is taken as an average one; an
         answer with a label not met before is ignored, and counted."""
         new = answers if isinstance(answers, Labels) else Labels(answers)
-        known = {worker: j for j, worker in enumerate(self.answers.workers.to_list())}
-        places = {label: k for k, label in enumerate(self.classes.to_list())}
-        worker_of = np.array([known.get(w, -1) for w in new.workers.to_list()], np.int32)
-        label_of = np.array([places.get(x, -1) for x in new.classes.to_list()], np.int32)
+        worker_of, label_of = places(self.answers.workers, new.workers), places(self.classes, new.classes)
         recoded, ignored = _recode(new, label_of, self.classes)
         worker = worker_of[recoded.layout.row_worker]
         Z = self.model.infer(self.params, self.answers.layout, recoded, worker)

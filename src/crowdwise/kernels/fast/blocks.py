@@ -26,6 +26,34 @@ prefetch: Any = _prefetch
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
+@jit(inline="always")
+def close(q, first, end, base, gold, Z, i, shares):
+    """Turn the log-scores q of task i into its posterior; returns its evidence and whether the label moved."""
+    K = len(q)
+    top = -np.inf
+    for k in range(K):
+        if gold >= 0 and k != gold:
+            q[k] = -np.inf
+        top = max(top, q[k])
+    total, was, kept, now = 0.0, -1.0, -1.0, -1.0
+    for k in range(K):
+        q[k] = math.exp(q[k] - top)
+        total += q[k]
+        was = max(was, Z[i, k])
+    for k in range(K):  # the label changed if what was on top is not any more, as stored
+        before = Z[i, k]
+        q[k] /= total
+        Z[i, k] = q[k]
+        now = max(now, Z[i, k])
+        if before == was:
+            kept = max(kept, Z[i, k])
+    if end == first:
+        return 0.0, 0
+    for k in range(K):
+        shares[k] += q[k]
+    return base + top + math.log(total), int(kept < now)
+
+
 def by_answers(ptr: Ints, work: int = 1) -> Ints:
     """Bounds of runs of segments with about BLOCK answers each, fewer where an answer is more work."""
     edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, max(1, BLOCK // work)))

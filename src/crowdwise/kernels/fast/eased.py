@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import TINY, Swept
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, jit, run, sweep
+from .blocks import by_answers, close, jit, run, sweep
 
 
 @jit(inline="always")
@@ -37,7 +37,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
 
     @jit
     def posterior(ptr, pair, row_worker, row_label, odds, ease, prior, gold, Z, slope, shares, start, stop):
-        q, falls, P, sums = np.empty(K), np.empty(K), np.empty(K), np.zeros(K)
+        q, falls, P = np.empty(K), np.empty(K), np.empty(K)
         evidence, flips, wide = 0.0, 0, 1 if len(prior) > 1 else 0
         for i in range(start, stop):
             first, end = ptr[i], ptr[i + 1]
@@ -50,31 +50,12 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
                     mean = _told(K, odds[j], ease[i], k, P)
                     q[k] += math.log(max(P[label], TINY))
                     falls[k] += mean - odds[j, k, label]
-            top, total = -np.inf, 0.0
-            for k in range(K):
-                if gold[i] >= 0 and k != gold[i]:
-                    q[k] = -np.inf
-                top = max(top, q[k])
-            for k in range(K):
-                q[k] = math.exp(q[k] - top)
-                total += q[k]
-            was, kept, now = Z[i, 0], Z.dtype.type(-1.0), Z.dtype.type(-1.0)
-            for k in range(K):
-                was = max(was, Z[i, k])
+            gain, moved = close(q, first, end, 0.0, gold[i], Z, i, shares)
+            evidence += gain
+            flips += moved
             slope[i] = 0.0
             for k in range(K):
-                q[k] /= total
                 slope[i] += q[k] * falls[k]
-                z = Z.dtype.type(q[k])
-                kept = max(kept, z if Z[i, k] == was else Z.dtype.type(-1.0))
-                now = max(now, z)
-                Z[i, k] = z
-            if end > first:
-                evidence += top + math.log(total)
-                flips += kept < now
-                for k in range(K):
-                    sums[k] += q[k]
-        shares[:] = sums
         return evidence, flips
 
     @jit

@@ -8,35 +8,7 @@ import numpy as np
 
 from .. import Swept
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, by_workers, jit, run, sweep
-
-
-@jit(inline="always")
-def _close(q, first, end, base, gold, Z, i, shares):
-    """Turn the log-scores q of task i into its posterior; returns its evidence and whether the label moved."""
-    K = len(q)
-    top = -np.inf
-    for k in range(K):
-        if gold >= 0 and k != gold:
-            q[k] = -np.inf
-        top = max(top, q[k])
-    total, was, kept, now = 0.0, -1.0, -1.0, -1.0
-    for k in range(K):
-        q[k] = math.exp(q[k] - top)
-        total += q[k]
-        was = max(was, Z[i, k])
-    for k in range(K):  # the label changed if what was on top is not any more, as stored
-        before = Z[i, k]
-        q[k] /= total
-        Z[i, k] = q[k]
-        now = max(now, Z[i, k])
-        if before == was:
-            kept = max(kept, Z[i, k])
-    if end == first:
-        return 0.0, 0
-    for k in range(K):
-        shares[k] += q[k]
-    return base + top + math.log(total), int(kept < now)
+from .blocks import by_answers, by_workers, close, jit, run, sweep
 
 
 @jit
@@ -50,7 +22,7 @@ def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, s
             r = pair[n]
             q[row_label[r]] += hit[r] - miss[r]
             base += miss[r]
-        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        gain, moved = close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
         evidence += gain
         flips += moved
     return evidence, flips
@@ -123,7 +95,7 @@ def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z
             miss = -_softplus(x) - others
             q[row_label[r]] += x + others  # log sigma(x) - log sigma(-x) = x
             base += miss
-        gain, moved = _close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        gain, moved = close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
         evidence += gain
         flips += moved
     return evidence, flips
