@@ -54,3 +54,4 @@ $(VENV)/.bench: $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) demo build dist page/node_modules
+	find src -name "*.nb[ic]" -delete
