@@ -28,6 +28,8 @@ _HOME = {
     "DawidSkene": "labels.dawid_skene",
     "OneCoin": "labels.one_coin",
     "Pooled": "labels.pooled",
+    "Groups": "labels.groups",
+    "Tied": "labels.groups",
     "Glad": "labels.glad",
     "Mace": "labels.mace",
     "compare": "comparison",
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from .labels import MODELS, aggregate, model
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
+    from .labels.groups import Groups, Tied
     from .labels.mace import Mace
     from .labels.majority_vote import MajorityVote
     from .labels.one_coin import OneCoin

@@ -56,6 +56,10 @@ class ClimbingModel(LabelModel, Generic[P, S]):
     def penalty(self, params: P) -> float:
         """Log-prior of the parameters, or minus their divergence from the prior."""
 
+    def prior(self, work: Work, params: P) -> Floats:
+        """(1, K) or (T, K): what the posterior of tasks starts from, before their answers."""
+        return self.class_prior(params, work.layout.n_classes)[None]
+
     @abstractmethod
     def hits(self, work: Work, stats: S) -> Floats:
         """(W,) expected number of right answers of each worker."""
@@ -68,6 +72,10 @@ class ClimbingModel(LabelModel, Generic[P, S]):
     @abstractmethod
     def prevalence(self, params: P) -> Floats:
         """(K,) share of each class."""
+
+    def enough(self, before: P, after: P, trace: list[float]) -> bool:
+        """Whether to stop, whatever still moves."""
+        return False
 
     def finish(self, work: Work, params: P) -> P:
         """The last touch to parameters: what only a result needs."""
@@ -129,6 +137,7 @@ class _Climb:
     hits: Floats
     still: int = 0
     converged: bool = False
+    before: Any = None  # the parameters of the last sweep
 
 
 def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
@@ -148,9 +157,11 @@ def _climb(model: ClimbingModel[Any, Any], work: Work, run: Run) -> _Climb:
         if run.watch is not None:
             run.watch(Step(len(here.trace), model.max_iter, here.trace[-1], swept.flips, moved))
         here.converged = here.still >= PATIENCE and moved <= model.tol and _rise(here, work) <= GAIN * model.tol
+        if here.before is not None and not here.converged:
+            here.converged = model.enough(here.before, here.params, here.trace)
         if here.converged or len(here.trace) == model.max_iter:
             break
-        here.params = model.maximise(work, stats, here.params)
+        here.before, here.params = here.params, model.maximise(work, stats, here.params)
     return here
 
 

@@ -18,7 +18,7 @@ from ..answers import Labels
 from ..errors import ParameterError
 from ..kernels import Kernels
 from ..kernels.layout import Floats, Ints, Layout, vote_parts
-from ..result import Result
+from ..result import Grouping, Result
 from .run import Run
 
 
@@ -30,11 +30,12 @@ class Work(NamedTuple):
     gold: Ints  # (T,) or -1
     threads: int
     dtype: Any  # of posteriors and confusion rows
+    seed: int = 0  # of what is drawn at the start
 
     @classmethod
     def on(cls, answers: Labels, run: Run) -> Work:
         dtype = {"auto": answers.kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
-        return cls(answers.kernels, answers.layout, answers.gold, run.threads, np.dtype(dtype))
+        return cls(answers.kernels, answers.layout, answers.gold, run.threads, np.dtype(dtype), int(run.seed))
 
     def vote_shares(self, weight: Floats | None = None) -> Floats:
         """(T, K) shares of votes, each weighing 1, or `weight` (R,) by row.
@@ -153,6 +154,10 @@ class LabelModel(ABC):
         """(T,) how hard each task is, where the model knows."""
         return None
 
+    def grouping(self, params: Any) -> Grouping | None:
+        """Groups of workers who err alike, where the model has them."""
+        return None
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -163,8 +168,11 @@ class Rule:
     above: float = -math.inf
     high: float = math.inf
     choices: tuple[object, ...] = ()
+    may_be_none: bool = False
 
     def holds(self, value: object) -> bool:
+        if self.may_be_none and value is None:
+            return True
         if self.choices:
             return value in self.choices
         if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
@@ -179,7 +187,8 @@ class Rule:
         if self.high < math.inf:
             return f"{word} from {self.low:g} to {self.high:g}"
         bound = f" above {self.above:g}" if self.above > -math.inf else ""
-        return word + (f" of at least {self.low:g}" if self.low > -math.inf else bound)
+        none = " or None" if self.may_be_none else ""
+        return word + (f" of at least {self.low:g}" if self.low > -math.inf else bound) + none
 
 
 COUNT = Rule(int, low=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from . import TINY, LaidOut, Swept
 from .layout import Floats, Ints, Layout, per_worker
@@ -74,7 +75,8 @@ def cavity_left_out(
     q = Z[task]
     above = np.maximum(counts[layout.pair] - q, 0) + a.T[label]
     logs = np.log(above / (np.maximum(totals[worker] - q, 0) + a.sum(1)))
-    rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + np.log(prior)
+    before = np.log(prior)[task if len(prior) > 1 else 0]
+    rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + before
     rest = np.exp(rest - rest.max(1, keepdims=True))
     q = np.where(gold[task][:, None] >= 0, q, rest / rest.sum(1, keepdims=True))
     right = np.bincount(worker, q[np.arange(len(task)), label], minlength=layout.n_workers)
@@ -144,6 +146,31 @@ def dirichlet_slopes(
     above = a.sum(1)
     fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
     return top, (digamma(totals + above) - digamma(above)).sum(0), float(fit)
+
+
+def group_counts(layout: Layout, counts: Floats, member: Floats, threads: int) -> Floats:
+    """(M, K, K) expected answers of each group by true class and label, from those of rows (R, K) and the chance of
+    each worker to be of each group (W, M)."""
+    K, weight = layout.n_classes, member[layout.row_worker]
+    sums = [
+        [np.bincount(layout.row_label, weight[:, m] * counts[:, k], minlength=K) for k in range(K)]
+        for m in range(member.shape[1])
+    ]
+    return np.array(sums)
+
+
+def group_scores(layout: Layout, counts: Floats, logs: Floats, threads: int) -> Floats:
+    """(W, M) how well each group's log-confusions (M, K, K) fit the expected answers of a worker's rows (R, K)."""
+    by_row = [(counts * of_group.T[layout.row_label]).sum(1, dtype=np.float64) for of_group in logs]
+    return per_worker(layout, np.stack(by_row, axis=1))
+
+
+def group_rows(layout: Layout, member: Floats, logs: Floats, dtype: DTypeLike, threads: int) -> Floats:
+    """(R, K) exp of the log-confusions that a worker's groups expect."""
+    told = np.zeros((layout.n_rows, layout.n_classes))
+    for m, of_group in enumerate(logs):
+        told += member[layout.row_worker, m][:, None] * of_group.T[layout.row_label]
+    return np.maximum(np.exp(told), TINY).astype(dtype)
 
 
 def ability_posterior(

@@ -30,7 +30,7 @@ class Params(NamedTuple):
     rho: Floats  # (K,)    share of each class
     rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
     totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
-    log_prior: Floats  # ()   the second term of (6)
+    log_prior: Floats  # ()   the last term of (6)
     crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the climb is over
 
 
@@ -48,7 +48,7 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     smoothing: float = field(default=0.01, metadata=rules(NOT_NEGATIVE))  # s; 0 is maximum likelihood
 
     def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
-        return work.kernels.confusion_posterior(work.layout, params.rows, params.rho[None], work.gold, Z, work.threads)
+        return work.kernels.confusion_posterior(work.layout, params.rows, self.prior(work, params), work.gold, Z, work.threads)
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
         return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
@@ -58,7 +58,6 @@ class DawidSkene(ClimbingModel[Params, Stats]):
         rho /= rho.sum()
         smooth = work.kernels.smooth_rows
         rows, totals, log_prior = smooth(work.layout, stats.counts, self.smoothing, work.threads)  # eq (5)
-        log_prior += self.smoothing * np.log(rho).sum()
         return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
 
     def finish(self, work: Work, params: Params) -> Params:
@@ -66,7 +65,10 @@ class DawidSkene(ClimbingModel[Params, Stats]):
         return params._replace(crowd=mean_rows(work.layout, params.rows, below))
 
     def penalty(self, params: Params) -> float:
-        return float(params.log_prior)
+        return float(params.log_prior) + self.class_penalty(params)
+
+    def class_penalty(self, params: Params) -> float:
+        return float(self.smoothing * np.log(params.rho).sum())
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return diagonal_hits(work.layout, stats.counts)

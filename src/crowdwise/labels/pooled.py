@@ -47,7 +47,7 @@ class Params(NamedTuple):
     counts: Floats  # (R, K)  C, observed (j, l) only
     totals: Floats  # (W, K)  C[j, k, .]
     rows: Floats  # (R, K)  the factors of eq (5)
-    bound: Floats  # ()      eq (8) without its first term
+    bound: Floats  # ()      eq (8) without its first two terms
     step: Floats  # (K, K)  log of the step that (7) proposed last
     pace: Floats  # (K,)    how many times that step was gone, by row
     sweeps: Floats  # ()      gone so far
@@ -69,7 +69,7 @@ class Pooled(ClimbingModel[Params, Stats]):
     start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
 
     def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
-        prior = self.class_prior(params, work.layout.n_classes)[None]
+        prior = self.prior(work, params)
         return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (6)
@@ -100,7 +100,7 @@ class Pooled(ClimbingModel[Params, Stats]):
             a, step, pace, (rows, totals, kl) = self._pool(work, counts, params)
         else:
             rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
-        bound = _log_prior(a) - kl - dirichlet_kl(stats.shares, np.ones(K))
+        bound = _log_prior(a) - kl
         return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(sweeps))
 
     def _pool(
@@ -122,13 +122,16 @@ class Pooled(ClimbingModel[Params, Stats]):
         return plain, step, np.ones(len(pace)), (rows, totals, kl)
 
     def penalty(self, params: Params) -> float:
-        return float(params.bound)
+        return float(params.bound) + self.class_penalty(params)
+
+    def class_penalty(self, params: Params) -> float:
+        return -dirichlet_kl(params.n, np.ones(len(params.n)))
 
     def hits(self, work: Work, stats: Stats) -> Floats:
         return diagonal_hits(work.layout, stats.counts)
 
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        prior = self.class_prior(params, work.layout.n_classes)[None]
+        prior = self.prior(work, params)
         parts = (params.counts, params.totals, params.a, prior)
         return work.kernels.cavity_left_out(work.layout, *parts, work.gold, Z, work.threads)
 

@@ -13,6 +13,7 @@ from .confusion import (
 )
 from .dirichlet import digamma, dirichlet_rows, dirichlet_slopes, gammaln
 from .eased import eased_left_out, eased_posterior, eased_slopes
+from .groups import group_counts, group_rows, group_scores
 from .match import ability_posterior, ability_slopes, match_counts, match_posterior, votes
 from .pairs import pair_counts, pair_influence
 from .sorting import components, lay_out, number, numbers_of
@@ -35,6 +36,9 @@ __all__ = [
     "eased_posterior",
     "eased_slopes",
     "gammaln",
+    "group_counts",
+    "group_rows",
+    "group_scores",
     "lay_out",
     "match_counts",
     "match_posterior",

@@ -167,7 +167,7 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, go
     for i in range(start, stop):
         first, last = ptr[i], ptr[i + 1]
         keep = last - first <= CAVITY  # logarithms of small tasks are kept, of others taken again
-        q[:] = log_prior[0]
+        q[:] = log_prior[i if len(log_prior) > 1 else 0]
         for n in range(first, last):
             r = pair[n]
             j, label = row_worker[r], row_label[r]

@@ -1,0 +1,256 @@
+"""Groups: workers fall into a few groups, and those of one group confuse classes alike.
+
+    (1)  z_i ~ Categorical(rho), rho ~ Dirichlet(1)      (2)  g_j ~ Categorical(alpha), alpha ~ Dirichlet(1)
+    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(1)
+Variational Bayes with q(z) q(g) q(rho) q(alpha) q(beta); E is the expected logarithm, psi(count + 1) - psi(total):
+    (5)  q[i, k] ~ exp(E log rho[k]) * product over answers n of i of exp(sum_m s[j, m] E log beta[m, k, l])
+    (6)  s[j, m] ~ exp(E log alpha[m] + sum over k, l of C[j, k, l] E log beta[m, k, l])
+    (7)  counts of alpha[m]: sum_j s[j, m];  of beta[m, k, l]: sum_j s[j, m] C[j, k, l]
+with C[j, k, l] = sum over j's answers n saying l of q[task_n, k]. The bound that climbs:
+    (8)  sum_i log(normaliser of (5)) - KL of rho, alpha and beta - sum_jm s[j, m] (log s[j, m] - E log alpha[m])
+The climb starts from the posterior that one matrix for all finds (`tied`, which is this model with one group). There
+workers are parted: mixtures of several sizes are fitted to C, from several starts, and the one of the highest bound is
+gone on with. The worker's own matrix is the mixture of group matrices by s. Derivation in docs/maths/groups.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..answers import Labels
+from ..engine import ClimbingModel, Work
+from ..engine.model import COUNT, Rule, rules
+from ..errors import DataError
+from ..kernels import TINY, Swept
+from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..kernels.special import digamma, dirichlet_kl, gammaln
+from ..result import Grouping
+from .confusions import diagonal_hits
+from .registry import register
+
+TIED = 8  # sweeps with one matrix, before workers are parted
+MOST = 6  # groups that are tried
+STARTS = 5  # of each number of groups
+PARTING = 30  # steps (6) and (7) of each
+INNER = 2  # steps (6) and (7) in a sweep
+SAMPLE = 4000  # workers, the busiest, by which they are parted
+CELLS = 1 << 22  # numbers in their matrices, at most
+SHRUNK = 2.0  # answers of the crowd in every row of a worker's matrix, where workers are compared
+
+
+class Params(NamedTuple):
+    n: Floats  # (K,)       expected tasks of each class
+    member: Floats  # (W, M)     s
+    counts: Floats  # (M, K, K)  of beta
+    rows: Floats  # (R, K)     the factors of eq (5)
+    bound: Floats  # ()         eq (8) without the terms of tasks and classes
+
+
+class Stats(NamedTuple):
+    shares: Floats  # (K,)
+    counts: Floats  # (R, K)
+
+
+class Mixture(NamedTuple):
+    """Groups of workers, given the expected answers of each."""
+
+    member: Floats  # (W, M)
+    counts: Floats  # (M, K, K)
+    logs: Floats  # (M, K, K) E log beta
+    bound: float  # of alpha, beta and the groups of workers
+    fit: float  # expected log-likelihood of the answers
+
+
+@register("groups", "groups of workers who err alike, found together with their number, by variational Bayes")
+@dataclass(frozen=True, kw_only=True)
+class Groups(ClimbingModel[Params, Stats]):
+    """A confusion matrix for every group of workers: for many workers with few answers each."""
+
+    params_type = Params
+    off = (-4.4, 0.0)
+    groups: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))  # None: by the bound
+
+    def begin(self, work: Work) -> Floats:
+        return tied_start(work, TIED, lambda Z: _class_shares(work.shares(Z))[None])
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
+        prior = self.prior(work, params)
+        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
+        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        if params is None:
+            member = part(work, stats.counts, self.groups)
+        else:
+            member = params.member
+        mixed = mix(work, work.layout, stats.counts, member, INNER)
+        rows = work.kernels.group_rows(work.layout, mixed.member, mixed.logs, work.dtype, work.threads)
+        return Params(stats.shares, mixed.member, mixed.counts, rows, np.asarray(mixed.bound))
+
+    def finish(self, work: Work, params: Params) -> Params:
+        """The largest group first."""
+        order = np.argsort(-params.member.sum(0), kind="stable")
+        return params._replace(member=params.member[:, order], counts=params.counts[order])
+
+    def penalty(self, params: Params) -> float:
+        return float(params.bound) + self.class_penalty(params)
+
+    def class_penalty(self, params: Params) -> float:
+        return -dirichlet_kl(params.n, np.ones(len(params.n)))
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return diagonal_hits(work.layout, stats.counts)
+
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
+        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+
+    def prevalence(self, params: Params) -> Floats:
+        return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
+
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
+        return _class_shares(params.n)
+
+    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+        K, rows, groups = answers.n_classes, answers.layout.n_rows, self.groups or MOST
+        return K * (answers.n_tasks + 2 * rows) * dtype.itemsize + 8 * groups * (3 * answers.n_workers + 40 * K**2)
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+        """A worker's matrix is the mixture of group matrices; that of an unknown worker, by the shares of groups."""
+        found = self.grouping(params)
+        member = np.where((worker >= 0)[:, None], params.member[worker], found.share)
+        told = sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(found.matrices))
+        return np.asarray(np.log(np.maximum(told, TINY)))
+
+    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        member = np.where((worker >= 0)[:, None], params.member[worker], self.grouping(params).share)
+        logs = _row_logs(params.counts)
+        return np.asarray(sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(logs)))
+
+    def grouping(self, params: Params) -> Grouping:
+        total = params.member.sum(0) + 1
+        above = params.counts + 1
+        return Grouping(total / total.sum(), above / above.sum(2, keepdims=True), params.member)
+
+
+@register("tied", "one confusion matrix for all workers: needs no worker ids")
+@dataclass(frozen=True, kw_only=True)
+class Tied(Groups):
+    """`groups` with one group: what is known of the crowd as a whole, however few answers a worker gave."""
+
+    tells_workers_apart = False
+    groups: int = field(default=1, metadata=rules(Rule(int, choices=(1,))))
+
+
+def _class_shares(n: Floats) -> Floats:
+    return np.asarray(np.exp(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))))
+
+
+def tied_start(work: Work, sweeps: int, prior: Callable[[Floats], Floats]) -> Floats:
+    """(T, K) posterior after some sweeps from soft votes with one matrix for all; `prior` gives what the next posterior
+    starts from, after the last."""
+    Z = work.vote_shares()
+    alone = np.ones((work.layout.n_workers, 1))
+    for _ in range(sweeps):
+        counts = work.kernels.confusion_counts(work.layout, Z, work.threads)
+        logs = _row_logs(work.kernels.group_counts(work.layout, counts, alone, work.threads))
+        rows = work.kernels.group_rows(work.layout, alone, logs, work.dtype, work.threads)
+        work.kernels.confusion_posterior(work.layout, rows, prior(Z), work.gold, Z, work.threads)
+    return Z
+
+
+def _row_logs(counts: Floats) -> Floats:
+    """(M, K, K) E log beta."""
+    return np.asarray(digamma(counts + 1) - digamma(counts.sum(2) + counts.shape[2])[:, :, None])
+
+
+def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int) -> Mixture:
+    """Steps of (7) and (6) on the expected answers of rows (R, K), from the groups (W, M) that workers seem to be of."""
+    for _ in range(steps):
+        counts = work.kernels.group_counts(layout, answers, member, work.threads)
+        logs, size = _row_logs(counts), member.sum(0)
+        usual = digamma(size + 1) - digamma(np.asarray(size.sum() + len(size)))
+        scores = work.kernels.group_scores(layout, answers, logs, work.threads)
+        member = scores + usual
+        member = np.exp(member - member.max(1, keepdims=True))
+        member /= member.sum(1, keepdims=True)
+    spread = float((member * (np.log(np.maximum(member, TINY)) - usual)).sum())
+    bound = -dirichlet_kl(size, np.ones(len(size))) - dirichlet_kl(counts, np.ones(counts.shape)) - spread
+    return Mixture(member, counts, logs, bound, float((member * scores).sum()))
+
+
+def part(work: Work, answers: Floats, groups: int | None) -> Floats:
+    """(W, M) groups that workers seem to be of by their expected answers (R, K): of several numbers of groups and
+    several starts, those of the highest bound; M groups can be numbered in M! ways, which counts for them."""
+    layout, W = work.layout, work.layout.n_workers
+    if groups is not None and groups > max(W, 1):
+        raise DataError(f"groups is {groups} and there are {W} workers: give at most {W}, or None to let the data say")
+    if groups == 1 or W < 2:
+        return np.ones((W, 1))
+    some = _busiest(layout, min(SAMPLE, max(50, CELLS // layout.n_classes**2)))
+    few, rows = _of_workers(layout, some)
+    said = np.ascontiguousarray(answers[rows], np.float64)
+    rng = np.random.default_rng(work.seed)
+    best, best_bound, worse = mix(work, few, said, np.ones((few.n_workers, 1)), 1), -np.inf, 0
+    if groups is None:
+        best_bound = best.bound + best.fit
+    for size in range(2, MOST + 1) if groups is None else (groups,):
+        risen = False
+        if size > few.n_workers:
+            break
+        for _ in range(STARTS):
+            found = mix(work, few, said, _seeded(few, said, size, rng), PARTING)
+            bound = found.bound + found.fit + float(gammaln(np.asarray(size + 1.0)))
+            if bound > best_bound:
+                best, best_bound, risen = found, bound, True
+        worse = 0 if risen else worse + 1
+        if worse == 2:
+            break
+    scores = work.kernels.group_scores(layout, answers, best.logs, work.threads)
+    scores += np.log(best.member.sum(0) + 1)
+    member = np.exp(scores - scores.max(1, keepdims=True))
+    return np.asarray(member / member.sum(1, keepdims=True))
+
+
+def _busiest(layout: Layout, count: int) -> Ints:
+    """Workers with the most answers, in their own order."""
+    busy = np.argsort(-worker_answers(layout), kind="stable")[:count]
+    return np.sort(busy)
+
+
+def _of_workers(layout: Layout, workers: Ints) -> tuple[Layout, Ints]:
+    """A layout whose rows are those of some workers, and which rows they were; it serves sums over workers only."""
+    sizes = np.diff(layout.worker_ptr)[workers]
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    rows = np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes) + np.repeat(layout.worker_ptr[workers], sizes)
+    owner = np.repeat(np.arange(len(workers), dtype=np.int32), sizes)
+    return layout._replace(worker_ptr=ptr, row_worker=owner, row_label=layout.row_label[rows]), rows
+
+
+def _seeded(layout: Layout, answers: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """(W, M) groups around workers who are far from each other: each is drawn by how badly those drawn before tell
+    what he answers, as k-means++ draws by squared distance."""
+    K, W = layout.n_classes, layout.n_workers
+    own = np.zeros((W, K, K))
+    own[layout.row_worker, :, layout.row_label] = answers
+    crowd = own.sum(0) + 1
+    crowd /= crowd.sum(1, keepdims=True)
+    shrunk = own + SHRUNK * crowd
+    shrunk /= shrunk.sum(2, keepdims=True)
+    weight = own.sum((1, 2))
+    told = (own * np.log(shrunk)).sum((1, 2))
+    first = rng.choice(W, p=weight / weight.sum())
+    fits = [(own * np.log(shrunk[first])).sum((1, 2))]
+    for _ in range(size - 1):
+        apart = np.maximum(told - np.max(fits, axis=0), 0)
+        drawn = rng.choice(W, p=apart / apart.sum()) if apart.sum() > 0 else rng.integers(W)
+        fits.append((own * np.log(shrunk[drawn])).sum((1, 2)))
+    scores = np.stack(fits, axis=1)
+    member = np.exp(scores - scores.max(1, keepdims=True))
+    return np.asarray(0.9 * member / member.sum(1, keepdims=True) + 0.1 / size)
