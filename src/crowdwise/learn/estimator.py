@@ -17,16 +17,18 @@ from threadpoolctl import threadpool_limits
 from ..answers import Labels
 from ..answers.rows import Rows
 from ..engine import LabelModel, Run
-from ..engine.model import SHARE, Rule, check
+from ..engine.model import COUNT, SHARE, Rule, check
 from ..errors import FeatureError, ParameterError, nearest
 from ..kernels.layout import Floats
 from ..labels import MODELS
 from ..result import Result
+from .beside import Beside
+from .eased import VoteLearner
 from .logistic import Logistic
 from .objective import softmax
 from .refit import Refit
 from .rows import as_rows
-from .sides import SIDES, CrowdSide, VoteLearner, by_name
+from .sides import PUBLISHED, SIDES, by_name
 from .told import told_by_answers
 
 LARGEST = 1e18  # of a feature: its square is still a number in single precision
@@ -37,9 +39,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `classifier` is "logistic", "mlp", any scikit-learn classifier that takes `sample_weight`, a torch module, or one of
     `crowdwise.learn.Logistic`, `Network` and `Refit` with settings. `workers` is a worker side that is fitted together
-    with it ("two-coin", "confusion", "adaptive", "learned", "fixed"), or a model of answers alone (any name of
-    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it. `threshold`: of
-    two classes, the second is predicted above this probability.
+    with it ("confusion", "adaptive", "learned", "groups", "tied", "pooled", ...), or a model of answers alone (any name of
+    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it; see
+    `crowdwise.learn.PUBLISHED` for the methods of a paper by its names. Where a side and a model of answers alone have
+    one name ("groups", "tied", "pooled"), the name is the side; `crowdwise.Groups()` is the model. `threshold`: of two
+    classes, the second is predicted above this probability. `restarts`: of that many fits, which differ in what is drawn
+    for a network, the one of the highest objective is kept.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.experts(tasks=200, seed=1)
@@ -54,12 +59,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         workers: Any = "learned",
         *,
         threshold: float = 0.5,
+        restarts: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.classifier = classifier
         self.workers = workers
         self.threshold = threshold
+        self.restarts = restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -70,7 +77,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
         answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
         """
-        check({"threshold": SHARE} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}), self)
+        check({"threshold": SHARE, "restarts": COUNT} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}), self)
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
@@ -78,11 +85,20 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._say_unused(rows)
         at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
-        learner = truth.learner(_safe_indexing(X, at), labels.n_classes, run.rng())
-        self.result_ = self._fitted(side, learner, labels, run)
-        self.learner_ = learner
+        self.result_, self.learner_ = self._best(truth, side, _safe_indexing(X, at), labels, run)
         self.classes_ = labels.classes.to_numpy()
         return self
+
+    def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> tuple[Result, Any]:
+        """Of `restarts` fits that differ in what is drawn for the classifier, the one of the highest objective."""
+        rng, best = run.rng(), (None, None)
+        joint = isinstance(side, Beside) and side.asks_classifier
+        for _ in range(self.restarts if joint else 1):
+            learner = truth.learner(X, labels.n_classes, rng)
+            result = self._fitted(side, learner, labels, run)
+            if best[0] is None or result.trace[-1] > best[0].trace[-1]:
+                best = result, learner
+        return best  # type: ignore[return-value]
 
     def _fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
         """Both sides, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait for
@@ -91,7 +107,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._sides_fitted(side, learner, labels, run)
 
     def _sides_fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
-        if isinstance(side, CrowdSide):
+        if isinstance(side, Beside):
             beside = learner if side.asks_classifier else VoteLearner(labels)
             result = side.with_learner(beside).fit(labels, run)
             result = replace(result, model=side)
@@ -232,8 +248,9 @@ def worker_side(workers: Any) -> LabelModel:
         return workers
     if isinstance(workers, type):
         raise ParameterError(f"workers is the class {workers.__name__}; give one of it: {workers.__name__}()")
-    kinds: dict[str, type[LabelModel]] = {**MODELS, **SIDES}
+    kinds = {**MODELS, **SIDES, **PUBLISHED}
     if not isinstance(workers, str) or workers not in kinds:
-        names = f"{', '.join(SIDES)}, or of answers alone {', '.join(sorted(MODELS))}"
+        alone = ", ".join(sorted(set(MODELS) - set(SIDES)))
+        names = f"{', '.join(SIDES)}, of answers alone {alone}, or as published {', '.join(PUBLISHED)}"
         raise ParameterError(f"workers is {workers!r}; it can be {names}.{nearest(str(workers), kinds)}")
     return by_name(workers)

@@ -66,14 +66,22 @@ class LogisticLearner:
 
     def imitate(self, Z: Floats) -> None:
         """Learn soft targets (T, K)."""
+        self._climb(Z, 500)
+
+    def follow(self, targets: Floats) -> None:
+        """Some steps towards targets (T, K) that are not final; a row may weigh more than 1."""
+        self._climb(targets, STEPS)
+
+    def _climb(self, Z: Floats, steps: int) -> None:
+        weight = Z.sum(1, keepdims=True)
 
         def value(w: Floats) -> tuple[float, Floats]:
             W = w.reshape(self.weights.shape)
             P = softmax(self.rows @ W)
             fit = float((Z * np.log(P)).sum()) + self._log_prior(W)
-            return fit, (self.rows.T @ (Z - P) - self.ridge * W).ravel()
+            return fit, (self.rows.T @ (Z - weight * P) - self.ridge * W).ravel()
 
-        self.weights = ascend(value, self.weights.ravel(), self._bend(), None, 500).reshape(self.weights.shape)
+        self.weights = ascend(value, self.weights.ravel(), self._bend(), None, steps).reshape(self.weights.shape)
 
     def _bend(self) -> Floats:
         """About how much the slope by each weight changes with it."""

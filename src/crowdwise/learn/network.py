@@ -19,9 +19,9 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, Rule, check
-from ..errors import FeatureError
+from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats, Ints
-from .objective import SHARPER, Objective, climb_workers, softmax
+from .objective import SHARPER, Objective, climb_workers, softmax, told
 
 PATIENCE = 5  # sweeps without a rise of the held-out likelihood
 LEAST_RATE = 1 / 16  # of the first rate: below, the network rests
@@ -49,7 +49,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
 
     Features are scaled to mean 0 and variance 1, those of images a channel each. `epochs` at most are spent on the
     votes at the start, and again on its own sharpened word; `weight_decay` and `dropout` (of the perceptron) keep it
-    from learning answers by heart; `holdout` is the part of tasks that it does not see.
+    from learning answers by heart; `holdout` is the part of tasks that it does not see; `device` is where torch works
+    ("cpu", "cuda", "mps", ...), "auto" for the fastest there is.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         rate: float = 1e-3,
         weight_decay: float = 1e-2,
         holdout: float = 0.1,
+        device: str = "cpu",
     ) -> None:
         self.module = module
         self.hidden = hidden
@@ -72,10 +74,24 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.rate = rate
         self.weight_decay = weight_decay
         self.holdout = holdout
+        self.device = device
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
         check(RULES, self)
         return NetworkLearner(X, n_classes, self, rng)
+
+    def place(self) -> torch.device:
+        """Where torch works."""
+        fastest = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        try:
+            found = (fastest or torch.device("cpu")) if self.device == "auto" else torch.device(self.device)
+            torch.zeros(1, device=found)
+        except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+            raise ParameterError(
+                f"device is {self.device!r}, where torch cannot work here ({str(error).splitlines()[0]}). "
+                "Take 'cpu', or 'auto' for the fastest there is"
+            ) from error
+        return found
 
     def build(self, n_features: int, n_classes: int) -> nn.Module:
         """The perceptron, untaught."""
@@ -89,7 +105,7 @@ class NetworkLearner:
     log_prior = 0.0  # weight decay is a step of its own, no part of the objective
 
     def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
-        self.plan, self.rng, self.n_classes = plan, rng, n_classes
+        self.plan, self.rng, self.n_classes, self.device = plan, rng, n_classes, plan.place()
         axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean a channel
         self.mean = X.mean(axes, keepdims=True).astype(np.float32)
         self.scale = X.std(axes, keepdims=True).astype(np.float32)
@@ -99,6 +115,7 @@ class NetworkLearner:
             torch.manual_seed(int(rng.integers(2**31)))
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
+        self.module.to(self.device)
         self._check_output()
         self._forget()
         order = rng.permutation(len(X))
@@ -110,17 +127,18 @@ class NetworkLearner:
     def of(cls, plan: Network, arrays: dict[str, Floats]) -> NetworkLearner:
         """From what was learnt before; the rows are gone."""
         new = cls.__new__(cls)
-        new.plan, new.mean, new.scale = plan, arrays["mean"], arrays["scale"]
+        new.plan, new.mean, new.scale, new.device = plan, arrays["mean"], arrays["scale"], plan.place()
         state = {k.removeprefix("module."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("module.")}
         new.module = plan.build(state["0.weight"].shape[1], state["3.weight"].shape[0])
         new.module.load_state_dict(state)
+        new.module.to(new.device)
         return new
 
     def _optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.AdamW(self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay)
 
     def _scaled(self, X: Floats) -> torch.Tensor:
-        rows = torch.from_numpy((np.asarray(X, np.float32) - self.mean) / self.scale)
+        rows = torch.from_numpy((np.asarray(X, np.float32) - self.mean) / self.scale).to(self.device)
         return rows.flatten(1) if self.plan.module is None else rows
 
     def _check_output(self) -> None:
@@ -141,22 +159,47 @@ class NetworkLearner:
         self.module.eval()
         with one_thread(), torch.no_grad():
             parts = [self.module(rows[start : start + MANY]) for start in range(0, len(rows), MANY)]
-        return torch.cat(parts).double().numpy()
+        return torch.cat(parts).cpu().double().numpy()
 
     def logits(self, X: Floats | None = None) -> Floats:
         return self.on_rows if X is None else self._told(self._scaled(X))
 
     def imitate(self, Z: Floats) -> None:
         """Learn soft targets for `epochs`, or until the rows held out are no longer told better."""
-        targets, waited, best = torch.from_numpy(np.asarray(Z, np.float32)), 0, np.inf
+        targets, waited, best = torch.from_numpy(np.asarray(Z, np.float32)).to(self.device), 0, -np.inf
         for _ in range(self.plan.epochs):
             self._epoch(lambda rows, logits: torch.softmax(logits, 1) - targets[rows])
             self.on_rows = self._told(self.rows)
-            logs = torch.log_softmax(torch.from_numpy(self.on_rows[self.held]), 1)
-            loss = -float((targets[self.held] * logs).sum())
-            waited, best = (0, loss) if loss < best or not len(self.held) else (waited + 1, best)
+            score = told(Z[self.held], self.on_rows[self.held])
+            waited, best = (0, score) if score > best or not len(self.held) else (waited + 1, best)
             if waited == PATIENCE:
                 break
+
+    def follow(self, targets: Floats) -> None:
+        """An epoch towards targets (T, K) that are not final; a row may weigh more than 1. One that tells them worse is
+        undone, and the rate halved."""
+        if self.settled:
+            return
+        before, value = copy.deepcopy(self.module.state_dict()), told(targets, self.on_rows)
+        soft = torch.from_numpy(np.asarray(targets, np.float32)).to(self.device)
+        weight, on_rows = soft.sum(1, keepdim=True), self.on_rows
+        self._epoch(lambda rows, logits: torch.softmax(logits, 1) * weight[rows] - soft[rows])
+        self.on_rows = self._told(self.rows)
+        if told(targets, self.on_rows) < value:
+            self._undo(before, on_rows)
+        elif len(self.held):
+            self._wait(told(targets[self.held], self.on_rows[self.held]))
+
+    def _undo(self, state: Any, on_rows: Floats) -> None:
+        """Back to where the sweep began, with smaller steps from there; in the end, with none."""
+        self.module.load_state_dict(state)
+        self.on_rows, self.rate = on_rows, self.rate / 2
+        self.settled, self.optimiser = self.rate < LEAST_RATE * self.plan.rate, self._optimiser()
+
+    def _wait(self, score: float) -> None:
+        """Rest when the rows held out have not been told better for a while."""
+        self.waited, self.best = (0, score) if score > self.best else (self.waited + 1, self.best)
+        self.settled = self.waited == PATIENCE
 
     def begin(self, Z: Floats) -> None:
         self.imitate(Z)
@@ -180,22 +223,18 @@ class NetworkLearner:
         odds, log_kappa = objective.unpack(theta)
 
         def down(rows: Ints, logits: torch.Tensor) -> torch.Tensor:
-            slope = objective.some(rows, logits.detach().double().numpy(), odds, log_kappa)[1]
-            return torch.from_numpy(-slope).float()
+            slope = objective.some(rows, logits.detach().cpu().double().numpy(), odds, log_kappa)[1]
+            return torch.from_numpy(-slope).float().to(self.device)
 
         for _ in range(-(-STEPS // max(1, len(self.seen) // self.plan.batch_size))):
             self._epoch(down)
         self.on_rows = self._told(self.rows)
         best = climb_workers(objective, self.on_rows, theta, Z)
         if objective(self.on_rows, best).total < value:
-            self.module.load_state_dict(before[0])
-            self.on_rows, self.rate = before[1], self.rate / 2
-            self.settled, self.optimiser = self.rate < LEAST_RATE * self.plan.rate, self._optimiser()
+            self._undo(*before)
             return climb_workers(objective, self.on_rows, theta, Z)
         if len(self.held):
-            evidence = objective.some(self.held, self.on_rows[self.held], *objective.unpack(best))[0]
-            self.waited, self.best = (0, evidence) if evidence > self.best else (self.waited + 1, self.best)
-            self.settled = self.waited == PATIENCE
+            self._wait(objective.some(self.held, self.on_rows[self.held], *objective.unpack(best))[0])
         return best
 
     def _epoch(self, slope: Any) -> None:

@@ -177,6 +177,11 @@ def softmax(logits: Floats) -> Floats:
     return np.asarray(np.maximum(p, TINY))
 
 
+def told(targets: Floats, logits: Floats) -> float:
+    """How well logits (T, K) tell soft targets (T, K): the sum of targets times log-probabilities."""
+    return float((targets * np.log(softmax(logits))).sum())
+
+
 def ascend(
     value: Callable[[Floats], tuple[float, Floats]],
     start: Floats,

@@ -22,7 +22,7 @@ from ..engine.model import Rule, check
 from ..errors import ParameterError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
-from .objective import SHARPER, Objective, climb_workers, softmax
+from .objective import SHARPER, Objective, climb_workers, softmax, told
 
 LEAST = 1e-3  # a class less probable than this is not taught
 
@@ -88,6 +88,15 @@ class RefitLearner:
                 return best
             (self.fitted, self.on_rows), self.settled = before, True
         return climb_workers(objective, self.on_rows, theta, Z)
+
+    def follow(self, targets: Floats) -> None:
+        """A new fit is taken unless it tells the targets worse than the last; then it was the last."""
+        if self.settled:
+            return
+        before, value = (self.fitted, self.on_rows), told(targets, self.on_rows)
+        self.imitate(targets / np.maximum(targets.sum(1, keepdims=True), TINY))
+        if before[0] is not None and told(targets, self.on_rows) < value:
+            (self.fitted, self.on_rows), self.settled = before, True
 
     def _fit(self, rows: Ints, Z: Floats) -> Any:
         made, soft = _seeded(clone(self.estimator), self.seed), Z[rows].astype(np.float64)

@@ -12,7 +12,7 @@ from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
 from ..result import Result
 from .objective import softmax
-from .sides import CrowdSide, Fixed
+from .eased import CrowdSide, Fixed
 
 CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 

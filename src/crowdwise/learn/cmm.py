@@ -1,0 +1,211 @@
+"""The Crowd Mixture Model of Mena and Nanculef (2020), for answers whose workers are not known (Global).
+
+Only r[i, j] counts, how often task i was called j; every single answer has a truth and a group of its own.
+    (1)  p(j | x) = sum_mk alpha[m] beta[m, k, j] f_k(x) = sum_k B[k, j] f_k(x),    B = sum_m alpha[m] beta[m]
+    (2)  objective = sum_ij r[i, j] log p(j | x_i)  + s (sum log alpha + sum log beta)               paper's (4)
+    (3)  q_ij(m, k) = alpha[m] beta[m, k, j] f_k(x_i) / p(j | x_i)                                   E-step
+    (4)  alpha[m] ~ s + sum_ijk r[i, j] q_ij(m, k),   beta[m, k, j] ~ s + sum_i r[i, j] q_ij(m, k)   paper's (6)
+    (5)  f is taught rbar[i, k] = sum_jm r[i, j] q_ij(m, k)                                          paper's (7)
+q is never laid out: sums over i come from F' (r / p), and those over j from (r / p) B', whatever the number of workers.
+The data know groups by their sum B alone: any split of one B has the same (2). So one group is the default, and what is
+shown is B. Derivation, and why `tied` is the better model, in docs/maths/cmm.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..answers import Labels
+from ..engine import Work
+from ..engine.model import COUNT, NOT_NEGATIVE, Rule, rules
+from ..errors import DataError
+from ..kernels import TINY, Swept
+from ..kernels.layout import Floats, Ints, Layout, per_worker, vote_parts
+from ..result import Grouping
+from .beside import side
+from .objective import softmax
+from .together import EarlyStop
+
+
+class Params(NamedTuple):
+    logits: Floats  # (T, K)     of the classifier
+    share: Floats  # (M,)       alpha
+    matrices: Floats  # (M, K, K)  beta
+    log_prior: Floats  # ()         the last term of (2), and what the classifier adds
+    shares: Floats  # (K,)       mean consensus
+    member: Floats  # (W, M)     groups of workers by all their answers, made when the climb is over
+
+
+class Stats(NamedTuple):
+    counts: Floats  # (M, K, K)  sums of (4)
+    targets: Floats  # (T, K)     rbar
+    shares: Floats  # (K,)
+    right: Floats  # (R,)       expected right answers
+
+
+@side("cmm", "the Crowd Mixture Model without worker ids: every answer has a truth and a group of its own")
+@dataclass(frozen=True, kw_only=True)
+class CMM(EarlyStop):
+    """The Crowd Mixture Model (Global), as published. `groups` above 1 part one matrix in ways that no data can tell
+    apart; `start` says how answers are parted at first."""
+
+    params_type = Params
+    tells_workers_apart = False
+    groups: int = field(default=1, metadata=rules(COUNT))
+    smoothing: float = field(default=1.0, metadata=rules(NOT_NEGATIVE))  # s
+    start: str = field(default="k-means", metadata=rules(Rule(str, choices=("k-means", "random"))))
+
+    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:
+        """The consensus of each task, rbar over its number of answers; of a task without any, the classifier's word."""
+        F, votes, B = self._truth(work, params), _votes(work), _joint(params)
+        total = votes.sum(1, keepdims=True)
+        some = total[:, 0] > 0
+        p = np.maximum(F @ B, TINY)
+        before = Z.max(1, keepdims=True) == Z
+        Z[:] = np.where(some[:, None], _targets(F, votes / p, B) / np.maximum(total, 1), F)
+        flips = np.where(before, Z, -1).max(1) < Z.max(1)
+        return Swept(float((votes * np.log(p)).sum()), Z[some].sum(0, dtype=np.float64), int(flips[some].sum()))
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
+        votes = _votes(work)
+        right = work.kernels.match_counts(work.layout, Z, work.threads)
+        if params is None:
+            return Stats(self._parted(votes, Z, work.seed), Z * votes.sum(1, keepdims=True), shares, right)
+        F, B = self._truth(work, params), _joint(params)
+        ratio = votes / np.maximum(F @ B, TINY)
+        counts = params.share[:, None, None] * params.matrices * (F.T @ ratio)
+        return Stats(counts, _targets(F, ratio, B), shares, right)
+
+    def _parted(self, votes: Floats, Z: Floats, seed: int) -> Floats:
+        """(M, K, K) the sums of (4) at the start, where q_ij(m, k) is the share of votes for k, and answers fall into
+        groups whole (k-means) or by a weight drawn for every group (random)."""
+        K, M = votes.shape[1], self.groups
+        if M == 1:
+            return np.asarray(Z.T @ votes)[None]
+        rng = np.random.default_rng(seed)
+        if self.start == "random":
+            weight = rng.beta(1, 1, M)[:, None, None]
+            return np.asarray(weight * (Z.T @ votes) + (1 - weight) * np.diag(votes.sum(0))) / M
+        task, label = np.nonzero(votes)
+        if len(task) < M:
+            raise DataError(f"groups is {M} and there are {len(task)} answers that differ: give fewer groups")
+        group = _clusters(Z, task, label, votes[task, label], M, rng)
+        counts = np.zeros((M, K, K))
+        np.add.at(counts, (group, slice(None), label), Z[task] * votes[task, label][:, None])
+        return counts
+
+    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+        share = np.maximum(stats.counts.sum((1, 2)) + self.smoothing, TINY)
+        matrices = np.maximum(stats.counts + self.smoothing, TINY)
+        share, matrices = share / share.sum(), matrices / matrices.sum(2, keepdims=True)
+        log_prior = self.smoothing * float(np.log(share).sum() + np.log(matrices).sum())
+        self.learner.follow(stats.targets)
+        return Params(
+            self.learner.logits(),
+            share,
+            matrices,
+            np.asarray(log_prior + self.learner.log_prior),
+            stats.shares / max(stats.shares.sum(), 1),
+            np.zeros((0, len(share))),
+        )
+
+    def finish(self, work: Work, params: Params) -> Params:
+        """Groups in the order of their shares, and those of workers by all their answers (the paper's Sec. 3.4)."""
+        order = np.argsort(-params.share, kind="stable")
+        params = params._replace(share=params.share[order], matrices=params.matrices[order])
+        F, layout = self._truth(work, params), work.layout
+        row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+        logs = np.tile(np.log(params.share), (layout.n_workers, 1))
+        for m, matrix in enumerate(params.matrices):
+            told = np.log(np.maximum(F @ matrix, TINY))[layout.task, layout.row_label[row]]
+            logs[:, m] += np.bincount(layout.row_worker[row], told, minlength=layout.n_workers)
+        member = np.exp(logs - logs.max(1, keepdims=True))
+        return params._replace(member=member / member.sum(1, keepdims=True))
+
+    def _truth(self, work: Work, params: Params) -> Floats:
+        """(T, K) what the classifier says; where the label is known, that."""
+        return work.obey_gold(softmax(params.logits))
+
+    def compared(self, params: Params) -> Floats:
+        return params.matrices
+
+    def penalty(self, params: Params) -> float:
+        return float(params.log_prior)
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        return per_worker(work.layout, stats.right)
+
+    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
+        """By what the classifier says of the tasks: no answer changes the truth of another."""
+        nothing = np.ones((work.layout.n_rows, work.layout.n_classes))
+        F = self._truth(work, params)
+        sums = work.kernels.confusion_left_out(work.layout, nothing, work.gold, F, work.threads)
+        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+
+    def prevalence(self, params: Params) -> Floats:
+        return params.shares
+
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
+        return 8 * (10 * answers.n_tasks * answers.n_classes + self.groups * answers.n_workers) + 16 * answers.n_answers
+
+    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
+        return params.shares if task is None else softmax(params.logits[[task]])[0]
+
+    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+        """A worker's matrix is the mixture of group matrices; of an unknown worker, the joint matrix."""
+        member = np.where((worker >= 0)[:, None], params.member[worker], params.share)
+        told = sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(params.matrices))
+        return np.asarray(np.log(np.maximum(told, TINY)))
+
+    def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        """Every answer brings a truth of its own; the task's is their mean."""
+        q = self.class_prior(params, layout.n_classes, task) * _joint(params).T[label]
+        return np.asarray(q / q.sum(1, keepdims=True))
+
+    def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+        if not len(label):
+            return self.class_prior(params, layout.n_classes, task)
+        return np.asarray(self.pull(params, layout, worker, label, task).mean(0))
+
+    def infer(self, params: Params, seen: Layout, answers: Labels, worker: Ints) -> Floats:
+        F, B = np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes)), _joint(params)
+        votes = np.concatenate([v for _, v in vote_parts(answers.kernels, answers.layout, 1)])
+        Z = _targets(F, votes / np.maximum(F @ B, TINY), B) + np.where(votes.sum(1, keepdims=True) > 0, 0, F)
+        Z = np.asarray(Z / Z.sum(1, keepdims=True))
+        known = np.flatnonzero(answers.gold >= 0)
+        Z[known] = np.eye(Z.shape[1])[answers.gold[known]]
+        return Z
+
+    def grouping(self, params: Params) -> Grouping | None:
+        """Of the joint matrix alone: its parts mean nothing, so with one group there is one."""
+        return Grouping(params.share, params.matrices, params.member)
+
+
+def _joint(params: Params) -> Floats:
+    """(K, K) B."""
+    return np.asarray(np.einsum("m,mkj->kj", params.share, params.matrices))
+
+
+def _targets(F: Floats, ratio: Floats, B: Floats) -> Floats:
+    """(T, K) rbar, with ratio = r / p."""
+    return np.asarray(F * (ratio @ B.T))
+
+
+def _votes(work: Work) -> Floats:
+    """(T, K) r."""
+    return np.concatenate([votes for _, votes in work.votes_by_part()]).astype(np.float64)
+
+
+def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rng: np.random.Generator) -> Ints:
+    """Groups of answers by k-means: what the other labels' votes on the task were."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    against = Z[task].astype(np.float64)
+    against[np.arange(len(task)), label] = 0
+    spread = against.std(0)
+    against = (against - against.mean(0)) / np.where(spread > 0, spread, 1)
+    made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
+    return np.asarray(made.fit(against, sample_weight=weight).labels_)
