@@ -36,6 +36,8 @@ _HOME = {
     "roc": "scoring",
     "auc": "scoring",
     "expertise": "scoring",
+    "divergence": "scoring",
+    "rand_index": "scoring",
     "CrowdClassifier": "learn",
     "learn": "learn",
     "rate": "rating",
@@ -89,4 +91,4 @@ if TYPE_CHECKING:
     from .rating import rate
     from .reliability import agreement
     from .result import Result
-    from .scoring import auc, expertise, roc
+    from .scoring import auc, divergence, expertise, rand_index, roc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from .answers import Labels
 from .answers.frames import to_frame
 from .errors import ColumnError, DataError, EmptyDataError, ParameterError, nearest
+from .kernels.divergence import divergence as _divergence
 from .kernels.layout import Floats, Ints
 from .result import Result
 
@@ -153,12 +154,91 @@ def _named(result: Result, mean: bool) -> Floats:
     return np.asarray(total / np.maximum(weight, 1e-12))
 
 
+class Divergence(NamedTuple):
+    """How far estimated confusion matrices are from the true ones: Jensen-Shannon in bits, the mean over rows."""
+
+    individual: float  # I-JS: the mean over workers
+    crowd: float  # G-JS: of the crowd's matrix
+
+
+def divergence(result: Result, truth: Any = None, *, confusions: Any = None) -> Divergence:
+    """How well confusion matrices were told (I-JS and G-JS; 0 is best, 1 worst).
+
+    The true ones are counted by `truth` (a table of task and label; a row that a worker never met is even), or given:
+    `confusions` (W, K, K), in the order of `result.answers.workers`.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd("groups", tasks=300, workers=20, classes=3, seed=3)
+    >>> 0 < cw.divergence(cw.aggregate(sim.answers, "groups"), confusions=sim.confusions).individual < 0.02
+    True
+    """
+    answers = result.answers
+    W, K = answers.n_workers, answers.n_classes
+    if (truth is None) == (confusions is None):
+        raise ParameterError("give either truth, a table of task and label, or confusions, (workers, classes, classes)")
+    given = None if confusions is None else np.asarray(confusions, float)
+    if given is not None and given.shape != (W, K, K):
+        raise ParameterError(f"confusions have shape {given.shape}; wanted is {(W, K, K)}: workers, classes, classes")
+    gold = None if truth is None else known_classes(answers, truth)
+    total, crowd, size = 0.0, np.zeros((K, K)), max(1, CELLS // K**2)
+    for start in range(0, W, size):
+        some = np.arange(start, min(start + size, W))
+        counts = np.ones((0, K, K)) if gold is None else true_counts(answers, gold, some)
+        true = _shares(counts) if given is None else given[some]
+        total += float(_divergence(true, result.confusions(some)).sum())
+        crowd += counts.sum(0) if given is None else np.einsum("j,jkl->kl", answers.answers_per_worker[some], true)
+    return Divergence(total / max(W, 1), float(_divergence(_shares(crowd), result.average_confusion)))
+
+
+def true_counts(answers: Labels, gold: Ints, workers: Ints | None = None) -> Floats:
+    """(M, K, K) answers of some workers by true class (T,) and label; without workers (1, K, K), of all."""
+    task, worker, label = answers.codes()
+    place = np.full(answers.n_workers, 0 if workers is None else -1)
+    if workers is not None:
+        place[workers] = np.arange(len(workers))
+    seen = (gold[task] >= 0) & (place[worker] >= 0)
+    K = answers.n_classes
+    cell = (place[worker[seen]] * K + gold[task[seen]]) * K + label[seen]
+    size = 1 if workers is None else len(workers)
+    return np.bincount(cell, minlength=size * K * K).reshape(-1, K, K).astype(float)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Rows of counts as shares; even where there is nothing."""
+    total = counts.sum(-1, keepdims=True)
+    return np.asarray(np.divide(counts, total, out=np.full(counts.shape, 1 / counts.shape[-1]), where=total > 0))
+
+
+def rand_index(result: Result, groups: Any) -> float:
+    """How well the groups of workers agree with true ones, `groups` (a mapping from worker, or a table of worker and
+    group): the adjusted Rand index, 1 where they are the same, 0 by chance.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd("groups", tasks=300, workers=20, classes=3, seed=3)
+    >>> cw.rand_index(cw.aggregate(sim.answers, "groups"), sim.workers)
+    1.0
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    if not isinstance(groups, Mapping) or {"worker", "group"} <= set(groups):
+        table = to_frame(groups)
+        if not {"worker", "group"} <= set(table.columns):
+            raise ColumnError(f"groups has columns {', '.join(table.columns)}; wanted are worker and group")
+        groups = dict(table.select("worker", "group").rows())
+    known = [(groups[worker], found) for worker, found, _ in result.members.rows() if worker in groups]
+    if not known:
+        raise EmptyDataError("the true groups name no worker of this result: nothing can be scored")
+    true, found = zip(*known, strict=True)
+    return float(adjusted_rand_score(true, found))
+
+
 @dataclass(frozen=True)
 class Judged:
     """Methods held against the truth, for a page: curves, areas and skills by method."""
 
     curves: dict[str, pl.DataFrame]
     skills: dict[str, pl.DataFrame]
+    gold: Ints | None = None  # (T,) true classes of the tasks by number, -1 where not known
 
     def table(self) -> pl.DataFrame:
         """All curves in one table: method, auc, threshold, false_positive, true_positive."""
@@ -174,4 +254,5 @@ def judged(results: Mapping[str, Result], truth: Any = None) -> Judged:
     for alike says nothing of their skills."""
     curves = {} if truth is None else {name: roc(result, truth) for name, result in results.items()}
     apart = {name: result for name, result in results.items() if result.model.tells_workers_apart}
-    return Judged(curves, {name: expertise(result, truth) for name, result in apart.items()})
+    gold = None if truth is None or not results else known_classes(next(iter(results.values())).answers, truth)
+    return Judged(curves, {name: expertise(result, truth) for name, result in apart.items()}, gold)

@@ -299,14 +299,16 @@ def reproduce(
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))
 def simulate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups or experts")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups, experts or triangle")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
     tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
     workers: Annotated[int, typer.Option(help="How many workers")] = 50,
     classes: Annotated[int, typer.Option(help="How many classes")] = 3,
     per_task: Annotated[int, typer.Option(help="Answers a task")] = 5,
     load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
-    fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts)")] = 0,
+    fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts, triangle)")] = 0,
     seed: Seed = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Make up a crowd whose truth and skills are known."""

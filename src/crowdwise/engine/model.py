@@ -78,6 +78,7 @@ class LabelModel(ABC):
     params_type: ClassVar[type]
     needs_features: ClassVar[bool] = False  # whether answers alone are not enough to fit it
     tells_workers_apart: ClassVar[bool] = True  # whether each worker has a confusion matrix of his own
+    shares_truth: ClassVar[bool] = True  # whether the answers to a task have one truth
     # By how much the log-odds of accuracy were off the expected ones on 17 of 18 real sets: decision 0011.
     off: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 

@@ -48,7 +48,9 @@ class DawidSkene(ClimbingModel[Params, Stats]):
     smoothing: float = field(default=0.01, metadata=rules(NOT_NEGATIVE))  # s; 0 is maximum likelihood
 
     def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
-        return work.kernels.confusion_posterior(work.layout, params.rows, self.prior(work, params), work.gold, Z, work.threads)
+        return work.kernels.confusion_posterior(
+            work.layout, params.rows, self.prior(work, params), work.gold, Z, work.threads
+        )
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
         return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))

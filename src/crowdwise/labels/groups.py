@@ -23,7 +23,7 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import ClimbingModel, Work
-from ..engine.model import COUNT, Rule, rules
+from ..engine.model import Rule, rules
 from ..errors import DataError
 from ..kernels import TINY, Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
@@ -85,10 +85,7 @@ class Groups(ClimbingModel[Params, Stats]):
         return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
 
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
-        if params is None:
-            member = part(work, stats.counts, self.groups)
-        else:
-            member = params.member
+        member = part(work, stats.counts, self.groups) if params is None else params.member
         mixed = mix(work, work.layout, stats.counts, member, INNER)
         rows = work.kernels.group_rows(work.layout, mixed.member, mixed.logs, work.dtype, work.threads)
         return Params(stats.shares, mixed.member, mixed.counts, rows, np.asarray(mixed.bound))
@@ -171,7 +168,7 @@ def _row_logs(counts: Floats) -> Floats:
 
 
 def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int) -> Mixture:
-    """Steps of (7) and (6) on the expected answers of rows (R, K), from the groups (W, M) that workers seem to be of."""
+    """Steps of (7) and (6) on the expected answers of rows (R, K), from groups (W, M) that workers seem to be of."""
     for _ in range(steps):
         counts = work.kernels.group_counts(layout, answers, member, work.threads)
         logs, size = _row_logs(counts), member.sum(0)

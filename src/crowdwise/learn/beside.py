@@ -52,7 +52,7 @@ class Beside(ClimbingModel[Any, Any]):
 
     def with_learner(self: B, learner: Learner) -> B:
         """The same side beside a truth side."""
-        new = replace(self)  # type: ignore[type-var]
+        new = replace(self)
         object.__setattr__(new, "learner", learner)
         return new
 

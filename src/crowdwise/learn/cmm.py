@@ -29,6 +29,8 @@ from .beside import side
 from .objective import softmax
 from .together import EarlyStop
 
+AXES = 3  # along which answers differ most, where they are parted
+
 
 class Params(NamedTuple):
     logits: Floats  # (T, K)     of the classifier
@@ -53,7 +55,7 @@ class CMM(EarlyStop):
     apart; `start` says how answers are parted at first."""
 
     params_type = Params
-    tells_workers_apart = False
+    tells_workers_apart = shares_truth = False
     groups: int = field(default=1, metadata=rules(COUNT))
     smoothing: float = field(default=1.0, metadata=rules(NOT_NEGATIVE))  # s
     start: str = field(default="k-means", metadata=rules(Rule(str, choices=("k-means", "random"))))
@@ -93,9 +95,9 @@ class CMM(EarlyStop):
         if len(task) < M:
             raise DataError(f"groups is {M} and there are {len(task)} answers that differ: give fewer groups")
         group = _clusters(Z, task, label, votes[task, label], M, rng)
-        counts = np.zeros((M, K, K))
-        np.add.at(counts, (group, slice(None), label), Z[task] * votes[task, label][:, None])
-        return counts
+        weight, cell = votes[task, label], group * K + label
+        sums = [np.bincount(cell, Z[task, k] * weight, minlength=M * K).reshape(M, K) for k in range(K)]
+        return np.stack(sums, axis=1)
 
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         share = np.maximum(stats.counts.sum((1, 2)) + self.smoothing, TINY)
@@ -180,7 +182,7 @@ class CMM(EarlyStop):
         return Z
 
     def grouping(self, params: Params) -> Grouping | None:
-        """Of the joint matrix alone: its parts mean nothing, so with one group there is one."""
+        """As found; the data know their sum alone."""
         return Grouping(params.share, params.matrices, params.member)
 
 
@@ -202,10 +204,10 @@ def _votes(work: Work) -> Floats:
 def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rng: np.random.Generator) -> Ints:
     """Groups of answers by k-means: what the other labels' votes on the task were."""
     from sklearn.cluster import MiniBatchKMeans
+    from sklearn.decomposition import PCA
 
     against = Z[task].astype(np.float64)
     against[np.arange(len(task)), label] = 0
-    spread = against.std(0)
-    against = (against - against.mean(0)) / np.where(spread > 0, spread, 1)
+    near = PCA(min(AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
     made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
-    return np.asarray(made.fit(against, sample_weight=weight).labels_)
+    return np.asarray(made.fit(near, sample_weight=weight).labels_)

@@ -258,7 +258,7 @@ class VoteLearner:
     def imitate(self, Z: Floats) -> None:
         """Votes are what they are."""
 
-    begin = imitate
+    begin = follow = imitate
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         return climb_workers(objective, self.on_rows, theta, Z)

@@ -21,7 +21,7 @@ from ..engine.model import COUNT, SHARE, Rule, check
 from ..errors import FeatureError, ParameterError, nearest
 from ..kernels.layout import Floats
 from ..labels import MODELS
-from ..result import Result
+from ..result import Assignment, Result
 from .beside import Beside
 from .eased import VoteLearner
 from .logistic import Logistic
@@ -39,12 +39,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `classifier` is "logistic", "mlp", any scikit-learn classifier that takes `sample_weight`, a torch module, or one of
     `crowdwise.learn.Logistic`, `Network` and `Refit` with settings. `workers` is a worker side that is fitted together
-    with it ("confusion", "adaptive", "learned", "groups", "tied", "pooled", ...), or a model of answers alone (any name of
-    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it; see
-    `crowdwise.learn.PUBLISHED` for the methods of a paper by its names. Where a side and a model of answers alone have
-    one name ("groups", "tied", "pooled"), the name is the side; `crowdwise.Groups()` is the model. `threshold`: of two
-    classes, the second is predicted above this probability. `restarts`: of that many fits, which differ in what is drawn
-    for a network, the one of the highest objective is kept.
+    with it ("confusion", "adaptive", "learned", "groups", "tied", "pooled", ...), a model of answers alone (any name of
+    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it, or a published
+    method by the name of its paper ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "Ideal"). Where a side and a model of
+    answers alone have one name ("groups", "tied", "pooled"), it is the side; the model is `crowdwise.Groups()`.
+    `threshold`: of two classes, the second is predicted above this probability. `restarts`: of that many fits, which
+    differ in what is drawn for a network, the one of the highest objective is kept.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.experts(tasks=200, seed=1)
@@ -77,7 +77,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
         answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
         """
-        check({"threshold": SHARE, "restarts": COUNT} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}), self)
+        check(
+            {"threshold": SHARE, "restarts": COUNT} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}),
+            self,
+        )
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
@@ -91,14 +94,15 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> tuple[Result, Any]:
         """Of `restarts` fits that differ in what is drawn for the classifier, the one of the highest objective."""
-        rng, best = run.rng(), (None, None)
+        rng, best = run.rng(), None
         joint = isinstance(side, Beside) and side.asks_classifier
         for _ in range(self.restarts if joint else 1):
             learner = truth.learner(X, labels.n_classes, rng)
             result = self._fitted(side, learner, labels, run)
-            if best[0] is None or result.trace[-1] > best[0].trace[-1]:
+            if best is None or result.trace[-1] > best[0].trace[-1]:
                 best = result, learner
-        return best  # type: ignore[return-value]
+        assert best is not None
+        return best
 
     def _fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
         """Both sides, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait for
@@ -148,6 +152,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = self._features(X, truth_side(self.classifier), reset=False)
         return told_by_answers(self.result_, self.learner_.logits(X), as_rows(X, y, tasks), blind=True)[1]
+
+    def assign(self, X: Any, answers: Any, tasks: Any = None) -> Assignment:
+        """Groups of answers that the fit has not seen (given as in `fit`), and of their workers: `answers` with a group
+        and its probability for each answer, `workers` for each worker by all his answers."""
+        check_is_fitted(self)
+        X = self._features(X, truth_side(self.classifier), reset=False)
+        rows = as_rows(X, answers, tasks)
+        return self.result_.assign(rows.labels(), prior=softmax(self.learner_.logits(X))[rows.in_order()])
 
     def save(self, path: str | Path) -> Path:
         """Write a classifier that is built in, with its crowd, to a folder (or a file ending in .crowdwise); no

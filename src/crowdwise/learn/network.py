@@ -27,7 +27,7 @@ PATIENCE = 5  # sweeps without a rise of the held-out likelihood
 LEAST_RATE = 1 / 16  # of the first rate: below, the network rests
 RULES = {
     "hidden": COUNT, "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
-    "dropout": SHARE, "holdout": Rule((int, float), low=0.0, high=0.9),
+    "dropout": SHARE, "scale": Rule(bool, choices=(True, False)), "holdout": Rule((int, float), low=0.0, high=0.9),
 }  # fmt: skip
 MANY = 1024  # rows told at a time
 STEPS = 50  # of Adam in a sweep, at least: small tables are gone through more than once
@@ -47,10 +47,10 @@ def one_thread() -> Iterator[None]:
 class Network(BaseEstimator):  # type: ignore[misc]
     """A torch module that gives a logit a class, or, without one, a perceptron with one layer of `hidden` units.
 
-    Features are scaled to mean 0 and variance 1, those of images a channel each. `epochs` at most are spent on the
-    votes at the start, and again on its own sharpened word; `weight_decay` and `dropout` (of the perceptron) keep it
-    from learning answers by heart; `holdout` is the part of tasks that it does not see; `device` is where torch works
-    ("cpu", "cuda", "mps", ...), "auto" for the fastest there is.
+    Features are scaled to mean 0 and variance 1, those of images a channel each, unless `scale` is false. `epochs` at
+    most are spent on votes or labels; `weight_decay` and `dropout` (of the perceptron) keep it from learning answers by
+    heart; `holdout` is the part of tasks that it does not see; `device` is where torch works ("cpu", "cuda", "mps",
+    ...), "auto" for the fastest there is.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         rate: float = 1e-3,
         weight_decay: float = 1e-2,
         holdout: float = 0.1,
+        scale: bool = True,
         device: str = "cpu",
     ) -> None:
         self.module = module
@@ -74,6 +75,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.rate = rate
         self.weight_decay = weight_decay
         self.holdout = holdout
+        self.scale = scale
         self.device = device
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
@@ -106,10 +108,13 @@ class NetworkLearner:
 
     def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
         self.plan, self.rng, self.n_classes, self.device = plan, rng, n_classes, plan.place()
+        self.rate, self.settled, self.waited, self.best = plan.rate, False, 0, -np.inf
         axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean a channel
         self.mean = X.mean(axes, keepdims=True).astype(np.float32)
         self.scale = X.std(axes, keepdims=True).astype(np.float32)
         self.scale[self.scale <= 1e-6 * np.maximum(np.abs(self.mean), 1e-30)] = 1.0
+        if not plan.scale:
+            self.mean, self.scale = np.zeros_like(self.mean), np.ones_like(self.scale)
         self.rows = self._scaled(X)
         with torch.random.fork_rng():
             torch.manual_seed(int(rng.integers(2**31)))
@@ -160,6 +165,17 @@ class NetworkLearner:
         with one_thread(), torch.no_grad():
             parts = [self.module(rows[start : start + MANY]) for start in range(0, len(rows), MANY)]
         return torch.cat(parts).cpu().double().numpy()
+
+    def disturbed(self, size: float, rng: np.random.Generator) -> Floats:
+        """(T, K) logits on the rows, all weights moved by noise of `size` standard deviations of their layer's."""
+        kept = copy.deepcopy(self.module.state_dict())
+        with torch.no_grad():
+            for weight in self.module.parameters():
+                noise = torch.from_numpy(rng.normal(size=tuple(weight.shape)).astype(np.float32)).to(self.device)
+                weight += size * weight.std(correction=0) * noise
+        moved = self._told(self.rows)
+        self.module.load_state_dict(kept)
+        return moved
 
     def logits(self, X: Floats | None = None) -> Floats:
         return self.on_rows if X is None else self._told(self._scaled(X))

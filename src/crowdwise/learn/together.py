@@ -71,10 +71,10 @@ class Together(EarlyStop):
         return softmax(params.logits)
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Any) -> Any:
-        return self.stats_type(*super().statistics(work, Z, shares, params), Z)
+        return self.stats_type(*super().statistics(work, Z, shares, params), Z)  # type: ignore[safe-super]
 
     def maximise(self, work: Work, stats: Any, params: Any) -> Any:
-        workers = super().maximise(work, stats, params)
+        workers = super().maximise(work, stats, params)  # type: ignore[safe-super]
         self.learner.follow(stats.Z)
         return self.params_type(*workers, self.learner.logits(), np.asarray(self.learner.log_prior))
 

@@ -11,8 +11,8 @@ from ..answers.rows import Rows
 from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
 from ..result import Result
-from .objective import softmax
 from .eased import CrowdSide, Fixed
+from .objective import softmax
 
 CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 

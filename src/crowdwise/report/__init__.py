@@ -10,6 +10,7 @@ from ..result import Result
 from ..result.files import write_whole
 from ..scoring import Judged
 from .inspection import Inspection, inspect
+from .page import Cost, Scaling
 from .summary import Summary, summarise
 from .words import short
 
@@ -21,13 +22,14 @@ def write_report(
     models: Sequence[str] | None = None,
     check: bool | None = None,
     judged: Judged | None = None,
+    scaling: Scaling | None = None,
 ) -> Path:
     """Write the page of a result to one self-contained HTML file, whole or not at all; `judged` are methods held
-    against the truth."""
+    against the truth, `scaling` what fits took in time and memory."""
     from .build import build
     from .render import page_html
 
-    data = page_html(build(result, models, check, judged)).encode("utf-8", "backslashreplace")
+    data = page_html(build(result, models, check, judged, scaling)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
 
@@ -42,4 +44,4 @@ def notebook(result: Result) -> str:
     return notebook_html(told, workers, result.answers.n_workers)
 
 
-__all__ = ["Inspection", "Summary", "inspect", "notebook", "summarise", "write_report"]
+__all__ = ["Cost", "Inspection", "Scaling", "Summary", "inspect", "notebook", "summarise", "write_report"]

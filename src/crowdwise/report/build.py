@@ -13,8 +13,9 @@ from ..result import Result
 from ..scoring import Judged
 from .classes import class_counts, mixups, prevalence, prevalence_says
 from .doubts import curve_section, tasks_section
+from .groups import groups_section
 from .judged import expertise_section, roc_section
-from .page import LONGEST, LogEntry, ModelRow, Models, Page
+from .page import LONGEST, LogEntry, ModelRow, Models, Page, Scaling
 from .people import times_section, workers_section
 from .pictures import pictures_section
 from .summary import Summary, summarise
@@ -25,11 +26,15 @@ SENTENCE = 300  # characters of a warning or note
 
 
 def build(
-    result: Result, models: Sequence[str] | None = None, check: bool | None = None, judged: Judged | None = None
+    result: Result,
+    models: Sequence[str] | None = None,
+    check: bool | None = None,
+    judged: Judged | None = None,
+    scaling: Scaling | None = None,
 ) -> Page:
     """The page of a result. `models` are those to compare with (default: all, for small tables), `check` says whether
     the cost curve is checked by fitting again with fewer answers (default: for tables that are not large); `judged` are
-    methods held against the truth."""
+    methods held against the truth, `scaling` what fits took."""
     counts = class_counts(result)
     return Page(
         summary=_shortened(summarise(result)),
@@ -45,6 +50,8 @@ def build(
         models=models_section(result, models),
         roc=roc_section(result, judged),
         expertise=expertise_section(result, judged),
+        groups=groups_section(result, judged),
+        scaling=scaling,
         log=[
             LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
             for d in result.answers.intake.dropped

@@ -236,6 +236,56 @@ class Expertise:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Workers who err alike."""
+
+    share: float  # of the crowd
+    workers: float  # expected number
+    similarity: float  # of its matrix to the identity, from 0 to 1
+    entropy: float  # of a row of its matrix, in nats
+    cells: Cells  # of its matrix: (true class, class told, probability from 0 to 1)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A worker's confusion matrix as it was, and as it was estimated."""
+
+    title: str  # "Told best", "Told worst", "All answers together"
+    worker: str | None
+    divergence: float  # of the two, in bits from 0 to 1
+    truth: Cells  # probabilities, as in Group
+    estimated: Cells
+
+
+@dataclass(frozen=True)
+class Groups:
+    says: str
+    note: str  # what a reader must know of how far groups can be told apart; may be empty
+    groups: list[Group]  # the largest first
+    compared_says: str
+    compared: list[Compared]  # where the truth is known
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a fit took."""
+
+    method: str
+    workers: int
+    seconds: float  # for a sweep
+    megabytes: float  # at its peak, above the data
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Time and memory against the number of workers."""
+
+    says: str
+    methods: list[str]  # in the order to show
+    rows: list[Cost]
+
+
+@dataclass(frozen=True)
 class LogEntry:
     reason: str
     count: int
@@ -259,6 +309,8 @@ class Page:
     models: Models | None
     roc: Roc | None  # where the truth is known
     expertise: Expertise | None  # of workers who are told apart class by class, where asked for
+    groups: Groups | None  # of workers, where the model has them
+    scaling: Scaling | None  # where it was measured
     log: list[LogEntry]
     notes: list[str]
     command: str

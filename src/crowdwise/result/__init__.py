@@ -1,7 +1,7 @@
 """What a fit says: truth, workers, tasks, trace, doubts."""
 
 from .explain import Explanation
-from .groups import Grouping
+from .groups import Assignment, Grouping
 from .result import Prediction, Result
 
-__all__ = ["Explanation", "Grouping", "Prediction", "Result"]
+__all__ = ["Assignment", "Explanation", "Grouping", "Prediction", "Result"]

@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels, places
+from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints, Layout, sort_answers
 from ..rating import rate
 from .explain import Explanation, explain
-from .groups import Grouping
+from .groups import Assignment, Grouping, assigned, group_table, member_table, so_far
 from .tables import decide, label_table, task_table
 
 
@@ -30,6 +31,8 @@ class Model(Protocol):
     def needs_features(self) -> bool: ...
     @property
     def tells_workers_apart(self) -> bool: ...
+    @property
+    def shares_truth(self) -> bool: ...
     @property
     def off(self) -> tuple[float, float]: ...
     def settings(self) -> dict[str, Any]: ...
@@ -134,7 +137,9 @@ class Result:
     def confusion(self, worker: Any = None) -> pl.DataFrame:
         """A worker's confusion matrix, a row a true class; without a worker, the average worker's."""
         number = -1 if worker is None else self.answers.worker_number(worker)
-        matrix = self._matrices(np.array([number], np.int32))[0]
+        return self._matrix_table(self.confusions(np.array([number], np.int32))[0])
+
+    def _matrix_table(self, matrix: Floats) -> pl.DataFrame:
         names = [str(name) for name in self.classes.to_list()]
         head = "truth"
         while head in names:
@@ -149,18 +154,63 @@ class Result:
     @cached_property
     def average_confusion(self) -> Floats:
         """(K, K) confusion matrix of an average worker."""
-        return np.asarray(self._matrices(np.array([-1], np.int32))[0])
+        return np.asarray(self.confusions(np.array([-1], np.int32))[0])
 
     def matrices(self, workers: Ints) -> Floats | None:
         """(M, K, K) confusion matrices of workers by number; None where the model does not tell workers apart."""
-        return self._matrices(workers) if self.model.tells_workers_apart else None
+        return self.confusions(workers) if self.model.tells_workers_apart else None
 
-    def _matrices(self, workers: Ints) -> Floats:
+    def confusions(self, workers: Ints) -> Floats:
+        """(M, K, K) confusion matrices of workers by number (-1: an average one), also where all have the same."""
         K, M = self.answers.n_classes, len(workers)
         told = np.tile(np.arange(K, dtype=np.int32), M)
         logs = self.model.emission(self.params, self.answers.layout, np.repeat(workers, K).astype(np.int32), told)
         pi = np.exp(logs).reshape(M, K, K).transpose(0, 2, 1)
         return np.asarray(pi / pi.sum(2, keepdims=True))
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """The groups of workers as arrays; an error where the model has none."""
+        found = self.model.grouping(self.params)
+        if found is None:
+            raise ParameterError(f"{self.model.name} has no groups of workers. Fit 'groups'")
+        return found
+
+    @property
+    def groups(self) -> pl.DataFrame:
+        """Groups of workers who err alike, the largest first: group (from 1), share of the crowd, workers (expected),
+        similarity of its confusion matrix to the identity (1: never wrong), entropy of a row (nats)."""
+        return group_table(self.grouping)
+
+    @property
+    def members(self) -> pl.DataFrame:
+        """Which group each worker is of: worker, group, probability."""
+        return member_table(self.answers.workers, self.grouping.member)
+
+    def group_confusion(self, group: int) -> pl.DataFrame:
+        """The confusion matrix of a group, a row a true class."""
+        found = self.grouping
+        if isinstance(group, bool) or not isinstance(group, (int, np.integer)) or not 1 <= group <= len(found.share):
+            raise ParameterError(f"no group {group!r}; they are numbered from 1 to {len(found.share)}")
+        return self._matrix_table(found.matrices[group - 1])
+
+    def assign(self, answers: Any, *, prior: Floats | None = None) -> Assignment:
+        """Groups of answers that this fit has not seen, and of their workers. A worker not met before is taken from
+        the shares of groups; one who was, from where the fit left him. `prior` (T, K) is what is known of their tasks
+        before any answer (default: the shares of classes); `CrowdClassifier.assign` has it from features.
+
+        >>> import crowdwise as cw
+        >>> sim = cw.simulate.crowd("groups", tasks=200, workers=30, classes=3, seed=1)
+        >>> result = cw.aggregate(sim.answers, "groups")
+        >>> result.assign({"task": [1, 2], "worker": ["new", "new"], "label": ["c1", "c2"]}).workers.columns
+        ['worker', 'group', 'probability']
+        """
+        new = answers if isinstance(answers, Labels) else Labels(answers)
+        recoded, _ = _recode(new, places(self.classes, new.classes), self.classes)
+        if prior is None:
+            prior = np.tile(self.model.class_prior(self.params, len(self.classes)), (new.n_tasks, 1))
+        before = so_far(self.grouping, places(self.answers.workers, new.workers))
+        return assigned(self, self.grouping, recoded, prior, before)
 
     def explain(self, task: Any) -> Explanation:
         """Each answer's log-odds for the label against its strongest rival, and what would flip it."""

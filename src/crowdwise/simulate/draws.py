@@ -1,25 +1,19 @@
-"""Crowds made up from one seed: workers of known skill, tasks of known truth, and who answers what.
-
-Every simulator is `crowd` with other confusion matrices; later models build theirs the same way.
-"""
+"""Who answers what, and what they say: what all simulated crowds are made of."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .answers import Labels
-from .errors import ParameterError, nearest
-from .kernels.layout import Floats
-from .learn.objective import ease_of, softmax
-from .result.files import write_whole
+from ..answers import Labels
+from ..errors import ParameterError
+from ..kernels.layout import Floats
+from ..result.files import write_whole
 
 Load = Literal["even", "skewed"]
 Whole = NDArray[np.int64]
@@ -144,154 +138,17 @@ def spoken(truth: Whole, task: Whole, worker: Whole, confusions: Floats, rng: np
     said = np.empty(len(task), np.int64)
     for start in range(0, len(task), 1_000_000):
         part = slice(start, start + 1_000_000)
-        said[part] = _drawn(confusions[worker[part], truth[task[part]]], rng)
+        said[part] = drawn(confusions[worker[part], truth[task[part]]], rng)
     return said
 
 
-def _drawn(shares: Floats, rng: np.random.Generator) -> Whole:
+def drawn(shares: Floats, rng: np.random.Generator) -> Whole:
     """(M,) a column drawn for every row of probabilities (M, K)."""
     edges = np.cumsum(shares, axis=1)
     return np.asarray((rng.random(len(edges))[:, None] > edges).sum(1).clip(max=shares.shape[1] - 1))
 
 
-SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
-BLUNT = 0.5  # how sharply experts see what could be seen: labels are drawn by sigma(x1 + x2), the best slope is 2
-
-
-def experts(
-    tasks: int = 1000,
-    *,
-    fresh: int = 0,
-    classes: int = 2,
-    features: int = 2,
-    workers: int | None = None,
-    per_task: int | None = None,
-    load: Load = "even",
-    structural: bool = True,
-    seed: Any = 0,
-) -> Crowd:
-    """Points of Gaussians, one a class, labelled by experts who err more where classes meet.
-
-    Structural labels: an expert says l of a point of class k with probability ~ exp(-h odds[k, l]), h the point's ease:
-    for two classes sigma(lambda (p - 1/2)^2). Else an expert errs with probability 1 / (3 + n), n drawn from 0 to 5 for
-    every answer anew. `fresh` are further points that nobody labelled. Without `workers`, two classes have the paper's
-    five experts; else their chances on the easiest points are drawn from 0.5 to 0.9. Without `per_task`, all label all.
-
-    >>> experts(tasks=20, fresh=5, seed=1).features.shape
-    (25, 2)
-    """
-    for name, value, least in (
-        ("tasks", tasks, 1),
-        ("fresh", fresh, 0),
-        ("classes", classes, 2),
-        ("features", features, 2),
-    ):
-        if value < least:
-            raise ParameterError(f"{name} is {value}; it must be at least {least}")
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, classes, tasks + fresh)
-    means = _around(classes, features)
-    X = rng.normal(size=(len(truth), features)) + means[truth]
-    ability = _abilities(workers, classes, rng)
-    odds = np.log(ability / (1 - ability) * (classes - 1))[:, :, None] * (1 - np.eye(classes))
-    task, worker = who_answers(tasks, len(ability), len(ability) if per_task is None else per_task, load=load, rng=rng)
-    ease = ease_of(softmax(BLUNT * X @ means.T)) if structural else np.ones(len(X))
-    right = _told(odds[worker, truth[task]], ease[task])
-    if not structural:
-        odds = np.full(odds.shape, np.log((1 / np.mean(1 / np.arange(3, 9)) - 1) * (classes - 1))) * (
-            1 - np.eye(classes)
-        )
-        err = 1 / (3 + rng.integers(0, 6, len(task)))[:, None]
-        right = np.where(np.arange(classes) == truth[task][:, None], 1 - err, err / (classes - 1))
-    label = _drawn(right, rng)
-    rho = np.full(classes, 1 / classes)
-    made = _named(truth, task, worker, label, _told(odds, np.ones(len(odds))[:, None]), np.zeros(len(odds), int), rho)
-    hit = np.bincount(worker, right[np.arange(len(task)), truth[task]], minlength=len(odds))
-    skill = pl.Series(hit / np.maximum(np.bincount(worker, minlength=len(odds)), 1))
-    return replace(made, workers=made.workers.with_columns(skill=skill), features=X, ease=ease)
-
-
-def _around(classes: int, features: int) -> Floats:
-    """(K, features) means on a circle; for two classes (-1, -1) and (1, 1)."""
-    means = np.zeros((classes, features))
-    angle = np.pi * (1.25 + 2 * np.arange(classes) / classes)
-    means[:, :2] = (2**0.5 if classes == 2 else 1.8) * np.column_stack([np.cos(angle), np.sin(angle)])
-    return means
-
-
-def _abilities(workers: int | None, classes: int, rng: np.random.Generator) -> Floats:
-    """(W, K) chance of a right answer on the easiest point of each class."""
-    if workers is None and classes == 2:
-        return np.column_stack([SPECIFICITY, SENSITIVITY])
-    return rng.uniform(0.5, 0.9, (5 if workers is None else workers, classes))
-
-
-def _told(odds: Floats, ease: Floats) -> Floats:
-    """(..., K) probabilities ~ exp(-ease odds)."""
-    logs = -ease[..., None] * odds
-    p = np.exp(logs - logs.max(-1, keepdims=True))
-    return np.asarray(p / p.sum(-1, keepdims=True))
-
-
-MAKERS: dict[str, Callable[..., Any]] = {
-    "confusion": confusion,
-    "one-coin": one_coin,
-    "hammer-spammer": hammer_spammer,
-    "groups": groups,
-    "experts": experts,
-}
-
-
-def crowd(
-    kind: str = "confusion",
-    *,
-    tasks: int = 1000,
-    workers: int = 50,
-    classes: int = 3,
-    per_task: int = 5,
-    load: Load = "even",
-    prevalence: Any = None,
-    seed: int = 0,
-    **settings: Any,
-) -> Crowd:
-    """A simulated crowd: `kind` is confusion, one-coin, hammer-spammer, groups or experts.
-
-    >>> sim = crowd("hammer-spammer", tasks=20, workers=8, classes=2, per_task=3, seed=1)
-    >>> sim.answers
-    Labels(60 answers, 20 tasks, 8 workers, 2 classes)
-    """
-    if kind not in MAKERS:
-        raise ParameterError(f"no simulator {kind!r}; there are {', '.join(MAKERS)}.{nearest(kind, MAKERS)}")
-    for name, value in (("tasks", tasks), ("workers", workers), ("classes", classes)):
-        if value < 1:
-            raise ParameterError(f"{name} is {value}; it must be at least 1")
-    maker = MAKERS[kind]
-    mine = ("tasks", "workers", "classes", "per_task", "load", "seed", "rng")
-    known = [name for name in inspect.signature(maker).parameters if name not in mine]
-    for name in settings:
-        if name not in known:
-            raise ParameterError(f"{kind} has no setting {name!r}; it has {', '.join(known)}.{nearest(name, known)}")
-    if kind == "experts":
-        if prevalence is not None:
-            raise ParameterError("experts has no prevalence: all classes are as frequent")
-        shape = {"tasks": tasks, "workers": workers, "classes": classes, "per_task": per_task, "load": load}
-        return experts(**shape, seed=seed, **settings)  # type: ignore[arg-type]
-    rng = np.random.default_rng(seed)
-    group = np.zeros(workers, np.int64)
-    if kind == "groups":
-        matrices, group = groups(workers, classes, rng=rng, **settings)
-    else:
-        matrices = maker(workers, classes, rng=rng, **settings)
-    rho = np.full(classes, 1 / classes) if prevalence is None else np.asarray(prevalence, float) / np.sum(prevalence)
-    truth = rng.choice(classes, tasks, p=rho)
-    task, worker = who_answers(tasks, workers, per_task, load=load, rng=rng)
-    label = spoken(truth, task, worker, matrices, rng)
-    return _named(truth, task, worker, label, matrices, group, rho)
-
-
-def _named(
-    truth: Whole, task: Whole, worker: Whole, label: Whole, matrices: Floats, group: Whole, rho: Floats
-) -> Crowd:
+def named(truth: Whole, task: Whole, worker: Whole, label: Whole, matrices: Floats, group: Whole, rho: Floats) -> Crowd:
     tasks, workers, classes = _names("t", len(truth)), _names("w", len(matrices)), _names("c", len(rho))
     answers = Labels(tasks[task], workers[worker], classes[label], source="simulation")
     skill = np.einsum("k,jkk->j", rho, matrices)

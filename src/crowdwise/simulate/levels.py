@@ -1,0 +1,118 @@
+"""Crowds of a few levels of ability, who label few of many tasks each: those of the study of groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..kernels.layout import Floats, Ints
+from .draws import Crowd, Whole, named, spoken, who_answers
+
+# Experts, inexperts and spammers of Setup (1), as the study's code has them, and their shares of the crowd. The mixture
+# calls the second class by the third's name more often than by its own: there the majority is wrong.
+LEVELS = (
+    ((0.810, 0.095, 0.095), (0.000, 0.895, 0.105), (0.403, 0.121, 0.476)),
+    ((0.607, 0.000, 0.393), (0.091, 0.424, 0.485), (0.105, 0.000, 0.895)),
+    ((0.895, 0.000, 0.105), (0.086, 0.000, 0.914), (0.741, 0.000, 0.259)),
+)
+SHARES = (0.25, 0.55, 0.20)
+CENTRES, SPREAD = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0)), 0.4  # printed half as far apart, where 74 % is the best
+
+
+def levels(
+    truth: Any,
+    matrices: Any = LEVELS,
+    shares: Any = SHARES,
+    *,
+    workers: int = 100,
+    per_task: float = 5.0,
+    features: Floats | None = None,
+    fresh: int = 0,
+    seed: Any = 0,
+) -> Crowd:
+    """A crowd for tasks whose true classes (n,) are given by number: a worker's level is drawn by `shares`, and says
+    what the level's confusion matrix (K, K) makes likely.
+
+    Each worker labels each task with probability `per_task` / `workers`; a task that nobody would label gets one label,
+    and workers without any are left out. The last `fresh` tasks are labelled by nobody. `workers` of what comes back
+    tells the level as `group`.
+
+    >>> levels([0, 1, 2] * 10, workers=20, seed=1).answers.n_tasks
+    30
+    """
+    truth, made = np.asarray(truth, np.int64), _matrices(matrices)
+    weight = np.asarray(shares, float)
+    K, labelled = made.shape[1], len(truth) - fresh
+    if weight.shape != (len(made),) or weight.min() < 0 or weight.sum() <= 0:
+        raise ParameterError(f"shares is {shares!r}; give {len(made)} numbers of at least 0, one for every level")
+    if labelled < 1 or truth.min() < 0 or truth.max() >= K:
+        raise ParameterError(f"truth must hold classes from 0 to {K - 1} of at least one task that is labelled")
+    if not 0 < per_task <= workers:
+        raise ParameterError(f"answers a task is {per_task}; it must be above 0 and at most {workers}, the workers")
+    rng = np.random.default_rng(seed)
+    level = rng.choice(len(made), workers, p=weight / weight.sum())
+    task, worker = _pairs(labelled, workers, per_task, rng)
+    used, worker = np.unique(worker, return_inverse=True)
+    label = spoken(truth, task, worker, made[level[used]], rng)
+    crowd = named(
+        truth, task, worker, label, made[level[used]], level[used], np.bincount(truth, minlength=K) / len(truth)
+    )
+    return replace(crowd, features=features)
+
+
+def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_task: float = 5.0, seed: Any = 0) -> Crowd:
+    """Setup (1) of the study of groups: three Gaussians, labelled by experts, inexperts and spammers (`LEVELS`).
+
+    >>> triangle(50, tasks=30, fresh=6, seed=1).features.shape
+    (36, 2)
+    """
+    if tasks < 3 or fresh < 0:
+        raise ParameterError(f"tasks is {tasks} and fresh {fresh}; they must be at least 3 and 0")
+    points, crowd = np.random.default_rng(seed).spawn(2)
+    truth = np.concatenate([points.permutation(np.arange(n) % 3) for n in (tasks, fresh)])
+    X = np.array(CENTRES)[truth] + SPREAD * points.normal(size=(len(truth), 2))
+    return levels(truth, workers=workers, per_task=per_task, features=X, fresh=fresh, seed=crowd)
+
+
+def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) -> Floats:
+    """(M, K, K) confusion matrices of levels of ability, for `levels`: those of a network that was taught the truth and
+    whose weights were then disturbed by noise of each size (in standard deviations of the weights of a layer).
+
+    `network` are settings of `crowdwise.learn.Network`. What is disturbed is told on the very rows it was taught.
+    """
+    from ..learn.network import Network
+
+    truth = np.asarray(truth, np.int64)
+    K = int(truth.max()) + 1
+    rng = np.random.default_rng(seed)
+    learner = Network(**network).learner(np.asarray(X, np.float32), K, rng)
+    learner.imitate(np.eye(K)[truth])
+    made = []
+    for size in noise:
+        told = learner.disturbed(float(size), rng).argmax(1)
+        counts = np.bincount(truth * K + told, minlength=K * K).reshape(K, K) + 1e-3
+        made.append(counts / counts.sum(1, keepdims=True))
+    return np.array(made)
+
+
+def _matrices(matrices: Any) -> Floats:
+    made = np.asarray(matrices, float)
+    if made.ndim != 3 or made.shape[1] != made.shape[2] or made.min() < 0 or (made.sum(2) <= 0).any():
+        raise ParameterError(f"matrices have shape {made.shape}; give confusion matrices, (levels, classes, classes)")
+    return np.asarray(made / made.sum(2, keepdims=True))
+
+
+def _pairs(tasks: int, workers: int, per_task: float, rng: np.random.Generator) -> tuple[Whole, Whole]:
+    """(task, worker) of every answer, where each pair answers with the same chance, and every task once at least."""
+    count: Ints = np.maximum(rng.binomial(workers, per_task / workers, tasks), 1)
+    parts = []
+    for n in np.unique(count):
+        some = np.flatnonzero(count == n)
+        at, worker = who_answers(len(some), workers, int(n), rng=rng)
+        parts.append((some[at], worker))
+    task, worker = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(task, kind="stable")
+    return task[order], worker[order]
