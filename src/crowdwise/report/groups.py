@@ -47,7 +47,7 @@ def groups_section(result: Result, judged: Judged | None) -> Groups | None:
     )
     compared = _compared(result, judged)
     mean = float(np.mean([each.divergence for each in compared])) if compared else 0.0
-    told = f"The matrices shown are {mean:.2f} bits from the true ones on average (0: the same, 1: nothing in common)."
+    told = f"The matrices shown are {mean:.3f} bits from the true ones on average (0: the same, 1: nothing in common)."
     return Groups(says, note, groups, told if compared else "", compared)
 
 
