@@ -67,7 +67,7 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
 }
 
 /** Round values (1, 2 and 5 times a power of ten) between two ends, for a logarithmic axis. */
-function roundTicks(low: number, high: number, sparse: boolean): number[] {
+export function roundTicks(low: number, high: number, sparse: boolean): number[] {
   const ticks: number[] = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
     for (const step of sparse ? [1] : [1, 2, 5]) ticks.push(Number(`${step}e${power}`));
@@ -96,7 +96,7 @@ export function drawTimes(rows: TimeRow[], width: number): Element {
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1 }),
       gridX(ticks, { stroke: FAINT, strokeOpacity: 1 }),
-      axisX(ticks, { ...AXIS, tickFormat: (v: number) => String(v), label: "median seconds an answer (logarithmic)" }),
+      axisX(ticks, { ...AXIS, text: (v: number) => String(v), label: "median seconds an answer (logarithmic)" }),
       axisY({ ...AXIS, tickFormat: (v: number) => percent(v, 0), label: "skill" }),
       dot(
         rows.filter((r) => !r[3]),

@@ -1,7 +1,7 @@
 // The page's data, as `crowdwise.report.page` writes it. Classes are told by their number in `Page.classes`.
 
-/** A matrix in sparse form: true class, label told, expected answers. */
-export type Cells = [truth: number, said: number, answers: number][];
+/** A matrix in sparse form: true class, label told, and expected answers (of groups, and compared: a probability). */
+export type Cells = [truth: number, said: number, value: number][];
 
 export interface ClassShare {
   label: number;
@@ -124,6 +124,37 @@ export interface Expert {
   share: number;
 }
 
+export interface Group {
+  share: number;
+  workers: number;
+  similarity: number;
+  entropy: number;
+  cells: Cells;
+}
+
+export interface Compared {
+  title: string;
+  worker: string | null;
+  divergence: number;
+  truth: Cells;
+  estimated: Cells;
+}
+
+export interface Groups {
+  says: string;
+  note: string;
+  groups: Group[];
+  compared_says: string;
+  compared: Compared[];
+}
+
+export interface Cost {
+  method: string;
+  workers: number;
+  seconds: number;
+  megabytes: number;
+}
+
 /** A sentence and what it is about. */
 export interface Told<Row> {
   says: string;
@@ -144,6 +175,8 @@ export interface Page {
   models: Told<ModelRow> | null;
   roc: { says: string; positive: number | null; curves: RocCurve[] } | null;
   expertise: (Told<Expert> & { methods: string[] }) | null;
+  groups: Groups | null;
+  scaling: (Told<Cost> & { methods: string[] }) | null;
 }
 
 /** The data of this page. */

@@ -22,6 +22,11 @@ export function seconds(value: number): string {
   return `${value >= 100 ? count(Math.round(value)) : value.toFixed(value < 1 ? 2 : 1)}${THIN}s`;
 }
 
+/** A number in three digits that count, at most; from a thousand on it is a count. */
+export function significant(value: number): string {
+  return Math.abs(value) >= 999.5 ? count(Math.round(value)) : String(Number(value.toPrecision(3)));
+}
+
 export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -4,7 +4,9 @@ import { sentence } from "./dom";
 import { expertiseSection } from "./expertise";
 import { followNavigation, offerCopy } from "./extras";
 import { drawFigures } from "./figure";
+import { groupsSection } from "./groups";
 import { rocSection } from "./roc";
+import { scalingSection } from "./scaling";
 import {
   curveSection,
   mixupsSection,
@@ -25,6 +27,8 @@ const SECTIONS: Record<string, (page: Page) => HTMLElement[]> = {
   times: timesSection,
   pictures: picturesSection,
   expertise: expertiseSection,
+  groups: groupsSection,
+  scaling: scalingSection,
   roc: rocSection,
   models: modelsSection,
 };

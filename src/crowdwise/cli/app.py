@@ -277,24 +277,26 @@ def compare(
 
 @app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture or difficulty")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty or groups")],
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of real data: cifar10s itself; for difficulty, that of cifar10n and cifar10h_counts",
+            help="Folder of real data: for lecture cifar10s itself; else the folder that holds cifar10n, "
+            "cifar10h_counts and, for groups, labelme",
         ),
     ] = None,
     out: Out = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure less: fewer seeds, starts and images")] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure a published study anew, beside its figures."""
+    """Measure a published study anew, beside its figures. A long one that was broken off goes on by the same --out."""
     from ..reproduce import study
     from .say import words
     from .show import reproduced
 
-    reproduced(study(name, data=data, out=out, seed=seed, watch=words), as_json)
+    reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick), as_json)
 
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))

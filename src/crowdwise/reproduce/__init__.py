@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ParameterError, nearest
 from .study import Part, Study
 
-STUDIES = ("lecture", "difficulty")  # each a module of this folder with a function of its name
+STUDIES = ("lecture", "difficulty", "groups")  # each a module of this folder with a function of its name
 
 
 def study(
@@ -19,13 +19,14 @@ def study(
     out: Path | None = None,
     seed: int = 0,
     watch: Callable[[str], None] = lambda text: None,
+    quick: bool = False,
 ) -> Study:
     """Run a study; `data` is the folder of its real set, `out` the folder for its files; `watch` is told of
-    each step."""
+    each step; `quick` measures less, in minutes, where a study is long."""
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
     run: Callable[..., Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(data=data, out=out, seed=seed, watch=watch)
+    return run(data=data, out=out, seed=seed, watch=watch, quick=quick)
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

@@ -16,7 +16,7 @@ from ..learn import CrowdClassifier, Network
 from .difficulty import METHODS, SKILLS, Images, Lot, score, table
 from .study import Part
 
-SEEDS = 3
+SEEDS, FEW = 3, 2
 WHY = {
     1: "A network that is often wrong even when taught the truth is a poor judge of what is hard for experts.",
     2: "These labels are made without difficulty, so that to look for it can only cost.",
@@ -40,13 +40,14 @@ def fresh_network(seed: int) -> Network:
         return Network(network(), batch_size=128)
 
 
-def tables(images: Images, seed: int, watch: Callable[[str], None]) -> list[Part]:
+def tables(images: Images, seed: int, quick: bool, watch: Callable[[str], None]) -> list[Part]:
     """Both tables, means over seeds."""
+    count = FEW if quick else SEEDS
     watch("how easy each image is")
     ease = _ease(images, seed)
     return [
-        _part("Table 2: cats and dogs, structural labels", images, 1, seed, ease, watch),
-        _part("Table 3: cats and dogs, non-structural labels", images, 2, seed, None, watch),
+        _part("Table 2: cats and dogs, structural labels", images, 1, seed, count, ease, watch),
+        _part("Table 3: cats and dogs, non-structural labels", images, 2, seed, count, None, watch),
     ]
 
 
@@ -71,10 +72,10 @@ def said(images: Images, ease: Floats | None, rng: np.random.Generator) -> Any:
 
 
 def _part(
-    title: str, images: Images, column: int, seed: int, ease: Floats | None, watch: Callable[[str], None]
+    title: str, images: Images, column: int, seed: int, count: int, ease: Floats | None, watch: Callable[[str], None]
 ) -> Part:
     found: dict[str, list[list[float]]] = {name: [] for name in (*TOLD, "true labels")}
-    for s in range(SEEDS):
+    for s in range(count):
         answers = table(said(images, ease, np.random.default_rng([3 + seed, column, s])))
         lot = Lot(images.X, answers, images.truth, images.new, images.new_truth)
         for name in TOLD:
@@ -103,4 +104,4 @@ def _part(
         "No method falls to 50 % here: all start from soft votes, and stop by answers held out.",
         WHY[column],
     )
-    return Part(f"{title} ({SEEDS} seeds)", pl.DataFrame(rows, schema=schema, orient="row"), says)
+    return Part(f"{title} ({count} seeds)", pl.DataFrame(rows, schema=schema, orient="row"), says)

@@ -42,8 +42,9 @@ def lecture(
     out: Path | None = None,
     seed: int = 0,
     watch: Callable[[str], None] = lambda text: None,
+    quick: bool = False,
 ) -> Study:
-    """The four rankings side by side, on the simulated crowd and on the real set."""
+    """The four rankings side by side, on the simulated crowd and on the real set; it is quick in any case."""
     watch("the simulated crowd")
     real = None if data is None else cifar10s(data, seed)
     answers, truth, skill = simulated(seed)

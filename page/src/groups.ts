@@ -1,0 +1,84 @@
+// Groups of workers who err alike, and, where the truth is known, workers as they were and as they were estimated.
+import { chanceTable, cutNote, isLarge, mixedMost } from "./chances";
+import type { Compared, Group, Page } from "./data";
+import { el, name, nothing } from "./dom";
+import { count, decimal, percent, plain } from "./format";
+
+const IN_PAIRS = 3; // classes up to which two pairs go beside each other
+
+function facts(group: Group): HTMLElement {
+  const lines: [string, string][] = [
+    ["Share of the crowd", percent(group.share)],
+    ["Expected workers", count(group.workers)],
+    ["Similarity to the identity", decimal(group.similarity)],
+    ["Entropy of a row", `${decimal(group.entropy)} nats`],
+  ];
+  return el("dl", { class: "measures" }, ...lines.map(([what, value]) => line(what, value)));
+}
+
+function line(what: string, value: string): HTMLElement {
+  return el("div", {}, el("dt", {}, what), el("dd", {}, value));
+}
+
+function groupFigure(groups: Group[], says: string, note: string, classes: string[]): HTMLElement {
+  const all = groups.map((group) => group.cells);
+  const shown = mixedMost(all, classes);
+  const made = groups.map((group, i) => {
+    const caption = `Group ${i + 1}: how often each class is told where each is true`;
+    return el(
+      "div",
+      {},
+      el("h3", {}, `Group ${i + 1}`),
+      facts(group),
+      chanceTable(group.cells, shown, classes, caption),
+    );
+  });
+  return el(
+    "figure",
+    {},
+    el("figcaption", {}, says),
+    note && el("p", { class: "caution" }, note),
+    cutNote(shown, classes),
+    el("div", { class: isLarge(classes) ? "matrices wide" : "matrices small" }, ...made),
+  );
+}
+
+function pair({ title, worker, divergence, truth, estimated }: Compared, classes: string[]): HTMLElement {
+  const shown = mixedMost([truth, estimated], classes);
+  const met = new Set(truth.map(([k]) => k));
+  const who = worker === null ? title : `${title}, ${plain(worker)}`;
+  const side = (words: string, cells: Compared["truth"]) =>
+    el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${who}: ${words}`));
+  return el(
+    "div",
+    {},
+    el("h3", {}, title, worker !== null && ": ", worker !== null && name(worker)),
+    el(
+      "p",
+      { class: "note" },
+      `Divergence of the two: ${decimal(divergence, 4)} bits.`,
+      shown.some((k) => !met.has(k)) && " Dashes: classes that were never true here.",
+    ),
+    cutNote(shown, classes),
+    el(
+      "div",
+      { class: isLarge(classes) ? "matrices wide" : "matrices small pair" },
+      side("true", truth),
+      side("estimated", estimated),
+    ),
+  );
+}
+
+export function groupsSection({ groups: found, classes }: Page): HTMLElement[] {
+  if (!found || !found.groups.length) return nothing(found?.says, "No groups of workers are known.");
+  const shown = groupFigure(found.groups, found.says, found.note, classes);
+  if (!found.compared.length) return [shown];
+  const pairs = found.compared.map((each) => pair(each, classes));
+  const compared = el(
+    "figure",
+    {},
+    el("figcaption", {}, found.compared_says),
+    el("div", { class: classes.length > IN_PAIRS ? "pairs wide" : "pairs" }, ...pairs),
+  );
+  return [shown, compared];
+}

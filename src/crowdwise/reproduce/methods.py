@@ -1,0 +1,112 @@
+"""The methods of the study of groups, and what is measured of each."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..answers import Labels
+from ..kernels.divergence import divergence as distance
+from ..kernels.layout import Floats, Ints
+from ..learn import CMM, CrowdClassifier
+from ..result import Result
+from ..scoring import divergence, rand_index
+from .ledger import Figures
+
+# Our name of a row, what is fitted, and whether it is started many times, as the paper does.
+METHODS: dict[str, tuple[Any, bool]] = {
+    "softMV": ("softMV", False),
+    "hardMV": ("hardMV", False),
+    "DL-DS": ("DL-DS", False),
+    "DL-EM": ("DL-EM", True),
+    "DL-EM, to the end": ("dl-em", False),
+    "CMM": ("CMM", True),
+    "CMM, one group": (CMM(early=0.03), True),
+    "tied": ("tied", False),
+    "groups": ("groups", False),
+    "pooled": ("pooled", False),
+    "Ideal": ("Ideal", False),
+}
+VOTES = ("softMV", "hardMV", "Ideal")
+
+
+class Lot(NamedTuple):
+    """Rows to learn from, answers to them, and rows to be told."""
+
+    X: Floats
+    answers: Labels  # a task a row, in their order
+    truth: Ints
+    new: Floats
+    new_truth: Ints
+    confusions: Floats | None = None  # (W, K, K) true ones, where they are known; else they are counted
+    groups: dict[Any, int] | None = None  # of workers, the same way
+
+
+def fitted(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
+    """One of METHODS on a lot."""
+    workers, many = METHODS[name]
+    if settings:
+        workers = replace(workers, **settings) if not isinstance(workers, str) else _made(workers, settings)
+    model = CrowdClassifier(network, workers, restarts=restarts if many else 1, random_state=seed)
+    answers = lot.answers.with_gold(lot.truth) if name == "Ideal" else lot.answers
+    return model.fit(lot.X, answers, tasks=lot.answers.tasks)
+
+
+def _made(name: str, settings: dict[str, Any]) -> Any:
+    from ..learn.sides import by_name
+
+    return by_name(name, **settings)
+
+
+def measured(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> Figures:
+    """Accuracy (percent) on new rows and on those learnt from, divergence of matrices, and what it took."""
+    began = time.process_time()
+    model = fitted(name, lot, network, restarts, seed, **settings)
+    seconds = time.process_time() - began
+    result = model.result_
+    apart = _apart(result, lot, name)
+    grouped = result.model.grouping(result.params)
+    return {
+        "test": 100 * float((model.predict_proba(lot.new).argmax(1) == lot.new_truth).mean()),
+        "train": 100 * float((model.predict_proba(lot.X).argmax(1) == lot.truth).mean()),
+        "I-JS": apart[0],
+        "G-JS": apart[1],
+        "ARI": None if grouped is None or lot.groups is None else rand_index(result, lot.groups),
+        "groups": None if grouped is None else float(len(grouped.share)),
+        "sweeps": float(len(result.trace)) if result.trace else None,
+        "seconds": seconds,
+    }
+
+
+def _apart(result: Result, lot: Lot, name: str) -> tuple[float | None, float | None]:
+    """I-JS and G-JS. Votes have no matrices of their own: theirs are counted by the shares of votes."""
+    if name == "Ideal":
+        return None, None
+    truth = None if lot.confusions is not None else _table(result.answers, lot.truth)
+    if name not in VOTES:
+        return tuple(divergence(result, truth, confusions=lot.confusions))  # type: ignore[return-value]
+    true = (
+        lot.confusions
+        if lot.confusions is not None
+        else by_shares(result.answers, np.eye(result.posterior.shape[1])[lot.truth])
+    )
+    own = by_shares(result.answers, result.posterior)
+    weight = result.answers.answers_per_worker
+    crowds = [np.einsum("j,jkl->kl", weight / weight.sum(), each) for each in (true, own)]
+    return float(distance(true, own).mean()), float(distance(*crowds))
+
+
+def _table(answers: Labels, truth: Ints) -> dict[Any, Any]:
+    return dict(zip(answers.tasks.to_list(), answers.classes[truth].to_list(), strict=True))
+
+
+def by_shares(answers: Labels, Z: Floats) -> Floats:
+    """(W, K, K) confusion matrices counted by a posterior (T, K); a row without answers is even."""
+    layout, K = answers.layout, answers.n_classes
+    counts = np.zeros((answers.n_workers, K, K))
+    counts[layout.row_worker, :, layout.row_label] = answers.kernels.confusion_counts(layout, Z, 1)
+    total = counts.sum(2, keepdims=True)
+    return np.asarray(np.where(total > 0, counts / np.maximum(total, 1e-12), 1 / K))
