@@ -6,6 +6,7 @@ Every test ends with a look at what the browser noticed: errors, dialogs, breach
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 import shutil
@@ -18,22 +19,27 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 from conftest import HOSTILE
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 import crowdwise as cw
 from crowdwise.report.build import build
-from crowdwise.report.page import TRUTH, Expert, Expertise, Roc, RocCurve
+from crowdwise.report.page import TRUTH, Cells, Compared, Cost, Expert, Expertise, Group, Groups, Roc, RocCurve, Scaling
+from crowdwise.report.page import Page as Told
 from crowdwise.report.render import page_html
+from crowdwise.scoring import judged
 
 AXE = Path(__file__).resolve().parents[1] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 SECTIONS = (
     "summary", "prevalence", "workers", "tasks", "mixups", "curve", "times", "pictures", "models", "log", "glossary",
 )  # fmt: skip
+BOX = "e.getBoundingClientRect()"
 WATCH = """
 window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => breaches.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
 """
-Report = Literal["demo", "hostile", "cifar10s", "two classes", "five classes", "five without truth"]
+Report = Literal[
+    "demo", "hostile", "cifar10s", "two classes", "five classes", "five without truth", "groups", "groups of many"
+]  # fmt: skip
 METHODS = ["<b>adaptive</b>", *HOSTILE[:4], "mace", "glad", "M" * 120]
 
 
@@ -72,6 +78,8 @@ def reports(demo: cw.Result, hostile: cw.Labels, tmp_path_factory: pytest.TempPa
             path = folder / f"{name}.html"
             if name in CLASS_BY_CLASS:
                 path.write_text(_class_by_class(*CLASS_BY_CLASS[name]), "utf-8")
+            elif name in GROUPED:
+                path.write_text(page_html(GROUPED[name]()), "utf-8")
             else:
                 known = {"demo": lambda: demo, "hostile": lambda: cw.aggregate(hostile), "cifar10s": _cifar10s}
                 known[name]().report(path)
@@ -102,6 +110,43 @@ def _class_by_class(classes: int, workers: int, methods: list[str], known: bool 
     experts = Expertise("The estimates are near the truth.", methods, rows)
     roc = Roc("One method finds most.", None if classes > 2 else 1, curves)
     return page_html(replace(page, classes=names, roc=roc if known else None, expertise=experts if known else None))
+
+
+@functools.cache
+def _groups() -> Told:
+    """Groups of a real fit beside the truth, and costs. Names are hostile, and one worker never met the last class."""
+    made = cw.simulate.triangle(60, seed=1, fresh=0)
+    result = cw.aggregate(made.answers, "groups")
+    methods = [METHODS[0], HOSTILE[1], HOSTILE[9]]
+    costs = [
+        Cost(method, workers, (n + 1) * workers**n / 2000, 20 + n * workers / 50)
+        for n, method in enumerate(methods) for workers in (100, 1500, 10000)
+    ]  # fmt: skip
+    told = build(result, (), False, judged({"groups": result}, made.truth), Scaling("One grows.", methods, costs))
+    assert told.groups is not None
+    assert told.expertise is not None
+    pairs = [replace(each, worker=each.worker and HOSTILE[9 * n]) for n, each in enumerate(told.groups.compared[:3])]
+    pairs.append(Compared("Told worst", "M" * 120, 0.25, [(0, 0, 1.0), (1, 0, 1.0)], [(0, 0, 0.9996), (1, 2, 1.0)]))
+    names = [HOSTILE[0], "M" * 120, HOSTILE[9]]
+    return replace(
+        told,
+        classes=names,
+        workers=replace(told.workers, rows=told.workers.rows[:5]),
+        tasks=replace(told.tasks, rows=told.tasks.rows[:2]),
+        expertise=replace(told.expertise, rows=told.expertise.rows[:12]),
+        groups=replace(told.groups, note="Take care.", compared=pairs),
+    )
+
+
+def _groups_of_many() -> Told:
+    """A hundred classes: one group mixes up the last ones, the other says anything, and not all of it is kept."""
+    sure: Cells = [(k, k, 0.9 if k > 88 else 1.0) for k in range(100)] + [(k, 188 - k, 0.1) for k in range(89, 100)]
+    any_: Cells = [(k, told, 0.01) for k in range(100) for told in range(100) if (k + told) % 4 == 0 and k != 94]
+    groups = Groups("Two groups.", "", [Group(0.9, 9, 0.9, 0.1, sure), Group(0.1, 1, 0.1, 4.6, any_)], "", [])
+    return replace(_groups(), classes=[f"c{k}" for k in range(100)], expertise=None, groups=groups, scaling=None)
+
+
+GROUPED = {"groups": _groups, "groups of many": _groups_of_many}
 
 
 def _cifar10s() -> cw.Result:
@@ -220,10 +265,93 @@ def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
     assert page.locator("#expertise .twin tbody tr").count() == (10 * 2 if two else 30 * 5)
 
 
-def test_neither_has_a_heading_or_a_link_where_it_is_not_known() -> None:
+def test_none_has_a_heading_or_a_link_where_it_is_not_known() -> None:
     html = _class_by_class(2, 3, [TRUTH], known=False)
     assert 'id="models"' in html
-    assert not re.search('(id="|href="#)(roc|expertise)', html)
+    assert not re.search('(id="|href="#)(roc|expertise|groups|scaling)', html)
+
+
+def shares(cells: Cells, classes: int) -> list[str]:
+    """A matrix of probabilities as the page writes it, row by row; a row without any is not known."""
+    met = {truth for truth, _, _ in cells}
+    at = {(truth, told): f"{100 * p:.1f}\u202f%" for truth, told, p in cells}
+    return [at.get((k, told), "0" if k in met else "\u2013") for k in range(classes) for told in range(classes)]
+
+
+def matrices(within: Locator) -> list[list[str]]:
+    return [table.locator("td:not(.corner)").all_inner_texts() for table in within.locator("table").all()]
+
+
+def test_groups_and_compared_workers_show_the_numbers_of_the_data(visit: Any) -> None:
+    page, told = visit("groups"), _groups().groups
+    assert told is not None
+    order = page.locator("main > section").evaluate_all("all => all.map(s => s.id)")
+    assert order[8:12] == ["expertise", "groups", "scaling", "roc"]
+    assert page.locator("nav a").evaluate_all("all => all.map(a => a.hash)") == [f"#{section}" for section in order]
+    groups, pairs = page.locator("#groups figure").all()
+    assert groups.locator("figcaption").inner_text() == told.says
+    assert groups.locator("figcaption + .caution:has(+ .matrices)").inner_text() == "Take care."
+    assert groups.locator("h3").all_inner_texts() == ["Group 1", "Group 2", "Group 3"]
+    facts = [[f"{100 * g.share:.1f}\u202f%", f"{g.workers:g}", f"{g.similarity:.2f}", f"{g.entropy:.2f} nats"]
+             for g in told.groups]  # fmt: skip
+    assert groups.locator("dd").all_inner_texts() == [fact for each in facts for fact in each]
+    assert matrices(groups) == [shares(group.cells, 3) for group in told.groups]
+    assert pairs.locator("figcaption").inner_text() == told.compared_says
+    for pair, each in zip(pairs.locator(".pairs > div").all(), told.compared, strict=True):
+        whose = f"{each.title}: {each.worker}" if each.worker else each.title
+        assert pair.locator("h3").text_content() == whose
+        assert pair.locator("h3 bdi").all_text_contents() == ([each.worker] if each.worker else [])
+        assert f"{each.divergence:.4f} bits" in pair.locator(".note").inner_text()
+        assert pair.locator("h4").all_inner_texts() == ["true", "estimated"]
+        assert matrices(pair) == [shares(each.truth, 3), shares(each.estimated, 3)]
+        assert len(set(pair.locator("table").evaluate_all(f"all => all.map(e => {BOX}.y)"))) == 1, "side by side"
+    assert matrices(pair)[0][6:] == ["\u2013"] * 3, "a class that was never met"
+
+
+def test_hostile_names_of_groups_and_costs_are_words_that_turn_nothing(visit: Any) -> None:
+    page = visit("groups")
+    drawn = page.locator(":is(#groups, #scaling) .body")
+    assert drawn.locator("img, script, b, [onerror]").count() == 0
+    loose = drawn.locator("*:not(bdi)").evaluate_all(
+        "all => all.flatMap(e => [...e.attributes, ...e.childNodes].map(n => n.nodeValue ?? ''))"
+    )
+    assert any("turned" in text for text in loose)
+    assert [text for text in loose if "\u202e" in text] == []
+
+
+def test_of_many_classes_those_are_shown_that_groups_mix_up(visit: Any) -> None:
+    page = visit("groups of many")
+    assert page.locator("#scaling").count() == 0
+    assert page.locator("#groups .note").inner_text() == "The 10 classes that are mixed up most, of 100."
+    mixed = [k for k in range(89, 100) if k != 94]
+    assert page.locator("#groups thead bdi").all_inner_texts() == 2 * [f"c{k}" for k in mixed]
+    known = [["90 %" if k == told else "10 %" if k + told == 188 else "0" for told in mixed] for k in mixed]
+    cut = [["1 %" if (k + told) % 4 == 0 else "<2 %" for told in mixed] for k in mixed]
+    wanted = [[text.replace(" ", "\u202f") for row in matrix for text in row] for matrix in (known, cut)]
+    assert matrices(page.locator("#groups")) == wanted, "what was cut is not 0"
+
+
+def test_costs_are_lines_of_their_own_style_and_a_table(visit: Any) -> None:
+    page, told = visit("groups"), _groups().scaling
+    assert told is not None
+    chart = page.locator("#scaling .chart")
+    assert page.locator("#scaling .key bdi").all_text_contents() == told.methods
+    left, right = chart.locator("svg").evaluate_all(f"all => all.map(e => {BOX}.toJSON())")
+    assert (left["y"], left["right"] < right["x"]) == (right["y"], True)
+    for plot, unit in zip(chart.locator("svg").all(), ("seconds a sweep", "megabytes"), strict=True):
+        titles = plot.locator("title").all_text_contents()
+        assert len(titles) == len(told.rows)
+        assert sum(title.endswith(unit) for title in titles) == len(titles)
+        lines = plot.locator("g[stroke-width='2.2']")
+        assert len(set(lines.evaluate_all("all => all.map(e => e.getAttribute('stroke-dasharray'))"))) == 3
+    rows = [row.locator("th, td").all_text_contents() for row in page.locator("#scaling .twin tbody tr").all()]
+    assert [row[0] for row in rows] == [cost.method for cost in told.rows]
+    found = [[float(text.replace("\u202f", "")) for text in row[1:]] for row in rows]
+    assert found == [pytest.approx([c.workers, c.seconds, c.megabytes], rel=0.005) for c in told.rows]
+    page.set_viewport_size({"width": 360, "height": 900})
+    page.wait_for_function("document.querySelector('#scaling svg.plot').getBoundingClientRect().width < 360")
+    left, right = chart.locator("svg").evaluate_all(f"all => all.map(e => {BOX}.toJSON())")
+    assert (left["x"], left["bottom"] < right["y"]) == (right["x"], True), "one below the other"
 
 
 # ----------------------------------------------------------------------------------------------------------- workers
@@ -507,7 +635,7 @@ def test_dark_is_dark(visit: Any) -> None:
     assert luminance(dark, ".chart svg text", "fill") > 0.5, "charts turn, too"
 
 
-@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s", *CLASS_BY_CLASS])
+@pytest.mark.parametrize("name", ["demo", "hostile", "cifar10s", *CLASS_BY_CLASS, "groups"])
 def test_a_small_screen_never_scrolls_sideways(visit: Any, name: Report) -> None:
     page = visit(name, width=360)
     wide = "document.documentElement.scrollWidth"
@@ -564,6 +692,7 @@ def test_paper_holds_every_worker_and_says_how_many_tasks(visit: Any) -> None:
         ("cifar10s", "light", 1280),
         ("two classes", "dark", 360),
         ("five classes", "light", 1280),
+        ("groups", "dark", 360),
     ],
 )
 def test_axe_finds_nothing_serious(visit: Any, name: Report, scheme: str, width: int) -> None:

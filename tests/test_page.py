@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import math
@@ -22,6 +23,7 @@ from conftest import HOSTILE
 
 import crowdwise as cw
 from crowdwise.report import build as building
+from crowdwise.report import page as told
 from crowdwise.report import summarise
 from crowdwise.report.build import build
 from crowdwise.report.render import page_html
@@ -125,6 +127,16 @@ def test_all_but_the_data_is_below_600_kb(html: str) -> None:
 def test_the_data_in_the_page_is_the_page(result: cw.Result) -> None:
     page = build(result)
     assert json.loads(Parsed(page_html(page)).data) == json.loads(json.dumps(page.as_dict()))
+
+
+def test_the_script_knows_the_fields_of_the_data() -> None:
+    source = (ROOT / "page" / "src" / "data.ts").read_text()
+    found = dict(re.findall(r"interface (\w+) \{\n(.*?)\n\}", source, re.DOTALL))
+    assert {"WorkerRow", "Group", "Compared", "Groups", "Cost", "Page"} <= set(found)
+    for name, text in found.items():
+        known = [field.name for field in dataclasses.fields(getattr(told, name))]
+        wanted = re.findall(r"^  (\w+):", text, re.MULTILINE)
+        assert wanted == [field for field in known if name != "Page" or field in wanted], name
 
 
 def test_an_error_while_building_leaves_the_old_file(

@@ -7,8 +7,6 @@ import { heaviest, matrixTable } from "./matrix";
 const KEPT = 10; // of many classes, so that two matrices have room beside each other
 const FEW = 4; // classes up to which there is room for a digit behind the point
 
-export const isLarge = (classes: string[]): boolean => classes.length > FEW;
-
 /** The classes that are mixed up most in any of these matrices; what is right only decides between equals. */
 export function mixedMost(matrices: Cells[], classes: string[]): number[] {
   const mass = new Array<number>(classes.length).fill(0);
@@ -25,23 +23,25 @@ export function cutNote(shown: number[], classes: string[]): HTMLElement | false
   return shown.length < classes.length && el("p", { class: "note" }, words);
 }
 
-function shortPercent(chance: number, digits: number): string {
-  const least = 0.01 / 10 ** digits;
-  return chance > 0 && chance < least / 2 ? `<${percent(least, digits)}` : percent(chance, digits);
+/** A probability in words; of one that was left out only the most that it can be is known. */
+function inWords(chance: number | undefined, most: number, digits: number): string {
+  const unit = 0.01 / 10 ** digits;
+  if (chance !== undefined) return chance < unit / 2 ? `<${percent(unit, digits)}` : percent(chance, digits);
+  return most < unit / 2 ? "0" : `<${percent((Math.floor(most / unit) + 1) * unit, digits)}`;
 }
 
-/** The matrix of these classes. A row without cells is not known; else what has no cell is small, if that is sure. */
+/** The matrix of these classes. A row without cells is not known; else what has no cell is small. */
 export function chanceTable(cells: Cells, shown: number[], classes: string[], caption: string): HTMLElement {
   if (!cells.length) return sentence("No confusion matrix is known here.");
   const at = new Map(cells.map(([truth, said, chance]) => [`${truth},${said}`, chance]));
   const rest = new Map<number, number>();
   for (const [truth, , chance] of cells) rest.set(truth, (rest.get(truth) ?? 1) - chance);
-  const least = cells.reduce((a, [, , chance]) => Math.min(a, chance), 1);
-  const digits = isLarge(classes) ? 0 : 1;
+  const least = cells.reduce((a, [, , chance]) => Math.min(a, chance), 1); // the smallest are left out
   return matrixTable(shown, classes, caption, (truth, said) => {
-    const chance = at.get(`${truth},${said}`) ?? 0;
-    const atMost = rest.has(truth) ? Math.min(least, rest.get(truth)!) : 1; // of a cell that was left out
-    if (!chance && atMost >= 0.005) return null;
-    return { words: chance ? shortPercent(chance, digits) : "0", share: chance, about: percent(chance) };
+    const left = rest.get(truth);
+    if (left === undefined) return null;
+    const chance = at.get(`${truth},${said}`);
+    const words = (digits: number) => inWords(chance, Math.min(least, left), digits);
+    return { words: words(classes.length > FEW ? 0 : 1), share: chance ?? 0, about: words(1) };
   });
 }

@@ -1,10 +1,13 @@
 // Groups of workers who err alike, and, where the truth is known, workers as they were and as they were estimated.
-import { chanceTable, cutNote, isLarge, mixedMost } from "./chances";
-import type { Compared, Group, Page } from "./data";
+import { chanceTable, cutNote, mixedMost } from "./chances";
+import type { Cells, Compared, Group, Page } from "./data";
 import { el, name, nothing } from "./dom";
 import { count, decimal, percent, plain } from "./format";
 
+const WIDE = 5; // with more classes than these a matrix is wide
 const IN_PAIRS = 3; // classes up to which two pairs go beside each other
+
+const sizeOf = (classes: string[]): string => (classes.length > WIDE ? "matrices wide" : "matrices small");
 
 function facts(group: Group): HTMLElement {
   const lines: [string, string][] = [
@@ -39,7 +42,7 @@ function groupFigure(groups: Group[], says: string, note: string, classes: strin
     el("figcaption", {}, says),
     note && el("p", { class: "caution" }, note),
     cutNote(shown, classes),
-    el("div", { class: isLarge(classes) ? "matrices wide" : "matrices small" }, ...made),
+    el("div", { class: sizeOf(classes) }, ...made),
   );
 }
 
@@ -47,7 +50,7 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
   const shown = mixedMost([truth, estimated], classes);
   const met = new Set(truth.map(([k]) => k));
   const who = worker === null ? title : `${title}, ${plain(worker)}`;
-  const side = (words: string, cells: Compared["truth"]) =>
+  const side = (words: string, cells: Cells) =>
     el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${who}: ${words}`));
   return el(
     "div",
@@ -60,12 +63,7 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
       shown.some((k) => !met.has(k)) && " Dashes: classes that were never true here.",
     ),
     cutNote(shown, classes),
-    el(
-      "div",
-      { class: isLarge(classes) ? "matrices wide" : "matrices small pair" },
-      side("true", truth),
-      side("estimated", estimated),
-    ),
+    el("div", { class: sizeOf(classes) }, side("true", truth), side("estimated", estimated)),
   );
 }
 

@@ -82,8 +82,8 @@ class CMM(EarlyStop):
         return Stats(counts, _targets(F, ratio, B), shares, right)
 
     def _parted(self, votes: Floats, Z: Floats, seed: int) -> Floats:
-        """(M, K, K) the sums of (4) at the start, where q_ij(m, k) is the share of votes for k, and answers fall into
-        groups whole (k-means) or by a weight drawn for every group (random)."""
+        """(M, K, K) the sums of (4) at the start: q_ij(m, k) is the share of votes for k, m the group that k-means puts
+        the answer in; or (random) those shares mixed with the answer itself, by a weight drawn for every group."""
         K, M = votes.shape[1], self.groups
         if M == 1:
             return np.asarray(Z.T @ votes)[None]

@@ -20,7 +20,7 @@ from torch import nn
 
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, Rule, check
 from ..errors import FeatureError, ParameterError
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats
 from .objective import SHARPER, Objective, climb_workers, softmax, told
 
 PATIENCE = 5  # sweeps without a rise of the held-out likelihood
@@ -140,7 +140,10 @@ class NetworkLearner:
         return new
 
     def _optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay)
+        fused = self.device.type in ("cpu", "cuda")  # one call for all weights
+        return torch.optim.AdamW(
+            self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay, fused=fused
+        )
 
     def _scaled(self, X: Floats) -> torch.Tensor:
         rows = torch.from_numpy((np.asarray(X, np.float32) - self.mean) / self.scale).to(self.device)
@@ -238,8 +241,8 @@ class NetworkLearner:
         value = objective(self.on_rows, theta).total
         odds, log_kappa = objective.unpack(theta)
 
-        def down(rows: Ints, logits: torch.Tensor) -> torch.Tensor:
-            slope = objective.some(rows, logits.detach().cpu().double().numpy(), odds, log_kappa)[1]
+        def down(rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+            slope = objective.some(rows.cpu().numpy(), logits.detach().cpu().double().numpy(), odds, log_kappa)[1]
             return torch.from_numpy(-slope).float().to(self.device)
 
         for _ in range(-(-STEPS // max(1, len(self.seen) // self.plan.batch_size))):
@@ -256,7 +259,7 @@ class NetworkLearner:
     def _epoch(self, slope: Any) -> None:
         """One pass over the rows in a random order; `slope` gives what each batch's logits are to fall by."""
         self.module.train()
-        order = self.rng.permutation(self.seen)
+        order = torch.from_numpy(self.rng.permutation(self.seen)).to(self.device)
         size = self.plan.batch_size
         starts = range(0, len(order) - (1 if len(order) > 1 else 0), size)  # batches of one row upset normalisation
         with one_thread(), torch.random.fork_rng():
@@ -265,5 +268,7 @@ class NetworkLearner:
                 rows = order[start : start + size]
                 logits = self.module(self.rows[rows])
                 self.optimiser.zero_grad()
-                logits.backward(slope(rows, logits) / len(rows))
+                with torch.no_grad():
+                    fall = slope(rows, logits) / len(rows)
+                logits.backward(fall)
                 self.optimiser.step()

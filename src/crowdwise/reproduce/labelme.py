@@ -67,7 +67,7 @@ def tables(data: Path, effort: Effort, seed: int, ledger: Ledger) -> list[Part]:
     known, unknown = lots(data)
     found: dict[tuple[str, str], list[Figures]] = {}
     for s in range(effort.labelme_seeds):
-        for name in METHODS:
+        for name in effort.methods:
             for title, lot in (("Individual", known), ("Global", unknown)):
                 if title == "Global" and name not in GLOBAL:
                     continue

@@ -82,31 +82,32 @@ def measured(name: str, lot: Lot, network: Any, restarts: int, seed: int, **sett
 
 
 def _apart(result: Result, lot: Lot, name: str) -> tuple[float | None, float | None]:
-    """I-JS and G-JS. Votes have no matrices of their own: theirs are counted by the shares of votes."""
+    """I-JS and G-JS. Votes have no matrices of their own: all workers are given the one that their shares count."""
     if name == "Ideal":
         return None, None
-    truth = None if lot.confusions is not None else _table(result.answers, lot.truth)
     if name not in VOTES:
+        truth = None if lot.confusions is not None else _table(result.answers, lot.truth)
         return tuple(divergence(result, truth, confusions=lot.confusions))  # type: ignore[return-value]
-    true = (
-        lot.confusions
-        if lot.confusions is not None
-        else by_shares(result.answers, np.eye(result.posterior.shape[1])[lot.truth])
-    )
-    own = by_shares(result.answers, result.posterior)
-    weight = result.answers.answers_per_worker
-    crowds = [np.einsum("j,jkl->kl", weight / weight.sum(), each) for each in (true, own)]
-    return float(distance(true, own).mean()), float(distance(*crowds))
+    known = np.eye(result.answers.n_classes)[lot.truth]
+    true = counted(result.answers, known) if lot.confusions is None else lot.confusions
+    crowd, own = (counted(result.answers, Z, together=True)[0] for Z in (known, result.posterior))
+    return float(distance(true, own).mean()), float(distance(crowd, own))
 
 
 def _table(answers: Labels, truth: Ints) -> dict[Any, Any]:
     return dict(zip(answers.tasks.to_list(), answers.classes[truth].to_list(), strict=True))
 
 
-def by_shares(answers: Labels, Z: Floats) -> Floats:
-    """(W, K, K) confusion matrices counted by a posterior (T, K); a row without answers is even."""
+def counted(answers: Labels, Z: Floats, together: bool = False) -> Floats:
+    """(W, K, K) confusion matrices counted by a posterior (T, K), of all workers `together` (1, K, K); a row without
+    answers is even."""
     layout, K = answers.layout, answers.n_classes
-    counts = np.zeros((answers.n_workers, K, K))
-    counts[layout.row_worker, :, layout.row_label] = answers.kernels.confusion_counts(layout, Z, 1)
+    rows = answers.kernels.confusion_counts(layout, Z, 1)
+    member = np.ones((answers.n_workers, 1))
+    if together:
+        counts = answers.kernels.group_counts(layout, rows, member, 1)
+    else:
+        counts = np.zeros((answers.n_workers, K, K))
+        counts[layout.row_worker, :, layout.row_label] = rows
     total = counts.sum(2, keepdims=True)
     return np.asarray(np.where(total > 0, counts / np.maximum(total, 1e-12), 1 / K))
