@@ -349,7 +349,7 @@ def test_costs_are_lines_of_their_own_style_and_a_table(visit: Any) -> None:
     found = [[float(text.replace("\u202f", "")) for text in row[1:]] for row in rows]
     assert found == [pytest.approx([c.workers, c.seconds, c.megabytes], rel=0.005) for c in told.rows]
     page.set_viewport_size({"width": 360, "height": 900})
-    page.wait_for_function("document.querySelector('#scaling svg.plot').getBoundingClientRect().width < 360")
+    expect(chart.locator("svg").first).to_have_attribute("width", "328")
     left, right = chart.locator("svg").evaluate_all(f"all => all.map(e => {BOX}.toJSON())")
     assert (left["x"], left["bottom"] < right["y"]) == (right["x"], True), "one below the other"
 

@@ -84,14 +84,15 @@ function drawBoth(rows: Cost[], methods: string[], width: number): Element {
 }
 
 export function scalingSection({ scaling }: Page): HTMLElement[] {
-  if (!scaling || !scaling.rows.length) return nothing(scaling?.says, "Time and memory were not measured.");
+  const drawn = scaling?.rows.filter((r) => r.workers > 0); // a logarithm has no place for others
+  if (!scaling || !drawn?.length) return nothing(scaling?.says, "Time and memory were not measured.");
   const { rows, methods, says } = scaling;
   return [
     figure({
       label: "Seconds a sweep and megabytes against the number of workers, a line a method",
       says,
       key: key(...methods.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m)])),
-      draw: (width) => drawBoth(rows, methods, width),
+      draw: (width) => drawBoth(drawn, methods, width),
       heads: [{ title: "Method" }, number("Workers"), number("Seconds a sweep"), number("Megabytes")],
       rows: rows.map((r) => [name(r.method), count(r.workers), significant(r.seconds), significant(r.megabytes)]),
     }),

@@ -49,15 +49,15 @@ def load(path: str | Path) -> Result:
     return store.read(Path(path), _model)
 
 
-def _model(name: str, /, **settings: Any) -> Any:
+def _model(name: str, beside: bool, settings: dict[str, Any]) -> Any:
     """The model of a result, also one that goes with a classifier."""
     from ..labels import MODELS, model
 
-    if name in MODELS:
+    if name in MODELS and not beside:
         return model(name, **settings)
-    from ..learn.sides import by_name
+    from ..learn.sides import revived
 
-    return by_name(name, **settings)
+    return revived(name, beside, settings)
 
 
 __all__ = ["Features", "load", "read", "read_features", "read_table"]

@@ -27,10 +27,15 @@ def by_name(name: str, /, **settings: Any) -> LabelModel:
     """A worker side, a model of answers alone or a published method, with hyperparameters. Where a side and a model
     of answers alone have one name, it is the side."""
     name, usual = PUBLISHED.get(name, (name, {}))
-    return make({**MODELS, **SIDES}, name, {**usual, **settings})
+    return make({**MODELS, **SIDES, Ideal.name: Ideal}, name, {**usual, **settings})
+
+
+def revived(name: str, beside: bool, settings: dict[str, Any]) -> LabelModel:
+    """The model of a saved result; `beside` says whether a classifier was its truth side."""
+    return by_name(name, **settings) if beside or name not in MODELS else make(MODELS, name, settings)
 
 
 __all__ = [
     "CMM", "DLEM", "PUBLISHED", "SIDES", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups",
-    "JointPooled", "JointTied", "Learned", "TwoCoin", "by_name", "cmm", "eased", "together",
+    "JointPooled", "JointTied", "Learned", "TwoCoin", "by_name", "cmm", "eased", "revived", "together",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ParameterError
 from ..result import store
 from .logistic import Logistic, LogisticLearner
-from .sides import by_name
+from .sides import revived
 
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
@@ -56,7 +56,7 @@ def load(path: str | Path) -> CrowdClassifier:
 
     about, parts = store.unpack(store.place(Path(path), NAME), "classifier")
     arrays = arrays_of(parts["classifier.safetensors"])
-    result = store.result_of(about, parts, by_name)
+    result = store.result_of(about, parts, revived)
     made: Any
     if about["classifier"] == "logistic":
         truth: Any = Logistic(**about["classifier_settings"])

@@ -128,10 +128,11 @@ class DLEM(Together, dawid_skene.DawidSkene):
     smoothing: float = field(default=1.0, metadata=rules(NOT_NEGATIVE))
 
 
-@side("ideal", "known labels, taught as they are: what could be reached")
 @dataclass(frozen=True, kw_only=True)
 class Ideal(MajorityVote):
     """The upper bound of a comparison: every task's label is known (gold), and answers are not looked at."""
+
+    name, about = "ideal", "known labels, taught as they are: what could be reached"
 
     def fit(self, answers: Labels, run: Run | None = None) -> Result:
         missing = int((answers.gold < 0).sum())

@@ -12,6 +12,7 @@ from ..answers import Labels
 from ..kernels.divergence import divergence as distance
 from ..kernels.layout import Floats, Ints
 from ..learn import CMM, CrowdClassifier
+from ..learn.sides import by_name
 from ..result import Result
 from ..scoring import divergence, rand_index
 from .ledger import Figures
@@ -49,16 +50,10 @@ def fitted(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settin
     """One of METHODS on a lot."""
     workers, many = METHODS[name]
     if settings:
-        workers = replace(workers, **settings) if not isinstance(workers, str) else _made(workers, settings)
+        workers = replace(workers, **settings) if not isinstance(workers, str) else by_name(workers, **settings)
     model = CrowdClassifier(network, workers, restarts=restarts if many else 1, random_state=seed)
     answers = lot.answers.with_gold(lot.truth) if name == "Ideal" else lot.answers
     return model.fit(lot.X, answers, tasks=lot.answers.tasks)
-
-
-def _made(name: str, settings: dict[str, Any]) -> Any:
-    from ..learn.sides import by_name
-
-    return by_name(name, **settings)
 
 
 def measured(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> Figures:

@@ -57,6 +57,7 @@ def parts_of(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
         parts["extras.parquet"] = _parquet(answers.extras)
     about = {
         "model": result.model.name,
+        "needs_features": result.model.needs_features,
         "settings": _plain(result.model.settings()),
         "trace": list(result.trace),
         "converged": result.converged,
@@ -69,7 +70,7 @@ def parts_of(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def read(path: Path, model: Callable[..., Any]) -> Result:
-    """Load a result; `model(name, **settings)` brings back the model."""
+    """Load a result; `model(name, needs_features, settings)` brings back the model."""
     return result_of(*unpack(place(path), "result"), model)
 
 
@@ -87,7 +88,7 @@ def result_of(about: Mapping[str, Any], parts: Mapping[str, bytes], model: Calla
         extras=_table(parts["extras.parquet"]) if "extras.parquet" in parts else pl.DataFrame(),
         intake=Intake.from_dict(about["intake"]),
     )
-    made_by = model(about["model"], **_mappings(about["settings"]))
+    made_by = model(about["model"], about.get("needs_features", False), _mappings(about["settings"]))
     return Result(
         answers=answers,
         model=made_by,
