@@ -208,11 +208,15 @@ def learn(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
     workers: Annotated[
-        str, typer.Option(metavar="NAME", help="two-coin, confusion, adaptive, learned, fixed, or a model's name")
+        str,
+        typer.Option(
+            metavar="NAME", help="learned, adaptive, confusion, groups, tied, pooled, ...: `crowdwise models`"
+        ),
     ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
     array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
     threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
+    restarts: Annotated[int, typer.Option(help="Fits of a network, the best of which is kept")] = 1,
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the workers; may be repeated")
     ] = None,
@@ -222,8 +226,9 @@ def learn(
     threads: Threads = 0,
     as_json: Json = False,
 ) -> None:
-    """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html,
-    predictions.csv of rows without answers, roc.csv where gold is given, the saved result and the saved classifier."""
+    """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
+    and members.csv where workers have groups, predictions.csv of rows without answers, roc.csv where gold is given, the
+    saved result and the saved classifier."""
     from ..learn import needed
 
     needed("deep" if classifier == "mlp" else "learn")
@@ -238,6 +243,7 @@ def learn(
         workers,
         settings_of(setting or []),
         threshold,
+        restarts,
         out,
         seed,
         threads,

@@ -34,6 +34,7 @@ class Lesson:
     workers: str
     settings: dict[str, Any]
     threshold: float
+    restarts: int
     out: Path
     seed: int
     threads: int
@@ -44,7 +45,10 @@ class Lesson:
         if self.classifier not in ("logistic", "mlp"):
             raise ParameterError(f"--classifier is {self.classifier!r}; it can be logistic or mlp")
         side = by_name(self.workers, **self.settings)
-        return CrowdClassifier(self.classifier, side, threshold=self.threshold, random_state=self.seed)
+        if self.restarts < 1:
+            raise ParameterError(f"--restarts is {self.restarts}; it must be at least 1")
+        more = {"threshold": self.threshold, "restarts": self.restarts, "random_state": self.seed}
+        return CrowdClassifier(self.classifier, side, **more)
 
 
 def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
@@ -95,6 +99,7 @@ def _told(lesson: Lesson, answers: Labels) -> Labels:
     said += ["--array", lesson.array] if lesson.array else []
     said += ["--classifier", lesson.classifier] if lesson.classifier != "logistic" else []
     said += ["--threshold", str(lesson.threshold)] if lesson.threshold != 0.5 else []
+    said += ["--restarts", str(lesson.restarts)] if lesson.restarts != 1 else []
     return answers.with_options(*said)
 
 

@@ -114,8 +114,14 @@ def _resumed(job: Job, chosen: LabelModel, mark: str) -> Checkpoint | None:
 def write_tables(
     result: Result, out: Path, page: bool = True, excel_safe: bool = False, judged: Judged | None = None
 ) -> list[Path]:
-    """labels.csv, workers.csv, tasks.csv, report.html and the saved result."""
+    """labels.csv, workers.csv, tasks.csv, groups.csv and members.csv of a model with groups, report.html and the saved
+    result."""
     tables = {"labels": result.labels, "workers": result.workers, "tasks": result.tasks}
+    if result.model.grouping(result.params) is not None:
+        tables |= {"groups": result.groups, "members": result.members}
+    else:
+        for name in ("groups", "members"):
+            (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
     if page:  # quickly: only the vote beside it, and no further fit of a large table
         check = None if result.answers.n_answers <= CHECKED else False

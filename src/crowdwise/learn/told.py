@@ -32,15 +32,30 @@ def told_by_answers(result: Result, logits: Floats, rows: Rows, *, blind: bool =
         strange = f"{int((~known).sum())} of {len(known)} answers give a label that was not met before"
         warnings.warn(strange if not known.all() else "no worker of these answers was met before", stacklevel=3)
     task, worker, label = task[known], worker_of[worker[known]], label_of[label[known]]
+    if blind and not len(task):
+        raise EmptyDataError("these rows have no answers whose likelihood could be told. Cut to rows that have some")
+    if not result.model.shares_truth:
+        return _told_apart(result, logits, at[task], label)
     logs = np.log(softmax(logits))
     emitted = _emitted(result, logits[at], (task, worker, label), blind)
     for k in range(logs.shape[1]):
         logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
     top = logs.max(1, keepdims=True)
     evidence = (top + np.log(np.exp(logs - top).sum(1, keepdims=True)))[at].sum()
-    if blind and not len(task):
-        raise EmptyDataError("these rows have no answers whose likelihood could be told. Cut to rows that have some")
     return softmax(logs), float(evidence) / max(len(task), 1)
+
+
+def _told_apart(result: Result, logits: Floats, row: Ints, label: Ints) -> tuple[Floats, float]:
+    """The same where every answer has a truth of its own: a row's is the mean of its answers'."""
+    told = softmax(logits)
+    joint = told[row] * np.exp(
+        result.model.emission(result.params, result.answers.layout, np.full(len(row), -1), label)
+    )
+    chance = joint.sum(1, keepdims=True)
+    joint /= chance
+    count = np.bincount(row, minlength=len(told))[:, None]
+    mean = np.stack([np.bincount(row, joint[:, k], minlength=len(told)) for k in range(told.shape[1])], axis=1)
+    return np.where(count > 0, mean / np.maximum(count, 1), told), float(np.log(chance).sum()) / max(len(row), 1)
 
 
 def _emitted(result: Result, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:

@@ -1,0 +1,178 @@
+"""Groups of annotators: what they take, however many workers there are, and how right they are.
+
+python bench/groups.py [--only growth,million,images] [--json FILE]
+
+growth   1 million answers, 3 classes, by 100 to 1,000,000 workers: seconds of a sweep, peak memory above the answers,
+         accuracy of the truth and of groups, for `tied` and `groups`, and beside them `dawid-skene` and `pooled`; `cmm`
+         with two features and a logistic classifier
+million  10 million answers from 1 million workers, 5 classes: `groups` from codes to labels (wanted: below 3 GB)
+images   50,000 x 128 features, 10 classes, 150,000 answers of 10,000 workers, a network: `dl-em`, `groups`, `tied` and
+         `cmm` (wanted: below 4 GB)
+How right `groups` and `tied` are on real sets is told by quality.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import crowdwise as cw
+
+KINDS = np.array(cw.simulate.LEVELS) / np.sum(cw.simulate.LEVELS, 2, keepdims=True)
+
+
+def crowd(answers: int, workers: int, matrices: Any, seed: int = 0) -> tuple[cw.Labels, Any, Any]:
+    """Five answers a task by workers of three levels, given as codes."""
+    rng = np.random.default_rng(seed)
+    K, tasks = matrices.shape[1], answers // 5
+    truth = rng.integers(0, K, tasks).astype(np.int32)
+    level = rng.choice(len(matrices), workers, p=cw.simulate.SHARES)
+    task = np.repeat(np.arange(tasks, dtype=np.int32), 5)
+    worker = rng.integers(0, workers, len(task), dtype=np.int32)
+    edges = matrices.cumsum(2)
+    label = np.empty(len(task), np.int8)
+    for start in range(0, len(task), 1_000_000):
+        part = slice(start, start + 1_000_000)
+        draw = rng.random(len(task[part]))[:, None]
+        label[part] = (draw > edges[level[worker[part]], truth[task[part]]]).sum(1).clip(max=K - 1)
+    return cw.Labels(task, worker, label), truth, level
+
+
+def five() -> Any:
+    """Levels of five classes: good, confusing neighbours, saying the first."""
+    good = 0.85 * np.eye(5) + 0.15 * (1 - np.eye(5)) / 4
+    near = 0.55 * np.eye(5) + 0.45 * np.roll(np.eye(5), 1, axis=1)
+    return np.stack([good, near, np.tile([0.9, 0.025, 0.025, 0.025, 0.025], (5, 1))])
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def alone(work: Any, *args: Any) -> dict[str, Any]:
+    """In a process of its own, so that its peak of memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    told = context.Queue()
+    process = context.Process(target=_told, args=(told, work, args))
+    process.start()
+    found = told.get()
+    process.join()
+    return dict(found)
+
+
+def _told(told: Any, work: Any, args: Any) -> None:
+    told.put(work(*args))
+
+
+def _growth(name: str, workers: int) -> dict[str, Any]:
+    answers, truth, level = crowd(1_000_000, workers, KINDS)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(len(truth), 2)) + 1.5 * np.array([[0, 1], [0, -1], [1, 0]])[truth]
+    fits = []
+    before = peak()
+    for sweeps in (3, 13):
+        began = time.process_time()
+        if name == "cmm":
+            side = cw.learn.CMM(max_iter=sweeps, tol=0.0)
+            result = cw.CrowdClassifier("logistic", side, n_jobs=1).fit(X, answers, tasks=np.arange(len(X))).result_
+        else:
+            result = cw.aggregate(answers, name, run=cw.Run(threads=1), max_iter=sweeps, tol=0.0)
+        fits.append(time.process_time() - began)
+    seen = answers.workers.to_numpy()
+    grouped = result.model.grouping(result.params)
+    ari = (
+        cw.rand_index(result, dict(zip(seen.tolist(), level[seen].tolist(), strict=True))) if name == "groups" else None
+    )
+    return {
+        "model": name,
+        "workers": workers,
+        "s a sweep": (fits[1] - fits[0]) / 10,
+        "MB above answers": 1000 * (peak() - before),
+        "truth": float((result.found == truth).mean()),
+        "groups": None if grouped is None else len(grouped.share),
+        "ARI": ari,
+    }
+
+
+def growth() -> list[dict[str, Any]]:
+    names = ("tied", "groups", "cmm", "pooled", "dawid-skene")
+    return [alone(_growth, name, workers) for name in names for workers in (100, 10_000, 1_000_000)]
+
+
+def _million() -> dict[str, Any]:
+    answers, truth, level = crowd(10_000_000, 1_000_000, five())
+    made, began = peak(), time.perf_counter()
+    result = cw.aggregate(answers, "groups")
+    seconds = time.perf_counter() - began
+    seen = answers.workers.to_numpy()
+    ari = cw.rand_index(result, dict(zip(seen.tolist(), level[seen].tolist(), strict=True)))
+    return {
+        "answers": answers.n_answers,
+        "workers": answers.n_workers,
+        "seconds": seconds,
+        "sweeps": len(result.trace),
+        "peak GB, making the answers": made,
+        "peak GB": peak(),
+        "truth": float((result.found == truth).mean()),
+        "vote": float((cw.aggregate(answers, "majority-vote").found == truth).mean()),
+        "groups": len(result.grouping.share),
+        "ARI": ari,
+    }
+
+
+def million() -> list[dict[str, Any]]:
+    return [alone(_million)]
+
+
+def _images(name: str) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 10, 50_000)
+    X = (rng.normal(size=(50_000, 128)) + 0.35 * rng.normal(size=(10, 128))[truth]).astype(np.float32)
+    levels = np.stack([a * np.eye(10) + (1 - a) / 10 for a in (0.9, 0.6, 0.3, 0.0)])
+    shares = (0.2, 0.45, 0.15, 0.2)
+    sim = cw.simulate.levels(truth, levels, shares, workers=10_000, per_task=3, features=X, seed=1)
+    before, began = peak(), time.perf_counter()
+    network = cw.learn.Network(hidden=128, dropout=0.5, batch_size=256, weight_decay=0.0, holdout=0.0)
+    side = cw.learn.SIDES[name](max_iter=10)
+    model = cw.CrowdClassifier(network, side).fit(X, sim.answers, tasks=sim.answers.tasks)
+    return {
+        "side": name,
+        "seconds, 10 sweeps": time.perf_counter() - began,
+        "peak GB": peak(),
+        "GB above data": peak() - before,
+        "truth": float((model.result_.found == truth).mean()),
+    }
+
+
+def images() -> list[dict[str, Any]]:
+    return [alone(_images, name) for name in ("dl-em", "groups", "tied", "cmm")]
+
+
+SECTIONS = {"growth": growth, "million": million, "images": images}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SECTIONS))
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    out = {}
+    for name in given.only.split(","):
+        out[name] = SECTIONS[name]()
+        print(name)
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
+            print(pl.DataFrame(out[name], infer_schema_length=None), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(out, indent=2))
+
+
+if __name__ == "__main__":
+    main()
