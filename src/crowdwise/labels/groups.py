@@ -71,7 +71,7 @@ class Groups(ClimbingModel[Params, Stats]):
     """A confusion matrix for every group of workers: for many workers with few answers each."""
 
     params_type = Params
-    off = (-4.4, 0.0)
+    off = (-6.1, 0.0)
     groups: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))  # None: by the bound
 
     def begin(self, work: Work) -> Floats:
@@ -131,9 +131,8 @@ class Groups(ClimbingModel[Params, Stats]):
         return np.asarray(sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(logs)))
 
     def grouping(self, params: Params) -> Grouping:
-        total = params.member.sum(0) + 1
         above = params.counts + 1
-        return Grouping(total / total.sum(), above / above.sum(2, keepdims=True), params.member)
+        return Grouping(params.member.mean(0), above / above.sum(2, keepdims=True), params.member)
 
 
 @register("tied", "one confusion matrix for all workers: needs no worker ids")
@@ -142,6 +141,7 @@ class Tied(Groups):
     """`groups` with one group: what is known of the crowd as a whole, however few answers a worker gave."""
 
     tells_workers_apart = False
+    off = (-8.1, 0.0)
     groups: int = field(default=1, metadata=rules(Rule(int, choices=(1,))))
 
 

@@ -51,7 +51,7 @@ def build(
         roc=roc_section(result, judged),
         expertise=expertise_section(result, judged),
         groups=groups_section(result, judged),
-        scaling=scaling,
+        scaling=None if scaling is None else _named(scaling),
         log=[
             LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
             for d in result.answers.intake.dropped
@@ -72,6 +72,11 @@ def command(result: Result) -> str:
         if value != usual[name] and isinstance(value, (int, float, str)):
             parts += ["--set", f"{name}={value}"]
     return shlex.join([*parts, "--out", "results"])
+
+
+def _named(scaling: Scaling) -> Scaling:
+    rows = [replace(row, method=short(row.method, LONGEST)) for row in scaling.rows]
+    return Scaling(short(scaling.says, 2 * SENTENCE), [short(name, LONGEST) for name in scaling.methods], rows)
 
 
 def _shortened(summary: Summary) -> Summary:

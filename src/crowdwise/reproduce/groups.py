@@ -240,7 +240,8 @@ def _figure(effort: Effort, seed: int, ledger: Ledger) -> tuple[Part, Scaling]:
     for name in COMPARED:
         for workers in effort.workers:
             cost = ledger.of(f"Figure 3, {workers} workers: {name}", lambda n=name, w=workers: _cost(n, w, seed))  # type: ignore[misc]
-            rows.append(Cost(name, workers, float(cost["seconds"] or 0), float(cost["megabytes"] or 0)))
+            if cost["seconds"] is not None and cost["megabytes"] is not None:
+                rows.append(Cost(name, workers, cost["seconds"], cost["megabytes"]))
     heads = ["method", "workers", "seconds a sweep", "MB"]
     table = pl.DataFrame([tuple(vars(cost).values()) for cost in rows], schema=heads, orient="row")
     per = {name: [c.megabytes for c in rows if c.method == name] for name in COMPARED}
