@@ -18,6 +18,7 @@ import json
 import multiprocessing
 import resource
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ def crowd(answers: int, workers: int, matrices: Any, seed: int = 0) -> tuple[cw.
     K, tasks = matrices.shape[1], answers // 5
     truth = rng.integers(0, K, tasks).astype(np.int32)
     level = rng.choice(len(matrices), workers, p=cw.simulate.SHARES)
-    task = np.repeat(np.arange(tasks, dtype=np.int32), 5)
-    worker = rng.integers(0, workers, len(task), dtype=np.int32)
+    task, worker = (each.astype(np.int32) for each in cw.simulate.who_answers(tasks, workers, 5, rng=rng))
     edges = matrices.cumsum(2)
     label = np.empty(len(task), np.int8)
     for start in range(0, len(task), 1_000_000):
@@ -59,17 +59,8 @@ def peak() -> float:
 
 def alone(work: Any, *args: Any) -> dict[str, Any]:
     """In a process of its own, so that its peak of memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    told = context.Queue()
-    process = context.Process(target=_told, args=(told, work, args))
-    process.start()
-    found = told.get()
-    process.join()
-    return dict(found)
-
-
-def _told(told: Any, work: Any, args: Any) -> None:
-    told.put(work(*args))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return dict(pool.submit(work, *args).result())
 
 
 def _growth(name: str, workers: int) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def part(work: Work, answers: Floats, groups: int | None) -> Floats:
         raise DataError(f"groups is {groups} and there are {W} workers: give at most {W}, or None to let the data say")
     if groups == 1 or W < 2:
         return np.ones((W, 1))
-    some = _busiest(layout, min(SAMPLE, max(50, CELLS // layout.n_classes**2)))
+    some = _busiest(layout, max(groups or 0, min(SAMPLE, max(50, CELLS // layout.n_classes**2))))
     few, rows = _of_workers(layout, some)
     said = np.ascontiguousarray(answers[rows], np.float64)
     rng = np.random.default_rng(work.seed)

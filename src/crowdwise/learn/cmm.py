@@ -208,6 +208,8 @@ def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rn
 
     against = Z[task].astype(np.float64)
     against[np.arange(len(task)), label] = 0
+    if not against.std(0).any():
+        return np.zeros(len(task), np.int64)  # nobody disagrees: there is nothing to part by
     near = PCA(min(AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
     made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
     return np.asarray(made.fit(near, sample_weight=weight).labels_)

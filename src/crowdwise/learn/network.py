@@ -87,7 +87,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         fastest = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         try:
             found = (fastest or torch.device("cpu")) if self.device == "auto" else torch.device(self.device)
-            torch.zeros(1, device=found)
+            torch.zeros(1, device=found).cpu()
         except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
             raise ParameterError(
                 f"device is {self.device!r}, where torch cannot work here ({str(error).splitlines()[0]}). "
@@ -132,7 +132,11 @@ class NetworkLearner:
     def of(cls, plan: Network, arrays: dict[str, Floats]) -> NetworkLearner:
         """From what was learnt before; the rows are gone."""
         new = cls.__new__(cls)
-        new.plan, new.mean, new.scale, new.device = plan, arrays["mean"], arrays["scale"], plan.place()
+        new.plan, new.mean, new.scale = plan, arrays["mean"], arrays["scale"]
+        try:
+            new.device = plan.place()
+        except ParameterError:  # learnt where there was another
+            plan.device, new.device = "cpu", torch.device("cpu")
         state = {k.removeprefix("module."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("module.")}
         new.module = plan.build(state["0.weight"].shape[1], state["3.weight"].shape[0])
         new.module.load_state_dict(state)

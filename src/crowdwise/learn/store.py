@@ -29,7 +29,7 @@ def write(model: CrowdClassifier, path: Path) -> Path:
         arrays |= {"weights": learner.weights}
     elif hasattr(learner, "module") and learner.plan.module is None:
         kind, settings = "mlp", {k: v for k, v in learner.plan.get_params().items() if k != "module"}
-        arrays |= {f"module.{name}": tensor.numpy() for name, tensor in learner.module.state_dict().items()}
+        arrays |= {f"module.{name}": tensor.cpu().numpy() for name, tensor in learner.module.state_dict().items()}
     else:
         raise ParameterError(
             "only the built-in classifiers 'logistic' and 'mlp' can be saved without pickle. Keep the classifier that "

@@ -20,11 +20,14 @@ class Ledger:
         self.known: dict[str, Figures] = {}
         if path is not None and path.exists():
             try:
-                self.known = dict(json.loads(path.read_text(encoding="utf-8")))
+                found = json.loads(path.read_text(encoding="utf-8"))
+                if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+                    raise ValueError("no table of tables")
             except (ValueError, OSError) as error:
                 raise FileError(
                     f"{path} is not what a study wrote ({error}). Remove it to measure anew, or give another --out"
                 ) from error
+            self.known = found
             watch(f"{len(self.known)} measurements were there already: {path}")
 
     def of(self, key: str, measure: Callable[[], Figures]) -> Figures:

@@ -31,6 +31,7 @@ class Assignment(NamedTuple):
 
     answers: pl.DataFrame  # task, worker, label, group, probability
     workers: pl.DataFrame  # worker, group, probability
+    ignored_answers: int  # gave a label that the fit did not know
 
 
 def group_table(found: Grouping) -> pl.DataFrame:
@@ -52,16 +53,20 @@ def member_table(workers: pl.Series, member: Floats) -> pl.DataFrame:
     return pl.DataFrame({"worker": workers, "group": best + 1, "probability": member[np.arange(len(best)), best]})
 
 
-def assigned(result: Result, found: Grouping, new: Labels, prior: Floats, before: Floats) -> Assignment:
+def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The groups of new answers, in the classes of the fit: p(g) times how well the matrix of g tells the answer,
     sum_k p[k] beta[g, k, label], with what is known of the task without the answer, p (K,).
 
     `prior` (T, K) is what is known of tasks before their answers; `before` (W, M) the groups of the workers of `new` so
     far. Where every answer has a truth of its own, p is the prior; else the other answers to the task count, too.
     """
+    found = result.grouping
     task, worker, label = new.codes()
     K, size = new.n_classes, max(1, CELLS // (new.n_classes * len(found.share)))
     parts = [slice(start, start + size) for start in range(0, len(task), size)]
+    known = np.flatnonzero(new.gold >= 0)
+    prior = prior.astype(np.float64)
+    prior[known] = np.eye(K)[new.gold[known]]
     together = np.log(np.maximum(prior, TINY))
     shared = result.model.shares_truth
 
@@ -87,7 +92,7 @@ def assigned(result: Result, found: Grouping, new: Labels, prior: Floats, before
     answers = pl.DataFrame({"task": new.tasks[task], "worker": new.workers[worker], "label": new.classes[label]})
     chance = of_answer[np.arange(len(best)), best]
     answers = answers.with_columns(group=pl.Series(best + 1), probability=pl.Series(chance))
-    return Assignment(answers, member_table(new.workers, _normal(of_worker)))
+    return answers, member_table(new.workers, _normal(of_worker))
 
 
 def _normal(logs: Floats) -> Floats:

@@ -206,11 +206,14 @@ class Result:
         ['worker', 'group', 'probability']
         """
         new = answers if isinstance(answers, Labels) else Labels(answers)
-        recoded, _ = _recode(new, places(self.classes, new.classes), self.classes)
+        recoded, ignored = _recode(new, places(self.classes, new.classes), self.classes)
+        shape = (new.n_tasks, len(self.classes))
         if prior is None:
-            prior = np.tile(self.model.class_prior(self.params, len(self.classes)), (new.n_tasks, 1))
+            prior = np.broadcast_to(self.model.class_prior(self.params, shape[1]), shape)
+        if np.shape(prior) != shape:
+            raise ParameterError(f"prior has shape {np.shape(prior)}; wanted is {shape}: tasks, classes")
         before = so_far(self.grouping, places(self.answers.workers, new.workers))
-        return assigned(self, self.grouping, recoded, prior, before)
+        return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
 
     def explain(self, task: Any) -> Explanation:
         """Each answer's log-odds for the label against its strongest rival, and what would flip it."""

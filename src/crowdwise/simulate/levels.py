@@ -43,13 +43,16 @@ def levels(
     >>> levels([0, 1, 2] * 10, workers=20, seed=1).answers.n_tasks
     30
     """
-    truth, made = np.asarray(truth, np.int64), _matrices(matrices)
+    truth, made = _classes(truth), _matrices(matrices)
     weight = np.asarray(shares, float)
     K, labelled = made.shape[1], len(truth) - fresh
-    if weight.shape != (len(made),) or weight.min() < 0 or weight.sum() <= 0:
+    if weight.shape != (len(made),) or not weight.min() >= 0 or not 0 < weight.sum() < np.inf:
         raise ParameterError(f"shares is {shares!r}; give {len(made)} numbers of at least 0, one for every level")
-    if labelled < 1 or truth.min() < 0 or truth.max() >= K:
-        raise ParameterError(f"truth must hold classes from 0 to {K - 1} of at least one task that is labelled")
+    if fresh < 0 or labelled < 1 or truth.max() >= K:
+        raise ParameterError(
+            f"truth holds {len(truth)} classes and fresh is {fresh}; wanted are classes from 0 to {K - 1}, of at least "
+            "one task that is labelled"
+        )
     if not 0 < per_task <= workers:
         raise ParameterError(f"answers a task is {per_task}; it must be above 0 and at most {workers}, the workers")
     rng = np.random.default_rng(seed)
@@ -85,22 +88,34 @@ def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) 
     """
     from ..learn.network import Network
 
-    truth = np.asarray(truth, np.int64)
+    X, truth, sizes = np.asarray(X, np.float32), _classes(truth), np.asarray(noise, float)
+    if len(X) != len(truth):
+        raise ParameterError(f"X has {len(X)} rows and truth {len(truth)} classes; give a class for every row")
+    if sizes.ndim != 1 or not len(sizes) or not (sizes >= 0).all() or np.isinf(sizes).any():
+        raise ParameterError(f"noise is {noise!r}; give a number of at least 0 for every level")
     K = int(truth.max()) + 1
     rng = np.random.default_rng(seed)
-    learner = Network(**network).learner(np.asarray(X, np.float32), K, rng)
+    learner = Network(**network).learner(X, K, rng)
     learner.imitate(np.eye(K)[truth])
     made = []
-    for size in noise:
+    for size in sizes:
         told = learner.disturbed(float(size), rng).argmax(1)
         counts = np.bincount(truth * K + told, minlength=K * K).reshape(K, K) + 1e-3
         made.append(counts / counts.sum(1, keepdims=True))
     return np.array(made)
 
 
+def _classes(truth: Any) -> Whole:
+    found = np.asarray(truth)
+    if found.ndim != 1 or not len(found) or not np.issubdtype(found.dtype, np.integer) or found.min() < 0:
+        raise ParameterError("truth must hold the class of every task, as a whole number from 0")
+    return found.astype(np.int64)
+
+
 def _matrices(matrices: Any) -> Floats:
     made = np.asarray(matrices, float)
-    if made.ndim != 3 or made.shape[1] != made.shape[2] or made.min() < 0 or (made.sum(2) <= 0).any():
+    square = made.ndim == 3 and made.shape[1] == made.shape[2] and made.size > 0
+    if not square or not made.min() >= 0 or not (made.sum(2) > 0).all():
         raise ParameterError(f"matrices have shape {made.shape}; give confusion matrices, (levels, classes, classes)")
     return np.asarray(made / made.sum(2, keepdims=True))
 

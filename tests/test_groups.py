@@ -1,0 +1,602 @@
+"""Groups of workers who err alike: slow doubles of the arithmetic, the model on made-up crowds, and its scores."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import special
+from test_kernels import ROUNDING, dirichlet_divergence, each_kind, each_twin, rows_of, table
+
+import crowdwise as cw
+from crowdwise.engine import Work
+from crowdwise.kernels import TINY, divergence, plain
+from crowdwise.labels import groups as model_of_groups
+from crowdwise.learn import Network
+from crowdwise.reproduce.ledger import Ledger, mean
+
+pytestmark = pytest.mark.filterwarnings("error")
+DOUBLE = cw.Run(precision="double", threads=1)
+
+
+# ------------------------------------------------------------------------------------------------------ arithmetic
+
+
+def grouped(t: Any, M: int, kind: Any) -> tuple[Any, Any, Any]:
+    """Expected answers of rows (R, K), groups of workers (W, M), and log-confusions of groups (M, K, K)."""
+    rng, K = np.random.default_rng(M), t.layout.n_classes
+    C = rng.gamma(1, 3, (t.layout.n_rows, K)).astype(kind)
+    return C, rng.dirichlet(np.ones(M), t.layout.n_workers), np.log(rng.dirichlet(np.ones(K), (M, K)))
+
+
+@each_twin
+@each_kind
+@pytest.mark.parametrize(("K", "M"), [(4, 3), (2, 1), (7, 5)])
+def test_sums_over_groups(twin: Any, kind: Any, K: int, M: int) -> None:
+    t = table(K=K, kind=kind)
+    C, member, logs = grouped(t, M, kind)
+    counts, scores, rows = np.zeros((M, K, K)), np.zeros((9, M)), np.zeros(C.shape)
+    for (j, label), r in rows_of(t).items():
+        for m in range(M):
+            for k in range(K):
+                counts[m, k, label] += member[j, m] * C[r, k]
+                scores[j, m] += C[r, k] * logs[m, k, label]
+                rows[r, k] += member[j, m] * logs[m, k, label]
+    assert (scores == 0).any(), "an idle worker is among them"
+    assert np.allclose(twin.group_counts(t.layout, C, member, 1), counts, rtol=ROUNDING[kind])
+    assert np.allclose(twin.group_scores(t.layout, C, logs, 1), scores, rtol=ROUNDING[kind])
+    told = twin.group_rows(t.layout, member, logs, kind, 1)
+    assert told.dtype == kind
+    assert np.allclose(told, np.exp(rows), rtol=ROUNDING[kind])
+    assert (twin.group_rows(t.layout, member, 1e4 * logs, np.float64, 1) >= TINY).all()
+
+
+def test_blocks_and_threads_change_no_bit_of_groups(compiled: Any) -> None:
+    t = table(W=60, N=3000)
+    C, member, logs = grouped(t, 3, np.float64)
+    assert len(compiled.blocks.by_workers(t.layout)) > 5
+    found = [
+        (
+            compiled.group_counts(t.layout, C, member, threads).tobytes(),
+            compiled.group_scores(t.layout, C, logs, threads).tobytes(),
+            compiled.group_rows(t.layout, member, logs, np.float32, threads).tobytes(),
+        )
+        for threads in (1, 2, 5)
+    ]
+    assert found[0] == found[1] == found[2]
+    assert np.allclose(compiled.group_counts(t.layout, C, member, 2), plain.group_counts(t.layout, C, member, 1))
+
+
+def slow_divergence(P: Any, Q: Any) -> float:
+    rows = []
+    for p, q in zip(np.clip(P, 1e-7, 1), np.clip(Q, 1e-7, 1), strict=True):
+        halves = [sum(x * math.log(2 * x / (x + y)) for x, y in zip(*pair, strict=True)) for pair in ((p, q), (q, p))]
+        rows.append(sum(halves) / 2 / math.log(2))
+    return sum(rows) / len(rows)
+
+
+def test_distance_of_matrices() -> None:
+    rng = np.random.default_rng(0)
+    P, Q = rng.dirichlet(np.ones(3), (2, 5, 3))
+    P[0], Q[1, 0] = np.eye(3), [0.0, 0.0, 1.0]
+    slow = [slow_divergence(p, q) for p, q in zip(P, Q, strict=True)]
+    assert np.allclose(divergence.divergence(P, Q), slow, atol=1e-12)
+    assert np.allclose(divergence.similarity(P), [1 - slow_divergence(p, np.eye(3)) for p in P], atol=1e-12)
+    by_rows = [[-sum(x * math.log(x) for x in np.maximum(row, 1e-7)) for row in p] for p in P]
+    assert np.allclose(divergence.entropy(P), np.mean(by_rows, axis=1), atol=1e-12)
+    even, turned = np.full((8, 8), 1 / 8), np.roll(np.eye(8), 1, axis=1)
+    assert divergence.divergence(P, P).tolist() == [0] * 5
+    assert np.isclose(divergence.divergence(np.eye(8), turned), 1, atol=1e-5)
+    assert np.allclose([divergence.similarity(even), divergence.entropy(even)], [0.28, np.log(8)], atol=0.005)
+
+
+# ------------------------------------------------------------------------------------------------------- the bound
+
+
+def elog(counts: Any) -> Any:
+    return special.psi(counts + 1) - special.psi((counts + 1).sum(-1, keepdims=True))
+
+
+def kl(counts: Any) -> float:
+    return dirichlet_divergence(np.asarray(counts) + 1, np.ones(np.shape(counts)))
+
+
+def test_groups_climb_the_bound_that_is_written(kernels: Any) -> None:
+    """Steps (6) and (7) and the bound (8), from its parts: E log p(answers, truth, groups, all else) - E log q."""
+    sim = cw.simulate.crowd("groups", tasks=25, workers=7, classes=3, per_task=4, seed=2)
+    answers = cw.Labels(sim.answers.frame(), gold=sim.truth.gather_every(6))
+    (task, worker, label), M, K = answers.codes(), 2, 3
+    work, model = Work.on(answers, DOUBLE), cw.Groups(groups=M)
+    Z = model.begin(work)
+    first = model.maximise(work, model.statistics(work, Z, work.shares(Z), None), None)
+    swept = model.posterior(work, first, Z)
+    Z0 = Z.copy()
+    second = model.maximise(work, model.statistics(work, Z, swept.shares, first), first)
+    found = model.posterior(work, second, Z).evidence + model.penalty(second)
+
+    C = np.zeros((7, K, K))
+    for i, j, said in zip(task, worker, label, strict=True):
+        C[j, :, said] += Z0[i]
+    s = first.member
+    for _ in range(model_of_groups.INNER):
+        size, beta = s.sum(0), np.einsum("jm,jkl->mkl", s, C)  # (7)
+        s = special.softmax(elog(size) + np.einsum("jkl,mkl->jm", C, elog(beta)), axis=1)  # (6)
+    assert np.allclose(second.member, s)
+    assert np.allclose(second.counts, beta)
+    assert 0.01 < s[:, 0].mean() < 0.99
+
+    logs, n = elog(beta), Z0.sum(0)
+    told = sum(Z[i] @ (s[j] @ logs[:, :, said]) for i, j, said in zip(task, worker, label, strict=True))
+    of_z = (Z @ elog(n)).sum() - special.xlogy(Z, Z).sum()
+    of_g = (s @ elog(size)).sum() - special.xlogy(s, s).sum()
+    assert np.isclose(found, told + of_z + of_g - kl(n) - kl(size) - kl(beta), rtol=1e-9)
+    assert np.allclose(Z[answers.gold >= 0], np.eye(K)[answers.gold[answers.gold >= 0]])
+
+
+# ------------------------------------------------------------------------------------------------------------ groups
+
+KINDS = {"tasks": 400, "workers": 40, "classes": 3, "per_task": 6}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_and_their_number_are_found(seed: int, kernels: Any) -> None:
+    sim = cw.simulate.crowd("groups", **KINDS, seed=seed)
+    result = cw.aggregate(sim.answers, "groups", run=cw.Run(seed=seed))
+    assert cw.rand_index(result, sim.workers) == 1.0
+    true, table = dict(sim.workers.select("worker", "group").rows()), result.groups
+    assert table.columns == ["group", "share", "workers", "similarity", "entropy"]
+    assert table["group"].to_list() == [1, 2, 3]
+    assert table["workers"].is_sorted(descending=True)
+    assert np.isclose(table["share"].sum(), 1)
+    assert np.isclose(table["workers"].sum(), 40)
+    for worker, group, probability in result.members.rows():
+        kind = sim.confusions[sim.workers["worker"].to_list().index(worker)]
+        shown = result.group_confusion(group)
+        assert shown.columns == ["truth", "c1", "c2", "c3"]
+        assert np.abs(shown.select("c1", "c2", "c3").to_numpy() - kind).max() < 0.1, true[worker]
+        assert probability > 0.9
+    assert cw.divergence(result, confusions=sim.confusions).individual < 0.005
+
+
+def test_the_number_of_groups_has_the_highest_bound() -> None:
+    """Of the numbers that may be given, None takes the one whose bound, over all ways to number groups, is highest."""
+    for shares, count in (((1.0,), 1), ((0.6, 0.4), 2)):
+        answers = cw.simulate.crowd("groups", **KINDS, shares=shares, seed=4).answers
+        free = cw.aggregate(answers, "groups", run=DOUBLE)
+        bounds = {}
+        for M in range(1, 5):
+            fixed = cw.aggregate(answers, "groups", groups=M, run=DOUBLE)
+            assert fixed.groups.height == M
+            bounds[M] = fixed.trace[-1] + math.lgamma(M + 1)
+        assert free.groups.height == count == max(bounds, key=lambda M: bounds[M])
+        assert np.isclose(free.trace[-1] + math.lgamma(count + 1), bounds[count])
+
+
+def test_all_workers_find_their_group_by_the_busiest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are parted by some of them: groups of the others follow."""
+    monkeypatch.setattr(model_of_groups, "SAMPLE", 15)
+    sim = cw.simulate.crowd("groups", **KINDS, load="skewed", seed=1)
+    layout = sim.answers.layout
+    some = model_of_groups._busiest(layout, 15)
+    busy = sim.answers.answers_per_worker
+    assert busy[some].min() >= np.delete(busy, some).max()
+    few, rows = model_of_groups._of_workers(layout, some)
+    assert few.n_workers == 15
+    owners = [(some[j], label) for j, label in zip(few.row_worker, few.row_label, strict=True)]
+    assert owners == [(layout.row_worker[r], layout.row_label[r]) for r in rows]
+    assert sorted(rows) == np.flatnonzero(np.isin(layout.row_worker, some)).tolist()
+    assert cw.rand_index(cw.aggregate(sim.answers, "groups"), sim.workers) == 1.0
+    assert cw.aggregate(sim.answers, "groups", groups=17, max_iter=2).groups.height == 17
+
+
+def test_a_workers_matrix_is_the_mixture_of_his_groups() -> None:
+    sim = cw.simulate.triangle(60, tasks=150, fresh=0, seed=1)
+    result = cw.aggregate(sim.answers, "groups", groups=3)
+    found = result.grouping
+    assert (found.member.max(1) < 0.9).any(), "someone is between groups"
+    for j, worker in enumerate(sim.answers.workers):
+        mixed = sum(found.member[j, m] * found.matrices[m] for m in range(3))
+        assert np.allclose(result.confusion(worker).select("c1", "c2", "c3").to_numpy(), mixed)
+    crowd = np.einsum("m,mkl->kl", found.share, found.matrices)
+    assert np.allclose(result.confusion().select("c1", "c2", "c3").to_numpy(), crowd)
+
+
+def slow_assign(prior: Any, found: Any, before: Any, codes: Any, shared: bool) -> tuple[Any, Any]:
+    """Groups of answers (N, M) and of workers (W, M), answer by answer (the paper's Sec. 3.4); where answers share a
+    truth, the others to the task tell more of it."""
+    said = list(zip(*(code.tolist() for code in codes), strict=True))
+    of_answer, of_worker = [], before.copy()
+    for n, (i, j, label) in enumerate(said):
+        p = prior[i].copy()
+        for other, (task, who, word) in enumerate(said):
+            if shared and task == i and other != n:
+                p *= sum(before[who, m] * found.matrices[m][:, word] for m in range(len(found.share)))
+        told = np.array([(p / p.sum()) @ matrix[:, label] for matrix in found.matrices])
+        of_answer.append(before[j] * told)
+        of_worker[j] *= told
+    of_answer = np.array(of_answer)
+    return of_answer / of_answer.sum(1, keepdims=True), of_worker / of_worker.sum(1, keepdims=True)
+
+
+def held_to_slow(given: Any, answers: cw.Labels, slow: tuple[Any, Any]) -> None:
+    for told, wanted in ((given.answers, slow[0]), (given.workers, slow[1])):
+        assert told["group"].to_list() == (wanted.argmax(1) + 1).tolist()
+        assert np.allclose(told["probability"], wanted.max(1), atol=1e-9)
+    assert given.workers["worker"].to_list() == answers.workers.to_list()
+    assert given.answers.select("task", "worker", "label").equals(answers.frame().select("task", "worker", "label"))
+
+
+def before_of(result: cw.Result, answers: cw.Labels) -> Any:
+    place = {worker: j for j, worker in enumerate(result.answers.workers)}
+    found = result.grouping
+    return np.array([found.member[place[w]] if w in place else found.share for w in answers.workers])
+
+
+def test_new_answers_are_put_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = cw.simulate.crowd("groups", **KINDS, seed=3)
+    frame = sim.answers.frame()
+    known = cw.Labels(frame.filter(pl.col("worker") > "w10"))
+    result = cw.aggregate(known, "groups", groups=3)
+    new = cw.Labels(frame.filter(pl.col("task") <= "t060"))  # ten workers are new, thirty not
+    prior = np.tile(result.model.class_prior(result.params, 3), (60, 1))
+    slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
+    held_to_slow(result.assign(new), new, slow)
+    monkeypatch.setattr("crowdwise.result.groups.CELLS", 100)  # a few answers at a time
+    held_to_slow(result.assign(new), new, slow)
+    found = dict(result.assign(sim.answers).workers.select("worker", "group").rows())
+    true = dict(sim.workers.select("worker", "group").rows())
+    kinds = dict(zip(result.members["group"], (true[w] for w in result.members["worker"]), strict=True))
+    assert {w: kinds[g] for w, g in found.items() if w <= "w10"} == {w: true[w] for w in true if w <= "w10"}
+
+
+def test_what_is_known_of_tasks_counts_and_labels_not_met_do_not() -> None:
+    sim = cw.simulate.crowd("groups", **KINDS, seed=3)
+    result = cw.aggregate(sim.answers, "groups")
+    frame = sim.answers.frame().head(60)
+    new = cw.Labels(frame, gold=sim.truth)
+    prior = np.eye(3)[np.searchsorted(["c1", "c2", "c3"], sim.truth["label"].to_numpy()[: new.n_tasks])]
+    slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
+    held_to_slow(result.assign(new), new, slow)
+    strange = pl.DataFrame({"task": ["t001", "x"], "worker": ["w01", "new"], "label": ["c9", "c8"]})
+    more = result.assign(pl.concat([frame.select("task", "worker", "label"), strange]))
+    alone = result.assign(frame)
+    assert (more.ignored_answers, alone.ignored_answers) == (2, 0)
+    assert more.answers.equals(alone.answers)
+    of_new = more.workers.filter(pl.col("worker") == "new")
+    assert of_new["probability"].item() == result.grouping.share.max(), "nothing is known of who said nothing known"
+
+
+def test_a_prior_that_does_not_fit_the_tasks_is_refused() -> None:
+    result = cw.aggregate(cw.simulate.crowd("groups", **KINDS, seed=3).answers, "groups")
+    new = {"task": [1, 2], "worker": ["a", "a"], "label": ["c1", "c2"]}
+    for shape in ((1, 3), (2, 2), (5, 3)):
+        with pytest.raises(cw.errors.ParameterError, match=r"prior .*\(2, 3\)"):
+            result.assign(new, prior=np.full(shape, 1 / shape[1]))
+
+
+def test_one_matrix_for_all_needs_no_ids(kernels: Any) -> None:
+    sim = cw.simulate.triangle(50, tasks=200, fresh=0, seed=6)
+    frame = sim.answers.frame()
+    everyone = frame.with_columns(worker=pl.int_range(pl.len()))
+    nobody = frame.with_columns(worker=pl.lit("x"))
+    found = [
+        cw.aggregate(cw.Labels(each, duplicates="each"), "tied", max_iter=30, tol=0.0, run=DOUBLE)
+        for each in (frame, everyone, nobody)
+    ]
+    assert all(np.allclose(found[0].posterior, each.posterior, atol=1e-9) for each in found)
+    assert all(found[0].labels["label"].equals(each.labels["label"]) for each in found)
+    one = cw.aggregate(sim.answers, "groups", groups=1, max_iter=30, tol=0.0, run=DOUBLE)
+    assert np.array_equal(one.posterior, found[0].posterior)
+    assert found[0].matrices(np.array([0])) is None, "it tells no workers apart"
+    with pytest.raises(cw.errors.ParameterError, match="tied: groups is 2; it must be 1"):
+        cw.model("tied", groups=2)
+
+
+def test_memory_does_not_grow_with_workers_times_classes_squared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_of_groups, "PARTING", 2)
+    monkeypatch.setattr(model_of_groups, "STARTS", 1)
+    rng, W, K = np.random.default_rng(0), 4000, 150
+    answers = cw.Labels(np.arange(8000) % 2000, np.arange(8000) % W, rng.integers(0, K, 8000), duplicates="each")
+    assert 8 * answers.n_workers * K**2 > 700e6
+    for name, settings in (("groups", {"groups": 2}), ("tied", {})):
+        cw.aggregate(answers, name, max_iter=1, **settings)  # what is loaded once
+        tracemalloc.start()
+        try:
+            cw.aggregate(answers, name, max_iter=2, **settings)
+            assert tracemalloc.get_traced_memory()[1] < 200e6, name
+        finally:
+            tracemalloc.stop()
+
+
+# ------------------------------------------------------------------------------------------------------------- edges
+
+
+def test_more_groups_than_workers_is_told() -> None:
+    answers = cw.Labels([1, 1, 2, 2], ["a", "b"] * 2, ["x", "x", "y", "x"])
+    with pytest.raises(cw.errors.DataError, match="groups is 3 and there are 2 workers: give at most 2, or None"):
+        cw.aggregate(answers, "groups", groups=3)
+    assert cw.aggregate(answers, "groups", groups=2).groups.height == 2
+    with pytest.raises(cw.errors.ParameterError, match=r"pooled has no groups of workers\. Fit 'groups'"):
+        _ = cw.aggregate(answers, "pooled").groups
+    with pytest.raises(cw.errors.ParameterError, match="no group 3; they are numbered from 1 to 2"):
+        cw.aggregate(answers, "groups", groups=2).group_confusion(3)
+
+
+def sound(result: cw.Result) -> None:
+    found = result.grouping
+    assert np.isfinite(result.trace).all()
+    assert np.diff(result.trace).min(initial=0) >= -1e-9 * abs(result.trace[-1])
+    assert np.allclose(result.posterior.sum(1), 1, atol=1e-6)
+    assert np.allclose(found.member.sum(1), 1)
+    assert np.allclose(found.matrices.sum(2), 1)
+    assert np.isclose(found.share.sum(), 1)
+    assert np.isfinite(result.groups.select("similarity", "entropy").to_numpy()).all()
+
+
+def test_a_group_that_dies_leaves_sound_numbers(kernels: Any) -> None:
+    """Six groups for workers who are all alike."""
+    sim = cw.simulate.crowd("groups", tasks=150, workers=20, classes=3, shares=(1.0,), seed=0)
+    result = cw.aggregate(sim.answers, "groups", groups=6, run=DOUBLE)
+    sound(result)
+    assert result.groups.height == 6
+    assert result.groups["workers"][-1] < 0.5
+    assert (result.labels["label"] == sim.truth["label"]).mean() > 0.95
+
+
+@pytest.mark.parametrize("groups", [None, 1, 2])
+def test_one_class_one_worker_one_answer(groups: int | None, kernels: Any) -> None:
+    for answers in (
+        cw.Labels(np.repeat(np.arange(9), 2), ["a", "b"] * 9, ["x"] * 18),
+        cw.Labels(np.arange(6), ["a"] * 6, list("xyxyxy")),
+        cw.Labels([1], ["a"], ["x"]),
+    ):
+        if groups is None or groups <= answers.n_workers:
+            sound(cw.aggregate(answers, "groups", groups=groups, run=DOUBLE))
+
+
+def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:
+    """c3 is said of three tasks only; two tasks have no answers, one of them a known label."""
+    sim = cw.simulate.crowd("groups", tasks=80, workers=12, classes=2, per_task=5, seed=1)
+    rare = pl.DataFrame({"task": ["t01", "t02", "t03"], "worker": ["w01"] * 3, "label": ["c3"] * 3})
+    frame = pl.concat([sim.answers.frame().select("task", "worker", "label"), rare])
+    answers = cw.Labels(frame, gold={"t04": "c3"}, duplicates="each")
+    for name in ("groups", "tied"):
+        result = cw.aggregate(answers, name, run=DOUBLE)
+        sound(result)
+        assert result.labels.filter(pl.col("task") == "t04")["label"].item() == "c3"
+        predicted = result.predict({"task": ["new", "none"], "worker": ["w02", "w03"], "label": ["c1", "never"]})
+        assert predicted.labels["status"].to_list()[1] == "no answers"
+        assert np.allclose(predicted.posterior.sum(1), 1)
+
+
+# ----------------------------------------------------------------------------------------------------------- scores
+
+
+def test_divergence_by_hand() -> None:
+    """I-JS: the mean over workers of the distance to what truth counts, even where a row has nothing; G-JS: of all."""
+    sim = cw.simulate.crowd("groups", tasks=90, workers=14, classes=3, per_task=3, seed=2)
+    result, truth = cw.aggregate(sim.answers, "groups"), sim.truth.gather_every(2)
+    told = sim.answers.frame().join(truth, on="task", suffix="_true").rows(named=True)
+    names, own, crowd = ["c1", "c2", "c3"], [], np.zeros((3, 3))
+    for worker in sim.answers.workers:
+        counts = np.zeros((3, 3))
+        for row in told:
+            if row["worker"] == worker:
+                counts[names.index(row["label_true"]), names.index(row["label"])] += 1
+        crowd += counts
+        true = np.array([row / row.sum() if row.sum() else np.full(3, 1 / 3) for row in counts])
+        own.append(slow_divergence(true, result.confusion(worker).select(names).to_numpy()))
+    found = cw.divergence(result, truth)
+    assert np.isclose(found.individual, np.mean(own))
+    whole = slow_divergence(crowd / crowd.sum(1, keepdims=True), result.confusion().select(names).to_numpy())
+    assert np.isclose(found.crowd, whole)
+
+    given = cw.divergence(result, confusions=sim.confusions)
+    shown = result.confusions(np.arange(14))
+    assert np.isclose(
+        given.individual, np.mean([slow_divergence(*pair) for pair in zip(sim.confusions, shown, strict=True)])
+    )
+    mixed = np.average(sim.confusions, axis=0, weights=sim.answers.answers_per_worker)
+    assert np.isclose(given.crowd, slow_divergence(mixed, result.confusion().select(names).to_numpy()))
+
+
+def test_divergence_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = cw.simulate.crowd("groups", tasks=90, workers=14, classes=3, per_task=3, seed=2)
+    result = cw.aggregate(sim.answers, "groups")
+    whole = [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)]
+    monkeypatch.setattr("crowdwise.scoring.CELLS", 40)  # four workers at a time
+    assert np.allclose(whole, [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)])
+    for wrong, words in (
+        ({}, "give either truth"),
+        ({"truth": sim.truth, "confusions": sim.confusions}, "give either truth"),
+        ({"confusions": sim.confusions[1:]}, r"shape \(13, 3, 3\); wanted is \(14, 3, 3\)"),
+    ):
+        with pytest.raises(cw.errors.ParameterError, match=words):
+            cw.divergence(result, **wrong)
+
+
+def test_rand_index_counts_pairs() -> None:
+    sim = cw.simulate.triangle(60, tasks=150, fresh=0, seed=1)
+    result = cw.aggregate(sim.answers, "groups", groups=3)
+    true, found = (dict(each.select("worker", "group").rows()) for each in (sim.workers, result.members))
+    pairs = list(combinations(true, 2))
+    a, b = ([each[v] == each[w] for v, w in pairs] for each in (true, found))
+    both, chance = sum(map(min, zip(a, b, strict=True))), sum(a) * sum(b) / len(pairs)
+    slow = (both - chance) / ((sum(a) + sum(b)) / 2 - chance)
+    assert 0.1 < slow < 0.99
+    assert np.isclose(cw.rand_index(result, sim.workers), slow)
+    assert cw.rand_index(result, true) == cw.rand_index(result, sim.workers)
+    for turn in permutations("xyz"):  # names of groups do not matter
+        assert cw.rand_index(result, {w: turn[g] for w, g in true.items()}) == cw.rand_index(result, true)
+    with pytest.raises(cw.errors.ColumnError, match="wanted are worker and group"):
+        cw.rand_index(result, sim.workers.select("worker", "skill"))
+    with pytest.raises(cw.errors.EmptyDataError, match="name no worker"):
+        cw.rand_index(result, {"elsewhere": 1})
+
+
+# -------------------------------------------------------------------------------------------------------- simulated
+
+
+def test_levels_are_drawn_and_say_what_their_matrix_says() -> None:
+    truth, shares = np.arange(6000) % 3, np.array(cw.simulate.SHARES)
+    sim = cw.simulate.levels(truth, workers=400, per_task=5, fresh=1000, seed=1)
+    tasks = sim.truth["task"].to_list()
+    drawn = sim.workers["group"].value_counts().sort("group")["count"].to_numpy() / sim.workers.height
+    assert np.abs(drawn - shares).max() < 4 * np.sqrt(0.25 / 400)
+    matrices = np.array(cw.simulate.LEVELS)
+    matrices /= matrices.sum(2, keepdims=True)
+    assert np.allclose(sim.confusions, matrices[sim.workers["group"].to_numpy()])
+    told = sim.answers.frame().join(sim.truth, on="task", suffix="_true").join(sim.workers, on="worker")
+    for level in range(3):
+        for k in range(3):
+            said = told.filter((pl.col("group") == level) & (pl.col("label_true") == f"c{k + 1}"))["label"]
+            share = np.array([(said == f"c{m + 1}").mean() for m in range(3)])
+            assert np.abs(share - matrices[level, k]).max() < 4 * np.sqrt(0.25 / len(said))
+    assert set(sim.answers.tasks) == set(tasks[:5000]), "every task has a label, those kept fresh none"
+    counts = sim.answers.answers_per_task
+    assert counts.min() >= 1
+    assert abs(counts.mean() - 5) < 0.1
+    assert abs(counts.var() - 5) < 0.5, "each pair of task and worker is drawn by itself"
+    assert not told.select("task", "worker").is_duplicated().any()
+
+
+def test_hardly_any_answers_and_workers_left_out() -> None:
+    sim = cw.simulate.levels(np.arange(50) % 3, workers=1000, per_task=0.1, seed=2)
+    assert sim.answers.answers_per_task.min() >= 1
+    assert sim.workers.height == sim.answers.n_workers == len(sim.confusions) < 100
+    assert sim.workers["worker"].to_list() == sim.answers.workers.to_list()
+
+
+def test_triangles_are_setup_one() -> None:
+    sim = cw.simulate.triangle(60, tasks=3000, fresh=600, seed=3)
+    assert sim.features.shape == (3600, 2)
+    assert sim.answers.n_tasks == 3000
+    label = sim.truth["label"].to_numpy()
+    for name, centre in zip(("c1", "c2", "c3"), ((0, 1), (0, -1), (1, 0)), strict=True):
+        mine = sim.features[label == name]
+        assert len(mine) == 1200
+        assert np.abs(mine.mean(0) - centre).max() < 0.05
+        assert np.abs(mine.std(0) - 0.4).max() < 0.03
+        assert (label[3000:] == name).sum() == 200
+    again, other = (cw.simulate.triangle(60, tasks=3000, fresh=600, seed=seed) for seed in (3, 4))
+    assert again.answers.frame().equals(sim.answers.frame())
+    assert np.array_equal(again.features, sim.features)
+    assert not other.answers.frame().equals(sim.answers.frame())
+    by_name = cw.simulate.crowd("triangle", workers=60, tasks=3000, fresh=600, seed=3)
+    assert by_name.answers.frame().equals(sim.answers.frame())
+
+
+def test_a_disturbed_network_errs_the_more_the_more_it_is_disturbed() -> None:
+    sim = cw.simulate.triangle(20, tasks=150, fresh=0, seed=0)
+    truth = np.searchsorted(["c1", "c2", "c3"], sim.truth["label"].to_numpy())
+    net = {"hidden": 8, "dropout": 0.0, "epochs": 20, "rate": 0.05}
+    made = cw.simulate.perturbed(sim.features, truth, (0.0, 0.5, 5.0), seed=1, **net)
+    assert made.shape == (3, 3, 3)
+    assert np.allclose(made.sum(2), 1)
+    right = made[:, range(3), range(3)].mean(1)
+    assert right[0] > 0.9
+    assert right[0] > right[1] > right[2]
+    learner = Network(**net).learner(sim.features.astype(np.float32), 3, np.random.default_rng(1))
+    learner.imitate(np.eye(3)[truth])
+    told = learner.logits().argmax(1)
+    counts = np.array([[np.sum((truth == k) & (told == m)) for m in range(3)] for k in range(3)]) + 1e-3
+    assert np.allclose(made[0], counts / counts.sum(1, keepdims=True)), "without noise it is the network itself"
+    learner.disturbed(5.0, np.random.default_rng(0))
+    assert np.array_equal(learner.logits(sim.features).argmax(1), told), "what was disturbed is put back"
+    assert np.array_equal(made, cw.simulate.perturbed(sim.features, truth, (0.0, 0.5, 5.0), seed=1, **net))
+    crowd = cw.simulate.levels(truth, made, (0.5, 0.3, 0.2), workers=30, seed=1)
+    assert np.allclose(crowd.confusions, made[crowd.workers["group"].to_numpy()])
+
+
+EVEN = np.full((2, 3, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"truth": []}, "truth must hold"),
+        ({"truth": [0, 1, 3]}, "classes from 0 to 2"),
+        ({"truth": [0, -1]}, "truth must hold"),
+        ({"truth": ["a", "b"]}, "truth must hold"),
+        ({"fresh": 3}, "at least one task that is labelled"),
+        ({"fresh": -1}, "fresh"),
+        ({"shares": (1, 1)}, "give 3 numbers of at least 0"),
+        ({"shares": (1, -1, 1)}, "give 3 numbers of at least 0"),
+        ({"shares": (0, 0, 0)}, "give 3 numbers of at least 0"),
+        ({"shares": (np.nan, 1, 1)}, "give 3 numbers of at least 0"),
+        ({"matrices": EVEN[:, :2]}, r"shape \(2, 2, 3\)"),
+        ({"matrices": EVEN * np.nan, "shares": (1, 1)}, "confusion matrices"),
+        ({"matrices": EVEN * 0, "shares": (1, 1)}, "confusion matrices"),
+        ({"per_task": 0}, "above 0 and at most 100"),
+        ({"per_task": 101}, "above 0 and at most 100"),
+        ({"workers": 0}, "at most 0"),
+    ],
+)
+def test_levels_that_cannot_be_are_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(cw.errors.ParameterError, match=words):
+        cw.simulate.levels(**{"truth": [0, 1, 2], **wrong})
+
+
+def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
+    for wrong in ({"tasks": 2}, {"fresh": -1}):
+        with pytest.raises(cw.errors.ParameterError, match="must be at least 3 and 0"):
+            cw.simulate.triangle(10, **wrong)
+    with pytest.raises(cw.errors.ParameterError, match="triangle has three classes"):
+        cw.simulate.crowd("triangle", classes=4)
+    X, truth = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    for bad in ((X, truth[:20], [1.0]), (X, truth, [np.nan]), (X, truth - 1, [1.0])):
+        with pytest.raises(cw.errors.ParameterError):
+            cw.simulate.perturbed(*bad, epochs=1)
+
+
+# ----------------------------------------------------------------------------------------------------------- ledger
+
+
+def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+    file, measured, said = tmp_path / "out" / "measured.json", [], []
+
+    def study(broken: bool) -> list[Any]:
+        ledger = Ledger(file, said.append)
+
+        def measure(n: int) -> dict[str, float | None]:
+            if broken and n == 3:
+                raise KeyboardInterrupt
+            measured.append(n)
+            return {"test": n / 3, "ARI": None}
+
+        return [ledger.of(f"{n} workers", lambda n=n: measure(n)) for n in range(5)]
+
+    with pytest.raises(KeyboardInterrupt):
+        study(broken=True)
+    assert measured == [0, 1, 2]
+    whole = study(broken=False)
+    assert measured == [0, 1, 2, 3, 4], "nothing twice"
+    assert whole == [{"test": n / 3, "ARI": None} for n in range(5)]
+    assert f"3 measurements were there already: {file}" in said
+    assert study(broken=False) == whole
+    assert measured == [0, 1, 2, 3, 4]
+    assert [each.name for each in file.parent.iterdir()] == ["measured.json"]
+    assert np.isclose(mean(whole, "test") or 0, 2 / 3)
+    assert mean(whole, "ARI") is None
+
+
+@pytest.mark.parametrize("text", ["", '{"a": {"test": 0.9', "null", "3", "[1, 2]", '{"a": 3}', "\xff\xfe"])
+def test_a_damaged_ledger_is_refused_by_name(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(cw.errors.FileError, match=r"measured\.json is not what a study wrote .* Remove it"):
+        Ledger(file, lambda said: None)
+    assert file.read_bytes() == text.encode("latin-1"), "it is left as it was"
+
+
+def test_without_a_file_a_ledger_remembers(tmp_path: Path) -> None:
+    ledger, measured = Ledger(None, lambda said: None), []
+    for _ in range(2):
+        ledger.of("a", lambda: measured.append(1) or {"test": 1.0})
+    assert measured == [1]
