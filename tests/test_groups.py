@@ -263,7 +263,7 @@ def test_what_is_known_of_tasks_counts_and_labels_not_met_do_not() -> None:
     prior = np.eye(3)[np.searchsorted(["c1", "c2", "c3"], sim.truth["label"].to_numpy()[: new.n_tasks])]
     slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
     held_to_slow(result.assign(new), new, slow)
-    strange = pl.DataFrame({"task": ["t001", "x"], "worker": ["w01", "new"], "label": ["c9", "c8"]})
+    strange = pl.DataFrame({"task": ["t001", "x"], "worker": ["new", "new"], "label": ["c9", "c8"]})
     more = result.assign(pl.concat([frame.select("task", "worker", "label"), strange]))
     alone = result.assign(frame)
     assert (more.ignored_answers, alone.ignored_answers) == (2, 0)

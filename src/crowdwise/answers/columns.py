@@ -69,6 +69,8 @@ def missing(role: str, name: str, columns: Sequence[str], source: str) -> Column
     hint = nearest(name, columns)
     close = hint.split("'")[1] if hint else "COLUMN"
     wide = ", or --wide if each worker has a column" if not hint and role in ("worker", "label") else ""
+    if role == "worker":
+        wide += "; where nobody knows who answered, --anonymous each (anonymous='each')"
     return ColumnError(
         f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"
         f" Say --{role} {close} (in Python {role}={close!r}){wide}"

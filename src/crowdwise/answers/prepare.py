@@ -78,7 +78,7 @@ def prepare(
             f"no answers in {source}: it has {frame.width} column(s) and no rows. Give a table with rows"
         )
     height, told = frame.height, where or (lambda row: f"row {row + 1}")
-    table = as_long(frame, given, wide, source)
+    table = _as_long(frame, given, wide, source, anonymous)
     frame, columns = table.frame, table.columns
     place: Where = (lambda row: told(row % height)) if table.was_wide else told
     settled, warnings = _settled(frame, columns, missing, source)
@@ -119,6 +119,18 @@ def prepare(
             warnings=(*warnings, *added, *look_alikes(classes, "label")),
         ),
     )
+
+
+def _as_long(
+    frame: pl.DataFrame, given: Mapping[str, str | None], wide: bool | None, source: str, anonymous: str
+) -> Any:
+    """The table with a row an answer; where each answer may be another person's, it needs no column of workers."""
+    try:
+        return as_long(frame, given, wide, source)
+    except ColumnError:
+        if anonymous != "each" or wide or given.get("worker") is not None or "worker" in frame.columns:
+            raise
+    return as_long(frame.with_columns(worker=pl.lit(None, pl.String)), given, wide, source)
 
 
 def _settled(

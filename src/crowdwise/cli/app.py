@@ -341,17 +341,18 @@ def models(as_json: Json = False) -> None:
     from ..labels import DEFAULT, MODELS
     from ..learn.sides import SIDES
 
-    kinds = dict(sorted(MODELS.items())) | SIDES
     if as_json:
         about = {
             name: {"about": kind.about, "settings": kind().settings(), "needs_features": kind.needs_features}
-            for name, kind in kinds.items()
+            for name, kind in (SIDES | dict(sorted(MODELS.items()))).items()
         }
+        for name in SIDES.keys() & MODELS.keys():  # the side of this name, for `crowdwise learn`
+            about[name]["beside"] = {"about": SIDES[name].about, "settings": SIDES[name]().settings()}
         say_json(about)
         return
-    for name, kind in kinds.items():
+    for name, kind in [*sorted(MODELS.items()), *SIDES.items()]:
         settings = ", ".join(f"{key}={value}" for key, value in kind().settings().items())
-        note = " (the default)" if name == DEFAULT else " (with features: crowdwise learn)" * kind.needs_features
+        note = " (with features: crowdwise learn)" if kind.needs_features else " (the default)" * (name == DEFAULT)
         print(f"{name}{note}\n    {kind.about}\n    {settings}".rstrip())
 
 

@@ -59,7 +59,8 @@ def aggregated(result: Result, out: Path | None, as_json: bool, excel_safe: bool
         sys.stdout.buffer.write(labels.write_csv().encode())
         sys.stdout.flush()
     else:
-        names = [name for name in ("labels.csv", "workers.csv", "tasks.csv", "report.html") if (out / name).exists()]
+        tables = ("labels", "workers", "tasks", "groups", "members")
+        names = [name for name in (*(f"{t}.csv" for t in tables), "report.html") if (out / name).exists()]
         words(f"results are in {out}: {', '.join(names)}, result.crowdwise")
 
 

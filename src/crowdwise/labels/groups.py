@@ -10,7 +10,7 @@ with C[j, k, l] = sum over j's answers n saying l of q[task_n, k]. The bound tha
     (8)  sum_i log(normaliser of (5)) - KL of rho, alpha and beta - sum_jm s[j, m] (log s[j, m] - E log alpha[m])
 The climb starts from the posterior that one matrix for all finds (`tied`, which is this model with one group). There
 workers are parted: mixtures of several sizes are fitted to C, from several starts, and the one of the highest bound is
-gone on with. The worker's own matrix is the mixture of group matrices by s. Derivation in docs/maths/groups.md.
+gone on with. A worker's own matrix is the mixture of group matrices by s. Derivation in docs/maths/groups.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..engine.model import Rule, rules
 from ..errors import DataError
 from ..kernels import TINY, Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
-from ..kernels.special import digamma, dirichlet_kl, gammaln
+from ..kernels.special import digamma, dirichlet_kl
 from ..result import Grouping
 from .confusions import diagonal_hits
 from .registry import register
@@ -36,7 +36,7 @@ TIED = 8  # sweeps with one matrix, before workers are parted
 MOST = 6  # groups that are tried
 STARTS = 5  # of each number of groups
 PARTING = 30  # steps (6) and (7) of each
-INNER = 2  # steps (6) and (7) in a sweep
+INNER = 1  # steps (6) and (7) in a sweep
 SAMPLE = 4000  # workers, the busiest, by which they are parted
 CELLS = 1 << 22  # numbers in their matrices, at most
 SHRUNK = 2.0  # answers of the crowd in every row of a worker's matrix, where workers are compared
@@ -93,7 +93,8 @@ class Groups(ClimbingModel[Params, Stats]):
     def finish(self, work: Work, params: Params) -> Params:
         """The largest group first."""
         order = np.argsort(-params.member.sum(0), kind="stable")
-        return params._replace(member=params.member[:, order], counts=params.counts[order])
+        member = np.ascontiguousarray(params.member[:, order])
+        return params._replace(member=member, counts=params.counts[order])
 
     def penalty(self, params: Params) -> float:
         return float(params.bound) + self.class_penalty(params)
@@ -184,7 +185,7 @@ def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int)
 
 def part(work: Work, answers: Floats, groups: int | None) -> Floats:
     """(W, M) groups that workers seem to be of by their expected answers (R, K): of several numbers of groups and
-    several starts, those of the highest bound; M groups can be numbered in M! ways, which counts for them."""
+    several starts, those of the highest bound."""
     layout, W = work.layout, work.layout.n_workers
     if groups is not None and groups > max(W, 1):
         raise DataError(f"groups is {groups} and there are {W} workers: give at most {W}, or None to let the data say")
@@ -203,7 +204,7 @@ def part(work: Work, answers: Floats, groups: int | None) -> Floats:
             break
         for _ in range(STARTS):
             found = mix(work, few, said, _seeded(few, said, size, rng), PARTING)
-            bound = found.bound + found.fit + float(gammaln(np.asarray(size + 1.0)))
+            bound = found.bound + found.fit
             if bound > best_bound:
                 best, best_bound, risen = found, bound, True
         worse = 0 if risen else worse + 1

@@ -1,4 +1,4 @@
-"""The Crowd Mixture Model of Mena and Nanculef (2020), for answers whose workers are not known (Global).
+"""The Crowd Mixture Model of Mena and Nanculef (2019), for answers whose workers are not known (Global).
 
 Only r[i, j] counts, how often task i was called j; every single answer has a truth and a group of its own.
     (1)  p(j | x) = sum_mk alpha[m] beta[m, k, j] f_k(x) = sum_k B[k, j] f_k(x),    B = sum_m alpha[m] beta[m]
@@ -205,11 +205,13 @@ def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rn
     """Groups of answers by k-means: what the other labels' votes on the task were."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA
+    from threadpoolctl import threadpool_limits
 
     against = Z[task].astype(np.float64)
     against[np.arange(len(task)), label] = 0
     if not against.std(0).any():
         return np.zeros(len(task), np.int64)  # nobody disagrees: there is nothing to part by
-    near = PCA(min(AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
-    made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
-    return np.asarray(made.fit(near, sample_weight=weight).labels_)
+    with threadpool_limits(1):  # threads of this many libraries wait for each other
+        near = PCA(min(AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
+        made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
+        return np.asarray(made.fit(near, sample_weight=weight).labels_)

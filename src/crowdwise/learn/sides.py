@@ -12,13 +12,13 @@ from .cmm import CMM
 from .eased import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
 from .together import DLEM, Ideal, JointGroups, JointPooled, JointTied
 
-# The comparison of Mena and Nanculef, 2020, with the settings of their runs.
+# The comparison of Mena and Nanculef, 2019, with the settings of their runs.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "softMV": ("soft-vote", {}),
     "hardMV": ("majority-vote", {}),
     "DL-DS": ("dawid-skene", {"smoothing": 0.0}),
-    "DL-EM": ("dl-em", {"early": 0.03}),
-    "CMM": ("cmm", {"groups": 3, "early": 0.03}),
+    "DL-EM": ("dl-em", {"early": 0.03, "max_iter": 50}),
+    "CMM": ("cmm", {"groups": 3, "early": 0.03, "max_iter": 50}),
     "Ideal": ("ideal", {}),
 }
 

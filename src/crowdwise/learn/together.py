@@ -32,7 +32,7 @@ SWEEPS = ClimbingModel.__dataclass_fields__["max_iter"].metadata
 class EarlyStop(Beside):
     """A side that may stop as the paper does."""
 
-    max_iter: int = field(default=50, metadata=SWEEPS)
+    max_iter: int = field(default=200, metadata=SWEEPS)
     # Stop where neither the objective nor, on average, the matrices moved by more than this share; 0: at rest.
     early: float = field(default=0.0, metadata=rules(NOT_NEGATIVE))
 
@@ -139,6 +139,6 @@ class Ideal(MajorityVote):
         if missing:
             raise DataError(
                 f"ideal is taught known labels, and {missing} of {answers.n_tasks} tasks have none. Give gold for all "
-                "tasks (Labels(..., gold=...) or answers.with_gold), or leave those tasks out"
+                "tasks (cw.Labels(answers.frame(), gold=table)), or leave those tasks out"
             )
         return super().fit(answers, run)

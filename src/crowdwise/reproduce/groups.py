@@ -1,5 +1,5 @@
 """The study of groups (Mena and Nanculef, `Revisiting Machine Learning from Crowds: a Mixture Model for Grouping
-Annotations`, 2020): its tables and figures, measured anew.
+Annotations`, 2019): its tables and figures, measured anew.
 
 Setup (1) is made from seeds. Setup (2) wants CIFAR-10, for which features of its images stand in, and Tables 3 and 4
 want LabelMe. Every figure is kept as it is measured, so that a run that was broken off can go on.

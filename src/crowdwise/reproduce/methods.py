@@ -11,24 +11,25 @@ import numpy as np
 from ..answers import Labels
 from ..kernels.divergence import divergence as distance
 from ..kernels.layout import Floats, Ints
-from ..learn import CMM, CrowdClassifier
+from ..learn import CMM, DLEM, CrowdClassifier, JointGroups, JointPooled, JointTied
 from ..learn.sides import by_name
 from ..result import Result
 from ..scoring import divergence, rand_index
 from .ledger import Figures
 
+SWEEPS = 50  # at most, as the paper has it
 # Our name of a row, what is fitted, and whether it is started many times, as the paper does.
 METHODS: dict[str, tuple[Any, bool]] = {
     "softMV": ("softMV", False),
     "hardMV": ("hardMV", False),
     "DL-DS": ("DL-DS", False),
     "DL-EM": ("DL-EM", True),
-    "DL-EM, to the end": ("dl-em", False),
+    "DL-EM, to the end": (DLEM(max_iter=SWEEPS), False),
     "CMM": ("CMM", True),
-    "CMM, one group": (CMM(early=0.03), True),
-    "tied": ("tied", False),
-    "groups": ("groups", False),
-    "pooled": ("pooled", False),
+    "CMM, one group": (CMM(early=0.03, max_iter=SWEEPS), True),
+    "tied": (JointTied(max_iter=SWEEPS), False),
+    "groups": (JointGroups(max_iter=SWEEPS), False),
+    "pooled": (JointPooled(max_iter=SWEEPS), False),
     "Ideal": ("Ideal", False),
 }
 VOTES = ("softMV", "hardMV", "Ideal")

@@ -15,6 +15,7 @@ from ..kernels.layout import Floats, Ints
 if TYPE_CHECKING:
     from .result import Result
 
+NONE = 1e-9  # shares below are of groups that have died
 CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 
 
@@ -39,8 +40,8 @@ def group_table(found: Grouping) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "group": np.arange(1, len(found.share) + 1),
-            "share": found.share,
-            "workers": found.member.sum(0),
+            "share": np.where(found.share < NONE, 0.0, found.share),
+            "workers": np.where(found.share < NONE, 0.0, found.member.sum(0)),
             "similarity": similarity(found.matrices),
             "entropy": entropy(found.matrices),
         }

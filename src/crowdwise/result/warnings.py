@@ -20,13 +20,13 @@ def found(result: Result) -> tuple[str, ...]:
     if not result.converged:
         said.append(
             f"not converged after {len(result.trace)} sweeps: labels, skills or the objective still moved. "
-            "Raise max_iter (--max-iter)"
+            f"Raise max_iter ({'--set max_iter=N' if result.model.needs_features else '--max-iter'})"
         )
     if answers.n_workers == 1:
         said.append("one worker only: labels are that worker's answers, and skill cannot be told")
     else:
         parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
-        if parts > 1:
+        if parts > 1 and result.model.tells_workers_apart:
             said.append(
                 f"the crowd falls into {parts} parts that share no task: skills can be compared within a part only"
             )
