@@ -1,8 +1,9 @@
 """Groups: workers fall into a few groups, and those of one group confuse classes alike.
 
     (1)  z_i ~ Categorical(rho), rho ~ Dirichlet(1)      (2)  g_j ~ Categorical(alpha), alpha ~ Dirichlet(1)
-    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(1)
-Variational Bayes with q(z) q(g) q(rho) q(alpha) q(beta); E is the expected logarithm, psi(count + 1) - psi(total):
+    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(b[k]),  b = 1, and 3 where l = k
+so that, before much is known, people are rather right than wrong. Variational Bayes with q(z) q(g) q(rho) q(alpha)
+q(beta); E is the expected logarithm under a Dirichlet, psi(prior + count) - psi(their sum):
     (5)  q[i, k] ~ exp(E log rho[k]) * product over answers n of i of exp(sum_m s[j, m] E log beta[m, k, l])
     (6)  s[j, m] ~ exp(E log alpha[m] + sum over k, l of C[j, k, l] E log beta[m, k, l])
     (7)  counts of alpha[m]: sum_j s[j, m];  of beta[m, k, l]: sum_j s[j, m] C[j, k, l]
@@ -32,6 +33,7 @@ from ..result import Grouping
 from .confusions import diagonal_hits
 from .registry import register
 
+RIGHT = 2.0  # right answers that every row of a matrix starts with, besides one of each label
 TIED = 8  # sweeps with one matrix, before workers are parted
 MOST = 6  # groups that are tried
 STARTS = 5  # of each number of groups
@@ -71,7 +73,7 @@ class Groups(ClimbingModel[Params, Stats]):
     """A confusion matrix for every group of workers: for many workers with few answers each."""
 
     params_type = Params
-    off = (-6.1, 0.0)
+    off = (-6.2, 0.0)
     groups: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))  # None: by the bound
 
     def begin(self, work: Work) -> Floats:
@@ -132,7 +134,7 @@ class Groups(ClimbingModel[Params, Stats]):
         return np.asarray(sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(logs)))
 
     def grouping(self, params: Params) -> Grouping:
-        above = params.counts + 1
+        above = params.counts + _usual(params.counts.shape[2])
         return Grouping(params.member.mean(0), above / above.sum(2, keepdims=True), params.member)
 
 
@@ -165,7 +167,13 @@ def tied_start(work: Work, sweeps: int, prior: Callable[[Floats], Floats]) -> Fl
 
 def _row_logs(counts: Floats) -> Floats:
     """(M, K, K) E log beta."""
-    return np.asarray(digamma(counts + 1) - digamma(counts.sum(2) + counts.shape[2])[:, :, None])
+    above = counts + _usual(counts.shape[2])
+    return np.asarray(digamma(above) - digamma(above.sum(2))[:, :, None])
+
+
+def _usual(K: int) -> Floats:
+    """(K, K) b."""
+    return np.ones((K, K)) + RIGHT * np.eye(K)
 
 
 def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int) -> Mixture:
@@ -179,7 +187,7 @@ def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int)
         member = np.exp(member - member.max(1, keepdims=True))
         member /= member.sum(1, keepdims=True)
     spread = float((member * (np.log(np.maximum(member, TINY)) - usual)).sum())
-    bound = -dirichlet_kl(size, np.ones(len(size))) - dirichlet_kl(counts, np.ones(counts.shape)) - spread
+    bound = -dirichlet_kl(size, np.ones(len(size))) - dirichlet_kl(counts, _usual(counts.shape[2])) - spread
     return Mixture(member, counts, logs, bound, float((member * scores).sum()))
 
 
