@@ -145,7 +145,7 @@ class Tied(Groups):
 
     tells_workers_apart = False
     off = (-8.1, 0.0)
-    groups: int = field(default=1, metadata=rules(Rule(int, choices=(1,))))
+    groups: int = field(default=1, metadata=rules(Rule(int, low=1, high=1)))
 
 
 def _class_shares(n: Floats) -> Floats:
