@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from ..kernels import TINY
+from ..engine import ClimbingModel, Work
+from ..kernels import TINY, Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.special import digamma, dirichlet_kl
 
 
-def diagonal_hits(layout: Layout, counts: Floats) -> Floats:
-    """(W,) expected right answers: the diagonal of expected counts (R, K), added up a worker."""
-    right = counts[np.arange(layout.n_rows), layout.row_label].astype(np.float64)
-    return per_worker(layout, right)
+class Stats(NamedTuple):
+    shares: Floats  # (K,)    expected tasks of each class
+    counts: Floats  # (R, K)  expected answers of each row by true class
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowModel(ClimbingModel[Any, Stats]):
+    """A model whose parameters have `rows` (R, K): what each row's answers multiply the posterior of a task by."""
+
+    def posterior(self, work: Work, params: Any, Z: Floats) -> Swept:
+        prior = self.prior(work, params)
+        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
+
+    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Any) -> Stats:
+        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+
+    def hits(self, work: Work, stats: Stats) -> Floats:
+        """The diagonal of expected counts, added up a worker."""
+        right = stats.counts[np.arange(work.layout.n_rows), work.layout.row_label].astype(np.float64)
+        return per_worker(work.layout, right)
+
+    def left_out(self, work: Work, params: Any, Z: Floats) -> tuple[Floats, Floats]:
+        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
+        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesByBayes(RowModel):
+    """Shares of classes with a Dirichlet(1) around them; parameters have `n` (K,), the expected tasks of each class,
+    and `bound` (), what all but tasks and classes add to the objective."""
+
+    def penalty(self, params: Any) -> float:
+        return float(params.bound) + self.class_penalty(params)
+
+    def class_penalty(self, params: Any) -> float:
+        return -dirichlet_kl(params.n, np.ones(len(params.n)))
+
+    def prevalence(self, params: Any) -> Floats:
+        return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
+
+    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
+        return expected_shares(params.n)
+
+
+def expected_shares(n: Floats) -> Floats:
+    """(K,) exp of the expected log-shares of classes."""
+    return np.asarray(np.exp(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))))
 
 
 def mean_rows(layout: Layout, rows: Floats, weight: Floats) -> Floats:

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..engine import ClimbingModel, Work
+from ..engine import Work
 from ..engine.model import NOT_NEGATIVE, rules
-from ..kernels import TINY, Swept
-from ..kernels.layout import Floats, Ints, Layout, per_worker
-from .confusions import diagonal_hits, mean_rows, row_logs
+from ..kernels import TINY
+from ..kernels.layout import Floats, Ints, Layout
+from .confusions import RowModel, Stats, mean_rows, row_logs
 from .registry import register
 
 
@@ -34,26 +34,13 @@ class Params(NamedTuple):
     crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the climb is over
 
 
-class Stats(NamedTuple):
-    shares: Floats  # (K,)
-    counts: Floats  # (R, K)
-
-
 @register("dawid-skene", "a confusion matrix for every worker, by EM (Dawid & Skene 1979)")
 @dataclass(frozen=True, kw_only=True)
-class DawidSkene(ClimbingModel[Params, Stats]):
+class DawidSkene(RowModel):
     """A full confusion matrix for each worker: K (K - 1) free numbers apiece."""
 
     params_type = Params
     smoothing: float = field(default=0.01, metadata=rules(NOT_NEGATIVE))  # s; 0 is maximum likelihood
-
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
-        return work.kernels.confusion_posterior(
-            work.layout, params.rows, self.prior(work, params), work.gold, Z, work.threads
-        )
-
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
-        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
 
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
@@ -71,13 +58,6 @@ class DawidSkene(ClimbingModel[Params, Stats]):
 
     def class_penalty(self, params: Params) -> float:
         return float(self.smoothing * np.log(params.rho).sum())
-
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return diagonal_hits(work.layout, stats.counts)
-
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
-        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
 
     def prevalence(self, params: Params) -> Floats:
         return params.rho

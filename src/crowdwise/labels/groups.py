@@ -23,14 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..engine import ClimbingModel, Work
+from ..engine import Work
 from ..engine.model import Rule, rules
 from ..errors import DataError
-from ..kernels import TINY, Swept
-from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..kernels import TINY
+from ..kernels.layout import Floats, Ints, Layout, worker_answers
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Grouping
-from .confusions import diagonal_hits
+from .confusions import SharesByBayes, Stats, expected_shares
 from .registry import register
 
 RIGHT = 2.0  # right answers that every row of a matrix starts with, besides one of each label
@@ -52,11 +52,6 @@ class Params(NamedTuple):
     bound: Floats  # ()         eq (8) without the terms of tasks and classes
 
 
-class Stats(NamedTuple):
-    shares: Floats  # (K,)
-    counts: Floats  # (R, K)
-
-
 class Mixture(NamedTuple):
     """Groups of workers, given the expected answers of each."""
 
@@ -69,7 +64,7 @@ class Mixture(NamedTuple):
 
 @register("groups", "groups of workers who err alike, found together with their number, by variational Bayes")
 @dataclass(frozen=True, kw_only=True)
-class Groups(ClimbingModel[Params, Stats]):
+class Groups(SharesByBayes):
     """A confusion matrix for every group of workers: for many workers with few answers each."""
 
     params_type = Params
@@ -77,14 +72,7 @@ class Groups(ClimbingModel[Params, Stats]):
     groups: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))  # None: by the bound
 
     def begin(self, work: Work) -> Floats:
-        return tied_start(work, TIED, lambda Z: _class_shares(work.shares(Z))[None])
-
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
-        prior = self.prior(work, params)
-        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
-
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
-        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+        return tied_start(work, TIED, lambda Z: expected_shares(work.shares(Z))[None])
 
     def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
         member = part(work, stats.counts, self.groups) if params is None else params.member
@@ -97,25 +85,6 @@ class Groups(ClimbingModel[Params, Stats]):
         order = np.argsort(-params.member.sum(0), kind="stable")
         member = np.ascontiguousarray(params.member[:, order])
         return params._replace(member=member, counts=params.counts[order])
-
-    def penalty(self, params: Params) -> float:
-        return float(params.bound) + self.class_penalty(params)
-
-    def class_penalty(self, params: Params) -> float:
-        return -dirichlet_kl(params.n, np.ones(len(params.n)))
-
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return diagonal_hits(work.layout, stats.counts)
-
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
-        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
-
-    def prevalence(self, params: Params) -> Floats:
-        return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
-
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return _class_shares(params.n)
 
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
         K, rows, groups = answers.n_classes, answers.layout.n_rows, self.groups or MOST
@@ -146,10 +115,6 @@ class Tied(Groups):
     tells_workers_apart = False
     off = (-8.1, 0.0)
     groups: int = field(default=1, metadata=rules(Rule(int, low=1, high=1)))
-
-
-def _class_shares(n: Floats) -> Floats:
-    return np.asarray(np.exp(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))))
 
 
 def tied_start(work: Work, sweeps: int, prior: Callable[[Floats], Floats]) -> Floats:

@@ -26,12 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..engine import ClimbingModel, Work
+from ..engine import Work
 from ..engine.model import POSITIVE, Rule, rules
-from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker, vote_parts, worker_answers
-from ..kernels.special import digamma, dirichlet_kl
-from .confusions import diagonal_hits
+from .confusions import SharesByBayes, Stats
 from .registry import register
 
 LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
@@ -53,27 +51,15 @@ class Params(NamedTuple):
     sweeps: Floats  # ()      gone so far
 
 
-class Stats(NamedTuple):
-    shares: Floats  # (K,)
-    counts: Floats  # (R, K)
-
-
 @register("pooled", "confusion matrices drawn around the crowd's, as closely as the data say, by variational Bayes")
 @dataclass(frozen=True, kw_only=True)
-class Pooled(ClimbingModel[Params, Stats]):
+class Pooled(SharesByBayes):
     """Between a vote and Dawid-Skene, by the data: the default."""
 
     params_type = Params
     off = (-1.7, 0.8)
     hedge: float = field(default=0.25, metadata=rules(Rule((int, float), low=0.0, high=1.0)))  # h of eq (9)
     start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
-
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (5)
-        prior = self.prior(work, params)
-        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
-
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (6)
-        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
 
     def begin(self, work: Work) -> Floats:
         """Votes, where those of a worker weigh 1 - sum of squares of the shares of that worker's labels: who always
@@ -121,29 +107,14 @@ class Pooled(ClimbingModel[Params, Stats]):
         rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, plain, work.threads)
         return plain, step, np.ones(len(pace)), (rows, totals, kl)
 
-    def penalty(self, params: Params) -> float:
-        return float(params.bound) + self.class_penalty(params)
-
-    def class_penalty(self, params: Params) -> float:
-        return -dirichlet_kl(params.n, np.ones(len(params.n)))
-
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return diagonal_hits(work.layout, stats.counts)
-
     def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
         prior = self.prior(work, params)
         parts = (params.counts, params.totals, params.a, prior)
         return work.kernels.cavity_left_out(work.layout, *parts, work.gold, Z, work.threads)
 
-    def prevalence(self, params: Params) -> Floats:
-        return np.asarray((params.n + 1) / (params.n.sum() + len(params.n)))
-
     def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
         K, rows = answers.n_classes, answers.layout.n_rows
         return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
-
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return np.asarray(np.exp(_class_logs(params.n)))
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """The mean of a worker's row; of an unknown worker, the crowd's."""
@@ -190,10 +161,6 @@ class Pooled(ClimbingModel[Params, Stats]):
 def _doubting(votes: Floats, mean: Floats) -> Floats:
     """(T, K) shares of votes (T, K), with the shares of classes (K,) as one vote more."""
     return np.asarray((votes + mean) / (votes.sum(1, keepdims=True) + 1))
-
-
-def _class_logs(n: Floats) -> Floats:
-    return np.asarray(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n))))
 
 
 def _pace(before: Floats, step: Floats, pace: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -53,11 +53,18 @@ def widened(kind: Any, *names: str) -> Any:
     return namedtuple(kind.__name__, (*kind._fields, *names))
 
 
+class Learnt(NamedTuple):
+    """Statistics of a model of answers alone, and the posterior that a classifier is to follow."""
+
+    shares: Floats  # (K,)
+    counts: Floats  # (R, K)
+    Z: Floats  # (T, K)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Together(EarlyStop):
     """A classifier beside a model of answers alone: mixed into that model's class, before it."""
 
-    stats_type: ClassVar[Any]
     tied_first: ClassVar[int] = TIED  # sweeps with one matrix for all, from soft votes
 
     def begin(self, work: Work) -> Floats:
@@ -71,7 +78,8 @@ class Together(EarlyStop):
         return softmax(params.logits)
 
     def statistics(self, work: Work, Z: Floats, shares: Floats, params: Any) -> Any:
-        return self.stats_type(*super().statistics(work, Z, shares, params), Z)  # type: ignore[safe-super]
+        found: Any = super().statistics(work, Z, shares, params)  # type: ignore[safe-super]
+        return Learnt(found.shares, found.counts, Z)
 
     def maximise(self, work: Work, stats: Any, params: Any) -> Any:
         workers = super().maximise(work, stats, params)  # type: ignore[safe-super]
@@ -94,7 +102,6 @@ class JointGroups(Together, groups.Groups):
     """`groups` beside a classifier: the Crowd Mixture Model where workers are known (Individual)."""
 
     params_type = widened(groups.Params, "logits", "truth_prior")
-    stats_type = widened(groups.Stats, "Z")
 
 
 @side("tied", "one confusion matrix for all workers, one truth a task: needs no worker ids")
@@ -102,7 +109,7 @@ class JointGroups(Together, groups.Groups):
 class JointTied(Together, groups.Tied):
     """`tied` beside a classifier: what to take where workers are not known (Global)."""
 
-    params_type, stats_type = JointGroups.params_type, JointGroups.stats_type
+    params_type = JointGroups.params_type
     tied_first = 0
 
 
@@ -112,7 +119,6 @@ class JointPooled(Together, pooled.Pooled):
     """`pooled` beside a classifier; what it reports is not hedged."""
 
     params_type = widened(pooled.Params, "logits", "truth_prior")
-    stats_type = widened(pooled.Stats, "Z")
     hedge: float = field(default=0.0, metadata=rules(SHARE))
 
 
@@ -123,7 +129,6 @@ class DLEM(Together, dawid_skene.DawidSkene):
     cell of a matrix."""
 
     params_type = widened(dawid_skene.Params, "logits", "truth_prior")
-    stats_type = widened(dawid_skene.Stats, "Z")
     tied_first = 0
     smoothing: float = field(default=1.0, metadata=rules(NOT_NEGATIVE))
 
