@@ -39,6 +39,6 @@ found = model.assign(later.features, later.answers, tasks=later.truth["task"])
 print(found.workers.join(later.workers, on="worker", suffix="_true").head(4))
 
 # an export without ids: one matrix for all, one truth a task
-nobody = crowd.answers.frame().with_columns(worker=pl.lit(None, pl.String))
-tied = cw.CrowdClassifier("logistic", "tied").fit(X, cw.Labels(nobody, anonymous="each"), tasks=tasks)
+nobody = cw.Labels(crowd.answers.frame().drop("worker"), anonymous="each")
+tied = cw.CrowdClassifier("logistic", "tied").fit(X, nobody, tasks=tasks)
 print(f"without ids   labels right {right(tied.result_.labels):.1%}, new points {tied.score(X[1200:], truth[1200:]):.1%}")

@@ -59,7 +59,7 @@ class Effort:
     labelme_restarts: int
 
 
-FULL = Effort(tuple(METHODS), WORKERS, 5, 10, 50_000, WORKERS, 1, 3, 3, 10)
+FULL = Effort(tuple(METHODS), WORKERS, 5, 10, 50_000, WORKERS, 1, 1, 3, 10)
 FEWER = tuple(name for name in METHODS if name not in ("DL-EM, to the end", "CMM, one group"))
 QUICK = Effort(FEWER, (100, 10000), 1, 2, 3_000, (100, 10000), 1, 1, 1, 1)
 
