@@ -239,7 +239,9 @@ def _figure(effort: Effort, seed: int, ledger: Ledger) -> tuple[Part, Scaling]:
     rows = []
     for name in COMPARED:
         for workers in effort.workers:
-            cost = ledger.of(f"Figure 3, {workers} workers: {name}", lambda n=name, w=workers: _cost(n, w, seed))  # type: ignore[misc]
+            cost = ledger.of(
+                f"Figure 3 from {seed}, {workers} workers: {name}", lambda n=name, w=workers: _cost(n, w, seed)
+            )  # type: ignore[misc]
             if cost["seconds"] is not None and cost["megabytes"] is not None:
                 rows.append(Cost(name, workers, cost["seconds"], cost["megabytes"]))
     heads = ["method", "workers", "seconds a sweep", "MB"]
