@@ -240,8 +240,8 @@ def _figure(effort: Effort, seed: int, ledger: Ledger) -> tuple[Part, Scaling]:
     for name in COMPARED:
         for workers in effort.workers:
             cost = ledger.of(
-                f"Figure 3 from {seed}, {workers} workers: {name}", lambda n=name, w=workers: _cost(n, w, seed)
-            )  # type: ignore[misc]
+                f"Figure 3 from {seed}, {workers} workers: {name}", functools.partial(_cost, name, workers, seed)
+            )
             if cost["seconds"] is not None and cost["megabytes"] is not None:
                 rows.append(Cost(name, workers, cost["seconds"], cost["megabytes"]))
     heads = ["method", "workers", "seconds a sweep", "MB"]
