@@ -112,7 +112,7 @@ def test_groups_climb_the_bound_that_is_written(kernels: Any) -> None:
     sim = cw.simulate.crowd("groups", tasks=25, workers=7, classes=3, per_task=4, seed=2)
     answers = cw.Labels(sim.answers.frame(), gold=sim.truth.gather_every(6))
     (task, worker, label), M, K = answers.codes(), 2, 3
-    b = np.ones((K, K)) + 2 * np.eye(K)  # (4)
+    b = np.full((K, K), 0.5) + 2 * np.eye(K)  # (4)
     work, model = Work.on(answers, DOUBLE), cw.Groups(groups=M)
     Z = model.begin(work)
     first = model.maximise(work, model.statistics(work, Z, work.shares(Z), None), None)
@@ -260,7 +260,8 @@ def test_what_is_known_of_tasks_counts_and_labels_not_met_do_not() -> None:
     sim = cw.simulate.crowd("groups", **KINDS, seed=3)
     result = cw.aggregate(sim.answers, "groups")
     frame = sim.answers.frame().head(60)
-    new = cw.Labels(frame, gold=sim.truth)
+    strangers = frame.with_columns(worker="new " + pl.col("worker"))
+    new = cw.Labels(strangers, gold=sim.truth)
     prior = np.eye(3)[np.searchsorted(["c1", "c2", "c3"], sim.truth["label"].to_numpy()[: new.n_tasks])]
     slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
     held_to_slow(result.assign(new), new, slow)
@@ -471,6 +472,8 @@ def test_hardly_any_answers_and_workers_left_out() -> None:
     assert sim.answers.answers_per_task.min() >= 1
     assert sim.workers.height == sim.answers.n_workers == len(sim.confusions) < 100
     assert sim.workers["worker"].to_list() == sim.answers.workers.to_list()
+    matrices = np.array(cw.simulate.LEVELS)[sim.workers["group"].to_numpy()]
+    assert np.allclose(sim.confusions, matrices / matrices.sum(2, keepdims=True))
 
 
 def test_triangles_are_setup_one() -> None:

@@ -1,7 +1,7 @@
 """Groups: workers fall into a few groups, and those of one group confuse classes alike.
 
     (1)  z_i ~ Categorical(rho), rho ~ Dirichlet(1)      (2)  g_j ~ Categorical(alpha), alpha ~ Dirichlet(1)
-    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(b[k]),  b = 1, and 3 where l = k
+    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(b[k]),  b = 0.5, and 2.5 where l = k
 so that, before much is known, people are rather right than wrong. Variational Bayes with q(z) q(g) q(rho) q(alpha)
 q(beta); E is the expected logarithm under a Dirichlet, psi(prior + count) - psi(their sum):
     (5)  q[i, k] ~ exp(E log rho[k]) * product over answers n of i of exp(sum_m s[j, m] E log beta[m, k, l])
@@ -33,7 +33,7 @@ from ..result import Grouping
 from .confusions import SharesByBayes, Stats, expected_shares
 from .registry import register
 
-RIGHT = 2.0  # right answers that every row of a matrix starts with, besides one of each label
+ANY, RIGHT = 0.5, 2.0  # answers of each label that every row of a matrix starts with, and right ones besides
 TIED = 8  # sweeps with one matrix, before workers are parted
 MOST = 6  # groups that are tried
 STARTS = 5  # of each number of groups
@@ -138,7 +138,7 @@ def _row_logs(counts: Floats) -> Floats:
 
 def _usual(K: int) -> Floats:
     """(K, K) b."""
-    return np.ones((K, K)) + RIGHT * np.eye(K)
+    return np.full((K, K), ANY) + RIGHT * np.eye(K)
 
 
 def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int) -> Mixture:
