@@ -119,10 +119,9 @@ def write_tables(
     tables = {"labels": result.labels, "workers": result.workers, "tasks": result.tasks}
     if result.model.grouping(result.params) is not None:
         tables |= {"groups": result.groups, "members": result.members}
-    else:
-        for name in ("groups", "members"):
-            (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
+    for name in {"groups", "members"} - tables.keys():
+        (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
     if page:  # quickly: only the vote beside it, and no further fit of a large table
         check = None if result.answers.n_answers <= CHECKED else False
         beside = ("majority-vote",)

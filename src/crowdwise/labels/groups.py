@@ -113,7 +113,7 @@ class Tied(Groups):
     """`groups` with one group: what is known of the crowd as a whole, however few answers a worker gave."""
 
     tells_workers_apart = False
-    off = (-8.1, 0.0)
+    off = (-8.3, 0.0)
     groups: int = field(default=1, metadata=rules(Rule(int, low=1, high=1)))
 
 
