@@ -1,7 +1,7 @@
 """Groups: workers fall into a few groups, and those of one group confuse classes alike.
 
     (1)  z_i ~ Categorical(rho), rho ~ Dirichlet(1)      (2)  g_j ~ Categorical(alpha), alpha ~ Dirichlet(1)
-    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(b[k]),  b = 0.5, and 2.5 where l = k
+    (3)  l | z_i = k, g_j = m ~ Categorical(beta[m, k])  (4)  beta[m, k] ~ Dirichlet(b[k]),  b = 0.5, 2.5 where l = k
 so that, before much is known, people are rather right than wrong. Variational Bayes with q(z) q(g) q(rho) q(alpha)
 q(beta); E is the expected logarithm under a Dirichlet, psi(prior + count) - psi(their sum):
     (5)  q[i, k] ~ exp(E log rho[k]) * product over answers n of i of exp(sum_m s[j, m] E log beta[m, k, l])
