@@ -138,7 +138,7 @@ def _first_setup(effort: Effort, seed: int, ledger: Ledger) -> list[Part]:
     says = (
         "tied, groups and pooled are not in the paper. They give each task one truth for all its answers, and reach "
         "what true labels reach, however few answers a worker gave; tied needs no worker ids.",
-        "The paper's fall of DL-EM with many workers is that of its early stop, and of a matrix for every worker.",
+        "DL-EM falls with many workers, whether it stops early or not: a few answers do not make a matrix.",
         f"Means of {effort.seeds} seed(s): new points, crowd and networks each; {effort.restarts} starts for DL-EM and "
         "CMM, the one of the highest objective kept.",
     )

@@ -79,7 +79,7 @@ def tables(data: Path, effort: Effort, seed: int, ledger: Ledger) -> list[Part]:
 
                 found.setdefault((name, title), []).append(ledger.of(key, measure))
     says = (
-        "A network that climbs to the end, DL-EM's too, does better than one that stops where the paper's did.",
+        "To stop as early as the paper did is no loss to DL-EM here.",
         "CMM is started as its authors did here, by weights drawn for its groups.",
         "Without workers, CMM is as with them; so is tied, whose single truth a task needs no worker ids.",
     )
