@@ -37,7 +37,8 @@ ANY, RIGHT = 0.5, 2.0  # answers of each label that every row of a matrix starts
 TIED = 8  # sweeps with one matrix, before workers are parted
 MOST = 6  # groups that are tried
 STARTS = 5  # of each number of groups
-PARTING = 30  # steps (6) and (7) of each
+PARTING = 30  # steps (6) and (7) of each, at most
+SETTLED = 1e-4  # largest move of s that ends them
 INNER = 1  # steps (6) and (7) in a sweep
 SAMPLE = 4000  # workers, the busiest, by which they are parted
 CELLS = 1 << 22  # numbers in their matrices, at most
@@ -148,9 +149,11 @@ def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int)
         logs, size = _row_logs(counts), member.sum(0)
         usual = digamma(size + 1) - digamma(np.asarray(size.sum() + len(size)))
         scores = work.kernels.group_scores(layout, answers, logs, work.threads)
-        member = scores + usual
+        before, member = member, scores + usual
         member = np.exp(member - member.max(1, keepdims=True))
         member /= member.sum(1, keepdims=True)
+        if np.abs(member - before).max() < SETTLED:
+            break
     spread = float((member * (np.log(np.maximum(member, TINY)) - usual)).sum())
     bound = -dirichlet_kl(size, np.ones(len(size))) - dirichlet_kl(counts, _usual(counts.shape[2])) - spread
     return Mixture(member, counts, logs, bound, float((member * scores).sum()))
