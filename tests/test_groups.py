@@ -360,7 +360,10 @@ def test_one_class_one_worker_one_answer(groups: int | None, kernels: Any) -> No
         cw.Labels([1], ["a"], ["x"]),
     ):
         if groups is None or groups <= answers.n_workers:
-            sound(cw.aggregate(answers, "groups", groups=groups, run=DOUBLE))
+            result = cw.aggregate(answers, "groups", groups=groups, run=DOUBLE)
+            sound(result)
+            assert result.groups.height == (groups or 1), "nothing asks for more"
+            assert result.labels["label"].to_list() == cw.aggregate(answers, "majority-vote").labels["label"].to_list()
 
 
 def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:

@@ -30,6 +30,7 @@ from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, Layout, worker_answers
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Grouping
+from ..result.groups import mixture, so_far
 from .confusions import SharesByBayes, Stats, expected_shares
 from .registry import register
 
@@ -94,14 +95,10 @@ class Groups(SharesByBayes):
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of group matrices; that of an unknown worker, by the shares of groups."""
         found = self.grouping(params)
-        member = np.where((worker >= 0)[:, None], params.member[worker], found.share)
-        told = sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(found.matrices))
-        return np.asarray(np.log(np.maximum(told, TINY)))
+        return np.asarray(np.log(np.maximum(mixture(so_far(found, worker), found.matrices, label), TINY)))
 
     def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
-        member = np.where((worker >= 0)[:, None], params.member[worker], self.grouping(params).share)
-        logs = _row_logs(params.counts)
-        return np.asarray(sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(logs)))
+        return mixture(so_far(self.grouping(params), worker), _row_logs(params.counts), label)
 
     def grouping(self, params: Params) -> Grouping:
         above = params.counts + _usual(params.counts.shape[2])

@@ -25,6 +25,7 @@ from ..errors import DataError
 from ..kernels import TINY, Swept
 from ..kernels.layout import Floats, Ints, Layout, per_worker, vote_parts
 from ..result import Grouping
+from ..result.groups import mixture, so_far
 from .beside import side
 from .objective import softmax
 from .together import EarlyStop
@@ -158,9 +159,8 @@ class CMM(EarlyStop):
 
     def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of group matrices; of an unknown worker, the joint matrix."""
-        member = np.where((worker >= 0)[:, None], params.member[worker], params.share)
-        told = sum(member[:, [m]] * matrix.T[label] for m, matrix in enumerate(params.matrices))
-        return np.asarray(np.log(np.maximum(told, TINY)))
+        member = so_far(self.grouping(params), worker)
+        return np.asarray(np.log(np.maximum(mixture(member, params.matrices, label), TINY)))
 
     def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
         """Every answer brings a truth of its own; the task's is their mean."""
@@ -181,7 +181,7 @@ class CMM(EarlyStop):
         Z[known] = np.eye(Z.shape[1])[answers.gold[known]]
         return Z
 
-    def grouping(self, params: Params) -> Grouping | None:
+    def grouping(self, params: Params) -> Grouping:
         """As found; the data know their sum alone."""
         return Grouping(params.share, params.matrices, params.member)
 

@@ -73,7 +73,7 @@ def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tupl
 
     def own(j: Ints, said: Ints) -> Floats:
         """(N, K) log-probability of what a worker said, by his groups so far."""
-        return np.asarray(np.log(np.maximum(np.einsum("nm,mkn->nk", before[j], found.matrices[:, :, said]), TINY)))
+        return np.asarray(np.log(np.maximum(mixture(before[j], found.matrices, said), TINY)))
 
     for part in parts if shared else []:
         told = own(worker[part], label[part])
@@ -99,6 +99,11 @@ def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tupl
 def _normal(logs: Floats) -> Floats:
     p = np.exp(logs - logs.max(1, keepdims=True))
     return np.asarray(p / p.sum(1, keepdims=True))
+
+
+def mixture(member: Floats, matrices: Floats, label: Ints) -> Floats:
+    """(N, K) what matrices (M, K, K), mixed by the chances (N, M) of each, have for each label (N,) told."""
+    return np.asarray(np.einsum("nm,mkn->nk", member, matrices[:, :, label]))
 
 
 def so_far(found: Grouping, places: Ints) -> Floats:
