@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ParameterError, nearest
-from .study import Part, Study
+from .study import Asked, Part, Study
 
 STUDIES = ("lecture", "difficulty", "groups")  # each a module of this folder with a function of its name
 
@@ -25,8 +25,8 @@ def study(
     each step; `quick` measures less, in minutes, where a study is long."""
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
-    run: Callable[..., Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(data=data, out=out, seed=seed, watch=watch, quick=quick)
+    run: Callable[[Asked], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
+    return run(Asked(data, out, seed, watch, quick))
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

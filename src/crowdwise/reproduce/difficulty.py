@@ -23,7 +23,7 @@ from ..result import Result
 from ..result.files import write_whole
 from ..scoring import auc, expertise, judged
 from ..simulate import SENSITIVITY, SPECIFICITY, experts
-from .study import Part, Study
+from .study import Asked, Part, Study
 
 SEEDS, FEW = 40, 5
 SKILLS = np.column_stack([SPECIFICITY, SENSITIVITY])
@@ -50,16 +50,10 @@ class Lot(NamedTuple):
     new_truth: Ints
 
 
-def difficulty(
-    *,
-    data: Path | None = None,
-    out: Path | None = None,
-    seed: int = 0,
-    watch: Callable[[str], None] = lambda text: None,
-    quick: bool = False,
-) -> Study:
+def difficulty(asked: Asked) -> Study:
     """Tables 1 to 3, the ROC figure and the expertise figure; `data` holds cifar10n and cifar10h_counts; `quick` takes
     fewer seeds."""
+    data, out, seed, watch, quick = asked
     images = None if data is None else _images(data)
     parts = [_seeds_part(seed, FEW if quick else SEEDS, watch), _published_part()]
     figures, files = _figures(seed, out)

@@ -24,7 +24,7 @@ from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
 from .ledger import Figures, Ledger, mean
 from .methods import METHODS, Lot, fitted, measured
-from .study import Part, Study
+from .study import Asked, Part, Study
 
 WORKERS = (100, 500, 1500, 3500, 6000, 10000)
 PAPER = {  # test accuracy by workers, Setup (1) and (2); None where it ran out of memory
@@ -64,15 +64,9 @@ FEWER = tuple(name for name in METHODS if name not in ("DL-EM, to the end", "CMM
 QUICK = Effort(FEWER, (100, 10000), 1, 2, 3_000, (100, 10000), 1, 1, 1, 1)
 
 
-def groups(
-    *,
-    data: Path | None = None,
-    out: Path | None = None,
-    seed: int = 0,
-    watch: Callable[[str], None] = lambda text: None,
-    quick: bool = False,
-) -> Study:
+def groups(asked: Asked) -> Study:
     """Tables 2, 3 and 4 and Figure 3; `data` is the folder of cifar10n, cifar10h_counts and labelme."""
+    data, out, seed, watch, quick = asked
     effort = QUICK if quick else FULL
     if data is not None:
         from .labelme import needed

@@ -8,7 +8,6 @@ Salmon, Supervised learning by crowdsourcing; Peterson et al. 2019; Raykar & Yu 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from ..reliability import rank_correlation
 from ..result import Result
 from ..result.files import write_whole
 from ..simulate import spoken, who_answers
-from .study import Part, Study
+from .study import Asked, Part, Study
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 ALIKE = {0: (2, 8), 1: (9,), 2: (0, 4, 6), 3: (5,), 4: (7, 2), 5: (3, 7), 6: (2, 3), 7: (4, 5), 8: (0,), 9: (1,)}
@@ -36,15 +35,9 @@ RANKINGS = ("check_score", "spam_score", "trace", "seconds")
 REAL_CHECKS = 0.2  # part of the real set's images whose truth is taken as known: 5 of a worker's 25
 
 
-def lecture(
-    *,
-    data: Path | None = None,
-    out: Path | None = None,
-    seed: int = 0,
-    watch: Callable[[str], None] = lambda text: None,
-    quick: bool = False,
-) -> Study:
+def lecture(asked: Asked) -> Study:
     """The four rankings side by side, on the simulated crowd and on the real set; it is quick in any case."""
+    data, out, seed, watch, _ = asked
     watch("the simulated crowd")
     real = None if data is None else cifar10s(data, seed)
     answers, truth, skill = simulated(seed)

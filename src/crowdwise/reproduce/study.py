@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
+
+
+class Asked(NamedTuple):
+    """What a study is asked for."""
+
+    data: Path | None  # the folder of its real sets
+    out: Path | None  # the folder for its files
+    seed: int
+    watch: Callable[[str], None]  # told of each step
+    quick: bool  # measure less
 
 
 @dataclass(frozen=True)
