@@ -12,7 +12,7 @@ demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
 
 test: tools $(VENV)/.dev $(PACKAGES)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

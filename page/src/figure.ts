@@ -17,8 +17,7 @@ export interface Chart {
 
 interface Frame {
   box: HTMLElement;
-  label: string;
-  draw: Draw;
+  draw: (width: number) => void;
   width: number;
 }
 
@@ -28,17 +27,7 @@ let waiting = 0;
 function redraw(frame: Frame, width: number): void {
   if (width < 1 || Math.abs(width - frame.width) < 1) return;
   frame.width = width;
-  try {
-    const drawn = frame.draw(width);
-    // The chart is one picture with one name; Plot's names of its parts are not for readers.
-    for (const part of drawn.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
-    drawn.setAttribute("role", "img");
-    drawn.setAttribute("aria-label", frame.label);
-    frame.box.replaceChildren(drawn);
-  } catch (problem) {
-    console.error(frame.label, problem);
-    frame.box.replaceChildren(sentence("This chart could not be drawn; its table holds the numbers."));
-  }
+  frame.draw(width);
 }
 
 function redrawAll(): void {
@@ -54,11 +43,30 @@ window.addEventListener("beforeprint", () => {
 });
 window.addEventListener("afterprint", redrawAll);
 
+/** Calls `draw` with the width of a box: when the page is drawn, when the width changes, and for paper. */
+export function onWidth(box: HTMLElement, draw: (width: number) => void): void {
+  frames.set(box, { box, draw, width: 0 });
+  watcher.observe(box);
+}
+
+function drawChart(box: HTMLElement, { label, draw }: Chart, width: number): void {
+  try {
+    const drawn = draw(width);
+    // The chart is one picture with one name; Plot's names of its parts are not for readers.
+    for (const part of drawn.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
+    drawn.setAttribute("role", "img");
+    drawn.setAttribute("aria-label", label);
+    box.replaceChildren(drawn);
+  } catch (problem) {
+    console.error(label, problem);
+    box.replaceChildren(sentence("This chart could not be drawn; its table holds the numbers."));
+  }
+}
+
 /** The figure of a chart; it is drawn by `drawFigures`, when it stands in the page and has a width. */
 export function figure(chart: Chart): HTMLElement {
   const box = el("div", { class: "chart" });
-  frames.set(box, { box, label: chart.label, draw: chart.draw, width: 0 });
-  watcher.observe(box);
+  onWidth(box, (width) => drawChart(box, chart, width));
   return el(
     "figure",
     {},

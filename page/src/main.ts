@@ -1,12 +1,17 @@
-// Fills the sections of the page from its data.
+// Fills the sections of the page from its data: that of labels, or that of points.
 import { type Page, readData } from "./data";
 import { sentence } from "./dom";
 import { expertiseSection } from "./expertise";
 import { followNavigation, offerCopy } from "./extras";
 import { drawFigures } from "./figure";
 import { groupsSection } from "./groups";
+import { imagesSection } from "./images";
+import { methodsSection } from "./methods";
+import type { PointsPage } from "./points-data";
+import { reliabilitySection } from "./reliability";
 import { rocSection } from "./roc";
 import { scalingSection } from "./scaling";
+import { searchSection } from "./search";
 import {
   curveSection,
   mixupsSection,
@@ -18,7 +23,9 @@ import {
 import { tasksSection } from "./tasks";
 import { workersSection } from "./workers";
 
-const SECTIONS: Record<string, (page: Page) => HTMLElement[]> = {
+type Sections<P> = Record<string, (page: P) => HTMLElement[]>;
+
+const LABELS: Sections<Page> = {
   prevalence: prevalenceSection,
   workers: workersSection,
   tasks: tasksSection,
@@ -33,17 +40,29 @@ const SECTIONS: Record<string, (page: Page) => HTMLElement[]> = {
   models: modelsSection,
 };
 
-const page = readData();
-for (const [id, make] of Object.entries(SECTIONS)) {
-  const body = document.querySelector(`#${id} > .body`);
-  try {
-    body?.replaceChildren(...make(page));
-  } catch (problem) {
-    // One section that fails must not take the others with it.
-    console.error(id, problem);
-    body?.replaceChildren(sentence("This section could not be drawn."));
+const POINTS: Sections<PointsPage> = {
+  images: imagesSection,
+  workers: reliabilitySection,
+  search: searchSection,
+  methods: methodsSection,
+};
+
+function fill<P>(sections: Sections<P>, page: P): void {
+  for (const [id, make] of Object.entries(sections)) {
+    const body = document.querySelector(`#${id} > .body`);
+    try {
+      body?.replaceChildren(...make(page));
+    } catch (problem) {
+      // One section that fails must not take the others with it.
+      console.error(id, problem);
+      body?.replaceChildren(sentence("This section could not be drawn."));
+    }
   }
 }
+
+const data = readData();
+if ("kind" in data) fill(POINTS, data);
+else fill(LABELS, data);
 drawFigures();
 offerCopy();
 followNavigation();

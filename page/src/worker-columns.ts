@@ -2,15 +2,7 @@
 import type { WorkerRow } from "./data";
 import { asCount, asDecimal, asPercent, type Child, el, name, svg, told, unknown } from "./dom";
 import { count, percent, seconds } from "./format";
-
-export interface Column {
-  title: string;
-  help: string;
-  numeric: boolean;
-  downFirst: boolean; // the first click sorts from high to low
-  value: (row: WorkerRow) => number | string | null;
-  cell: (row: WorkerRow) => Child;
-}
+import { type Column, column as of, filled } from "./ledger";
 
 const SPAN = 80; // pixels from skill 0 to skill 1
 
@@ -60,10 +52,9 @@ function checkCell(row: WorkerRow): Child {
   return el("span", {}, percent(row.check_score), " ", el("small", {}, `of ${count(row.checks)}`));
 }
 
-type Part = Omit<Column, "numeric" | "downFirst"> & Partial<Column>;
-const column = (part: Part): Column => ({ numeric: true, downFirst: true, ...part });
+const column = of<WorkerRow>;
 
-const ALL: Column[] = [
+const ALL: Column<WorkerRow>[] = [
   column({
     title: "Rank",
     help: "By the lower end of skill, the best first",
@@ -76,6 +67,7 @@ const ALL: Column[] = [
     help: "Choose one to see more",
     numeric: false,
     downFirst: false,
+    names: true,
     value: (r) => r.worker,
     cell: (r) => name(r.worker),
   }),
@@ -128,6 +120,6 @@ const ALL: Column[] = [
 
 const ALWAYS = new Set(["Worker", "Answers", "Flags"]);
 
-export function columnsOf(rows: WorkerRow[]): Column[] {
-  return ALL.filter((each) => ALWAYS.has(each.title) || rows.some((row) => each.value(row) !== null));
+export function columnsOf(rows: WorkerRow[]): Column<WorkerRow>[] {
+  return filled(ALL, rows, ALWAYS);
 }

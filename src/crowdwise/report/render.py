@@ -10,17 +10,27 @@ import base64
 import functools
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
-from .page import LONGEST, Page
+from .page import LONGEST
 from .summary import Summary
 from .words import GLOSSARY, short
 
 NOTEBOOK_ROWS = 20
 
 
-def page_html(page: Page) -> str:
+class Shown(Protocol):
+    """What a page shows."""
+
+    @property
+    def summary(self) -> Any: ...
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+
+def page_html(page: Shown, template: str = "page.html", glossary: Sequence[tuple[str, str]] = GLOSSARY) -> str:
     """The whole page."""
     from .. import __version__
 
@@ -31,14 +41,14 @@ def page_html(page: Page) -> str:
     )
     safe = _markup()
     return str(
-        _template("page.html").render(
+        _template(template).render(
             page=page,
             summary=page.summary,
             csp=csp,
             style=safe(style),
             script=safe(script),
             data=safe(inert_json(page.as_dict())),
-            glossary=GLOSSARY,
+            glossary=glossary,
             version=__version__,
         )
     )
