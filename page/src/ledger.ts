@@ -1,0 +1,217 @@
+// A long table: sorted, searched, filtered, and opened row by row.
+import { button, type Child, el } from "./dom";
+import { count, plural } from "./format";
+import { scrolling } from "./table";
+
+const STEP = 50; // rows shown at first, and by each "show more"
+
+export interface Column<Row> {
+  title: string;
+  help: string;
+  numeric: boolean;
+  downFirst: boolean; // the first click sorts from high to low
+  names?: boolean; // names the row
+  value: (row: Row) => number | string | null;
+  cell: (row: Row) => Child;
+}
+
+type Part<Row> = Omit<Column<Row>, "numeric" | "downFirst"> & Partial<Column<Row>>;
+
+/** A column; most hold numbers, of which the high ones are looked for. */
+export const column = <Row>(part: Part<Row>): Column<Row> => ({ numeric: true, downFirst: true, ...part });
+
+/** The columns that somebody has a value for, and those that are always shown. */
+export function filled<Row>(columns: Column<Row>[], rows: Row[], always: Set<string>): Column<Row>[] {
+  return columns.filter((each) => always.has(each.title) || rows.some((row) => each.value(row) !== null));
+}
+
+export interface Ledger<Row> {
+  what: string; // one of them: "worker"
+  rows: Row[];
+  total?: number; // of which these rows are a part
+  columns: Column<Row>[];
+  search?: { hint: string; texts: (row: Row) => string[] };
+  only?: { label: string; className: string; keep: (row: Row) => boolean }; // a box to tick
+  keep?: (row: Row) => boolean; // rows that are there at all, at this moment
+  detail?: (row: Row) => { label: string; content: HTMLElement[] }; // of a row that is opened
+  opened?: (row: Row | null) => void;
+}
+
+interface State<Row> {
+  rows: Row[];
+  query: string;
+  only: boolean;
+  column: Column<Row> | null; // null: the order of the data
+  down: boolean;
+  shown: number;
+  open: Row | null;
+}
+
+/** Compares by a column; what is not known stays last either way. */
+function comparer<Row>(by: Column<Row>, down: boolean): (a: Row, b: Row) => number {
+  const sign = down ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [by.value(a), by.value(b)];
+    if (x === null || y === null) return Number(x === null) - Number(y === null);
+    if (typeof x === "string" || typeof y === "string") {
+      return sign * String(x).localeCompare(String(y), "en", { numeric: true });
+    }
+    return sign * (x - y);
+  };
+}
+
+function chosen<Row>({ search, only, keep }: Ledger<Row>, state: State<Row>): Row[] {
+  const wanted = state.query.trim().toLowerCase();
+  const found = state.rows.filter(
+    (row) =>
+      (!keep || keep(row)) &&
+      (!only || !state.only || only.keep(row)) &&
+      (!search || !wanted || search.texts(row).some((text) => text.toLowerCase().includes(wanted))),
+  );
+  return state.column ? found.sort(comparer(state.column, state.down)) : found;
+}
+
+export interface Drawn<Row> {
+  parts: HTMLElement[]; // controls, how many are shown, the table, and the button for more
+  table: HTMLElement;
+  /** Shows these rows from now on, or what `keep` says now of those that it has. */
+  fill: (rows?: Row[]) => void;
+  /** Opens a row, or closes the one that is open. */
+  open: (row: Row | null) => void;
+}
+
+export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
+  const { columns, detail, what } = told;
+  const state: State<Row> = {
+    rows: told.rows,
+    query: "",
+    only: false,
+    column: null,
+    down: false,
+    shown: STEP,
+    open: null,
+  };
+  const body = el("tbody");
+  const heads = columns.map((each) => {
+    const sorter = button("sort", each.title, () => {
+      state.down = state.column === each ? !state.down : each.downFirst;
+      state.column = each;
+      fill();
+    });
+    sorter.title = each.help;
+    return el("th", { scope: "col", class: each.numeric && "number" }, sorter);
+  });
+  const status = el("p", { class: "status", role: "status" });
+  const more = button("more", "", () => {
+    state.shown += STEP;
+    fill();
+  });
+
+  function toggle(row: Row, refocus: boolean): void {
+    open(state.open === row ? null : row);
+    if (refocus) body.querySelector<HTMLElement>(`button[data-row="${state.rows.indexOf(row)}"]`)?.focus();
+  }
+
+  function open(row: Row | null): void {
+    state.open = row;
+    if (row !== null) state.shown = Math.max(state.shown, chosen(told, state).indexOf(row) + 1);
+    fill();
+    told.opened?.(row);
+  }
+
+  function line(row: Row): HTMLElement[] {
+    const isOpen = state.open === row;
+    const own = (each: Column<Row>): Child => {
+      if (!each.names || !detail) return each.cell(row);
+      const of = { type: "button", class: "pick", "aria-expanded": String(isOpen), "data-row": state.rows.indexOf(row) };
+      return el("button", of, each.cell(row));
+    };
+    const cells = columns.map((each) =>
+      each.names
+        ? el("th", { scope: "row", class: each.numeric && "number" }, own(each))
+        : el("td", { class: each.numeric && "number" }, each.cell(row)),
+    );
+    const made = el("tr", { class: isOpen ? "chosen" : null }, ...cells);
+    if (!detail) return [made];
+    made.addEventListener("click", (event) => {
+      // A click that only ends a selection of text is not a choice.
+      const picked = event.target instanceof Element && event.target.closest(".pick") !== null;
+      if (picked || !window.getSelection()?.toString()) toggle(row, true);
+    });
+    if (!isOpen) return [made];
+    const { label, content } = detail(row);
+    const box = el("div", { class: "detail", role: "group", "aria-label": label }, ...content);
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") toggle(row, true);
+    });
+    return [made, el("tr", { class: "detail-row" }, el("td", { colspan: columns.length }, box))];
+  }
+
+  function fill(rows?: Row[]): void {
+    if (rows) {
+      state.rows = rows;
+      state.open = null;
+      state.shown = STEP;
+    }
+    const found = chosen(told, state);
+    const visible = found.slice(0, state.shown);
+    body.replaceChildren(...visible.flatMap(line));
+    heads.forEach((head, i) => {
+      const sorted = state.column === columns[i];
+      if (sorted) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    const total = told.total ?? 0;
+    const of = total > state.rows.length ? `, of ${count(total)} in all` : "";
+    status.textContent = `Showing ${count(visible.length)} of ${plural(found.length, what)}${of}.`;
+    more.hidden = visible.length === found.length;
+    more.textContent = `Show ${count(Math.min(STEP, found.length - visible.length))} more ${what}s`;
+  }
+
+  fill();
+  // Paper has no button: all that match are printed.
+  let before = state.shown;
+  window.addEventListener("beforeprint", () => {
+    before = state.shown;
+    state.shown = state.rows.length;
+    fill();
+  });
+  window.addEventListener("afterprint", () => {
+    state.shown = before;
+    fill();
+  });
+  const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;
+  const table = el(
+    "table",
+    { class: detail ? "workers" : "workers still" },
+    el("caption", { class: "visually-hidden" }, title),
+    el("thead", {}, el("tr", {}, ...heads)),
+    body,
+  );
+  const box = scrolling(`Table of ${what}s`, table);
+  return { parts: [...controls(told, state, () => fill()), status, box, el("p", {}, more)], table: box, fill, open };
+}
+
+/** Search by words, and the filter. */
+function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, fill: () => void): HTMLElement[] {
+  const made: HTMLElement[] = [];
+  if (search) {
+    const field = el("input", { type: "search", placeholder: search.hint, autocomplete: "off", spellcheck: "false" });
+    field.addEventListener("input", () => {
+      state.query = field.value;
+      state.shown = STEP;
+      fill();
+    });
+    made.push(el("label", {}, `Find a ${what} `, field));
+  }
+  if (only) {
+    const box = el("input", { type: "checkbox", class: only.className });
+    box.addEventListener("change", () => {
+      state.only = box.checked;
+      state.shown = STEP;
+      fill();
+    });
+    made.push(el("label", { class: "check" }, box, ` ${only.label}`));
+  }
+  return made.length ? [el("div", { class: "controls" }, ...made)] : [];
+}

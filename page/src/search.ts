@@ -1,0 +1,77 @@
+// How the number of objects was found: the criterion and the number, sweep by sweep.
+import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
+import { LETTER } from "./charts";
+import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
+import { asCount, el, nothing, told } from "./dom";
+import { figure, key } from "./figure";
+import { count, decimal, significant } from "./format";
+import type { PointsPage, Search, Sweep } from "./points-data";
+import { ringSample } from "./series";
+import { number } from "./table";
+
+
+/** A number of any size, short enough for an axis. */
+function value(v: number): string {
+  return (Math.abs(v) >= 999.5 ? count(Math.round(v)) : significant(v)).replace(/^-/, "\u2212");
+}
+
+interface Part {
+  of: 1 | 2; // place in a row
+  label: string;
+  last: boolean;
+}
+
+function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: number, width: number): Element {
+  const known = rows.filter((r) => r[of] !== null);
+  const colour = of === 1 ? COOL : WARM;
+  const about = (r: Sweep) => `sweep ${count(r[0])}: ${label} ${value(r[of]!)}`;
+  const taken = known.filter((r) => r[0] === best);
+  return plot({
+    ...COMMON,
+    width,
+    height: (width < NARROW ? 190 : 220) + (last ? 26 : 0),
+    marginLeft,
+    marginRight: 20,
+    marginTop: 28,
+    marginBottom: last ? 50 : 24,
+    x: { domain: [rows[0]![0], Math.max(rows[rows.length - 1]![0], rows[0]![0] + 1)] },
+    y: { nice: true },
+    marks: [
+      gridY({ stroke: FAINT, strokeOpacity: 1, ticks: 5 }),
+      axisX({ ...AXIS, ticks: width < NARROW ? 4 : 8, tickFormat: (v: number) => (Number.isInteger(v) ? count(v) : ""), label: last ? "sweep" : null }),
+      axisY({ ...AXIS, ticks: 5, tickFormat: value, label }),
+      line(known, { x: "0", y: String(of), stroke: colour, strokeWidth: 2 }),
+      dot(known.length <= 200 ? known : taken, { x: "0", y: String(of), r: 2.2, fill: colour, title: about }),
+      dot(taken, { x: "0", y: String(of), r: 7, stroke: "currentColor", strokeWidth: 2.2, title: about }),
+    ],
+  });
+}
+
+/** Both charts, one above the other, as one picture. */
+function draw(search: Search, width: number): Element {
+  const all: Omit<Part, "last">[] = [{ of: 1, label: search.criterion }, { of: 2, label: "objects" }];
+  const parts = all.filter(({ of }) => search.rows.some((r) => r[of] !== null));
+  const letters = search.rows.flatMap((r) => parts.map(({ of }) => value(r[of] ?? 0).length));
+  const left = Math.min(110, Math.max(54, Math.max(...letters) * LETTER + 14));
+  return el("div", {}, ...parts.map((part, i) => drawOne(search, { ...part, last: i === parts.length - 1 }, left, width)));
+}
+
+export function searchSection({ search }: PointsPage): HTMLElement[] {
+  const { rows, says, best, criterion } = search;
+  if (!rows.some((r) => r[1] !== null || r[2] !== null)) return nothing(says, "There is no search to show.");
+  return [
+    figure({
+      label: "The criterion and the number of objects against the sweep",
+      says,
+      key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
+      draw: (width) => draw(search, width),
+      heads: [number("Sweep"), number(criterion), number("Objects"), { title: "Taken" }],
+      rows: rows.map(([sweep, objective, objects]) => [
+        count(sweep),
+        told(objective, (v) => decimal(v)),
+        asCount(objects),
+        sweep === best ? "taken" : "",
+      ]),
+    }),
+  ];
+}

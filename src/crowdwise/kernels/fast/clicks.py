@@ -1,0 +1,220 @@
+"""Which object each click is of: one job after another, and the sums that improve the objects.
+
+An object is seen as weight + log N(click; mean, precision), where root' root is the precision. A click that is on no
+object has weight 0, so all scores are log-odds against that. Only objects within CUT of a click are looked at; a grid
+over the first two coordinates finds them.
+
+With `once`, a worker clicks an object at most once, so the clicks of a job and the objects are matched. The sum over
+all matchings is taken by belief propagation, whose fixed point is the least of the Bethe free energy; that is convex
+here, and its value is never above the true log of the sum. docs/maths/clicks.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .blocks import jit
+
+CUT = 30.0  # squared distance in standard deviations beyond which an object does not see a click
+FEW = 12  # objects for which a grid does not pay
+CELLS = 256  # of a grid, at most, in each direction
+ROUNDS = 200  # of messages between the clicks of a job and objects, at most
+STILL = 1e-8  # change of a message that counts as none
+HELD = 1.0 / 3.0  # share of a click from which an object counts as held by its worker: at most two objects
+
+
+@jit
+def grid(mean, reach):
+    """Cells, and the objects that reach into each: low, size of a cell, number of cells, pointers, objects."""
+    M, D = mean.shape
+    low, size = np.empty(2), np.ones(2)
+    cells = np.ones(2, np.int64)
+    for c in range(2):
+        d = min(c, D - 1)
+        high, total = -np.inf, 0.0
+        low[c] = np.inf
+        for j in range(M):
+            low[c] = min(low[c], mean[j, d] - reach[j, c])
+            high = max(high, mean[j, d] + reach[j, c])
+            total += reach[j, c]
+        wide = high - low[c]
+        if M > FEW and total > 0 and wide > 0:
+            cells[c] = int(min(CELLS, max(1.0, wide * M / total)))
+        size[c] = max(wide, 1e-300) / cells[c]
+    pointer = np.zeros(cells[0] * cells[1] + 1, np.int64)
+    for fill in range(2):
+        if fill == 1:
+            for k in range(1, len(pointer)):
+                pointer[k] += pointer[k - 1]
+            inside = np.empty(pointer[-1], np.int32)
+        for j in range(M - 1, -1, -1):
+            a0 = max(0, int((mean[j, 0] - reach[j, 0] - low[0]) / size[0]))
+            b0 = min(cells[0] - 1, int((mean[j, 0] + reach[j, 0] - low[0]) / size[0]))
+            e = min(1, D - 1)
+            a1 = max(0, int((mean[j, e] - reach[j, 1] - low[1]) / size[1]))
+            b1 = min(cells[1] - 1, int((mean[j, e] + reach[j, 1] - low[1]) / size[1]))
+            for x in range(a0, b0 + 1):
+                for y in range(a1, b1 + 1):
+                    k = x * cells[1] + y
+                    if fill == 0:
+                        pointer[k] += 1
+                    else:
+                        pointer[k] -= 1
+                        inside[pointer[k]] = j
+    return low, size, cells, pointer, inside
+
+
+@jit
+def _seen(x, low, size, cells):
+    """The cell of a click, or -1."""
+    D = len(x)
+    a = (x[0] - low[0]) / size[0]
+    b = (x[min(1, D - 1)] - low[1]) / size[1]
+    if not (0 <= a <= cells[0] and 0 <= b <= cells[1]):
+        return -1
+    return min(int(a), cells[0] - 1) * cells[1] + min(int(b), cells[1] - 1)
+
+
+@jit
+def _longer(array, used):
+    new = np.empty(2 * len(array), array.dtype)
+    new[:used] = array[:used]
+    return new
+
+
+@jit
+def _match(ptr, n, comp, odds, out, back, share, total, sent):
+    """Shares of clicks in objects that take at most one of these clicks, and the log of the sum over matchings.
+
+    ptr[i]:ptr[i+1] are the objects that click i sees, with odds against being on none; `share` receives the marginals.
+    """
+    E = ptr[n]
+    for e in range(E):
+        back[e] = 1.0
+    for _ in range(ROUNDS):
+        for i in range(n):
+            s = 1.0
+            for e in range(ptr[i], ptr[i + 1]):
+                s += odds[e] * back[e]
+            for e in range(ptr[i], ptr[i + 1]):
+                out[e] = odds[e] / max(1.0, s - odds[e] * back[e])
+        for e in range(E):
+            total[comp[e]] += out[e]
+        moved = 0.0
+        for e in range(E):
+            now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
+            moved = max(moved, abs(now - back[e]))
+            back[e] = now
+        for e in range(E):
+            total[comp[e]] = 0.0
+        if moved < STILL:
+            break
+    log_sum = 0.0
+    for i in range(n):
+        s = 1.0
+        for e in range(ptr[i], ptr[i + 1]):
+            s += odds[e] * back[e]
+        log_sum += math.log(s)
+        for e in range(ptr[i], ptr[i + 1]):
+            share[e] = odds[e] * back[e] / s
+            sent[comp[e]] += out[e]
+            log_sum -= math.log1p(out[e] * back[e])
+    for e in range(E):
+        if sent[comp[e]] > 0:
+            log_sum += math.log1p(sent[comp[e]])
+            sent[comp[e]] = 0.0
+    return log_sum
+
+
+@jit
+def sweep(
+    X, worker, job_ptr, start, stop, cellar, weight, slack, mean, root, odds, precision, once, sums, alpha, held, best
+):
+    """Jobs start:stop of one image. Returns the log of the sum over all that clicks may be of, against none of them.
+
+    sums (M, 3 + D + D D) receives expected clicks, those by precision, evidence, and first and second moments about
+    `mean` by precision; alpha (clicks, 2) the chance to be on an object, and the squared distance from it by that
+    chance. If they have rows, held (2 clicks, 3) receives which objects each job holds: object, job, share (returned
+    too is how many), and best (clicks, 2) the most likely object of a click, -1 for none, and its share.
+    """
+    M, D = mean.shape
+    low, size, cells, pointer, inside = cellar
+    longest = 0
+    for job in range(start, stop):
+        longest = max(longest, job_ptr[job + 1] - job_ptr[job])
+    room = 64
+    ptr = np.zeros(longest + 1, np.int64)
+    comp, psi, far = np.empty(room, np.int32), np.empty(room), np.empty(room)
+    out, back, share = np.empty(room), np.empty(room), np.empty(room)
+    total, sent, seen = np.zeros(M), np.zeros(M), np.zeros(M, np.int32)
+    log_sum, used, delta = 0.0, 0, np.empty(D)
+    for job in range(start, stop):
+        a, b = job_ptr[job], job_ptr[job + 1]
+        k = 0
+        clash = False
+        for i in range(a, b):
+            ptr[i - a] = k
+            cell = _seen(X[i], low, size, cells)
+            if cell < 0:
+                continue
+            base, narrow = odds[worker[i]], precision[worker[i]]
+            for at in range(pointer[cell], pointer[cell + 1]):
+                j = inside[at]
+                q = 0.0
+                for d in range(D):
+                    t = 0.0
+                    for e in range(d + 1):
+                        t += root[j, d, e] * (X[i, e] - mean[j, e])
+                    q += t * t
+                if q * narrow > CUT:
+                    continue
+                if k == room:
+                    comp, psi, far = _longer(comp, k), _longer(psi, k), _longer(far, k)
+                    room *= 2
+                    out, back, share = np.empty(room), np.empty(room), np.empty(room)
+                comp[k], far[k] = j, q + slack[j]
+                psi[k] = math.exp(min(600.0, weight[j] + base - 0.5 * (q + slack[j]) * narrow))
+                if once:
+                    seen[j] += 1
+                    clash = clash or seen[j] > 1
+                k += 1
+        ptr[b - a] = k
+        if once:
+            for e in range(k):
+                seen[comp[e]] = 0
+        if clash:
+            log_sum += _match(ptr, b - a, comp, psi, out, back, share, total, sent)
+        else:
+            for i in range(b - a):
+                s = 1.0
+                for e in range(ptr[i], ptr[i + 1]):
+                    s += psi[e]
+                log_sum += math.log(s)
+                for e in range(ptr[i], ptr[i + 1]):
+                    share[e] = psi[e] / s
+        for i in range(a, b):
+            narrow = precision[worker[i]]
+            alpha[i, 0], alpha[i, 1], top = 0.0, 0.0, 0.0
+            if len(best):
+                best[i, 0], best[i, 1] = -1, 0.0
+            for e in range(ptr[i - a], ptr[i - a + 1]):
+                j, r = comp[e], share[e]
+                alpha[i, 0] += r
+                alpha[i, 1] += r * far[e]
+                if len(best) and r > top:
+                    best[i, 0], best[i, 1], top = j, r, r
+                sums[j, 0] += r
+                sums[j, 1] += r * narrow
+                sums[j, 2] -= math.log1p(-min(r, 1 - 1e-12))
+                for d in range(D):
+                    delta[d] = X[i, d] - mean[j, d]
+                for d in range(D):
+                    sums[j, 3 + d] += r * narrow * delta[d]
+                    for c in range(d + 1):
+                        sums[j, 3 + D + d * D + c] += r * narrow * delta[d] * delta[c]
+                if r > HELD and len(held):
+                    held[used, 0], held[used, 1], held[used, 2] = j, job, r
+                    used += 1
+    return log_sum, used

@@ -1,0 +1,139 @@
+"""The page of objects found from clicks: from a result to the plain values that are shown. Totals are of everything."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..result.files import write_whole
+from .build import SENTENCE
+from .page import LONGEST, LogEntry
+from .points_images import images_section
+from .points_page import PointsPage, PointsSummary
+from .points_people import workers_section
+from .points_search import methods_section, search_section
+from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, is_doubtful, many, numbers
+from .summary import NOT_KNOWN, Tile
+from .words import count, percent, short
+
+if TYPE_CHECKING:
+    from ..result import PointsResult
+
+
+def write_points_report(
+    result: PointsResult,
+    path: str | Path,
+    *,
+    pictures: str | Path | None = None,
+    judged: Sequence[Mapping[str, Any]] | None = None,
+) -> Path:
+    """Write the page of objects found from clicks to one self-contained HTML file, whole or not at all.
+
+    `pictures` is a folder with files named as the images (with or without .png, .jpg, .jpeg, .webp, .gif), which are
+    shown under the clicks; `judged` are methods held against the truth: `method`, `success` (share of runs), `ase`
+    (errors of the centres, one a run) and `mae` (of reliabilities).
+    """
+    from .render import page_html
+
+    page = build_points(result, pictures, judged)
+    words = GLOSSARY + (GLOSSARY_TRUTH if page.methods else [])
+    data = page_html(page, "points.html", words).encode("utf-8", "backslashreplace")
+    return write_whole(Path(path), lambda file: file.write(data))
+
+
+def build_points(
+    result: PointsResult, pictures: str | Path | None = None, judged: Sequence[Mapping[str, Any]] | None = None
+) -> PointsPage:
+    intake = result.points.intake
+    return PointsPage(
+        kind="points",
+        summary=_summary(result),
+        images=images_section(result, None if pictures is None else Path(pictures)),
+        workers=workers_section(result.workers),
+        search=search_section(result),
+        methods=methods_section(judged) if judged else None,
+        log=[
+            LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
+            for d in intake.dropped
+        ],
+        notes=[short(note, SENTENCE) for note in intake.notes],
+        command=points_command(result),
+    )
+
+
+def points_command(result: PointsResult) -> str:
+    """The line that makes this result again."""
+    model, intake = result.model, result.points.intake
+    parts = ["crowdwise", "points", *(short(word, SENTENCE) for word in (intake.source, *intake.options))]
+    parts += ["--model", model.name, "--seed", str(result.seed)]
+    usual = type(model)().settings()
+    for name, value in model.settings().items():
+        if value != usual.get(name) and isinstance(value, (int, float, str)):
+            parts += ["--set", f"{name}={value}"]
+    return shlex.join([*parts, "--out", "results"])
+
+
+def _summary(result: PointsResult) -> PointsSummary:
+    intake, images, clicks = result.points.intake, result.images.height, result.clicks.height
+    objects, workers = result.objects.height, result.workers.height
+    said = ", ".join([many(images, "image"), many(workers, "worker"), many(objects, "object")])
+    return PointsSummary(
+        source=short(intake.source, LONGEST),
+        rows_read=intake.rows_read,
+        rows_used=intake.rows_used,
+        dropped={short(d.reason, SENTENCE): d.count for d in intake.dropped},
+        counted=f"{many(clicks, 'click')}: {said}",
+        clicks=clicks,
+        model=short(result.model.name, LONGEST),
+        converged=bool(result.converged),
+        sweeps=result.trace.height,
+        seed=result.seed,
+        versions=dict(result.versions),
+        warnings=[short(text, SENTENCE) for text in result.warnings],
+        tiles=_tiles(result),
+    )
+
+
+def _tiles(result: PointsResult) -> list[Tile]:
+    images, objects, clicks = result.images, result.objects, result.clicks
+    off, empty = clicks["object"].null_count(), int((images["objects"] == 0).sum())
+    reliable = result.workers.select(numbers("reliability")).to_series().drop_nulls().to_numpy()
+    p = objects.select(numbers("probability")).to_series().drop_nulls().to_numpy()
+    unreal = many(round(float((1 - p).sum())), "object")
+    some = images.height - empty
+    return [
+        Tile(
+            "Objects found",
+            count(objects.height),
+            f"{objects.height / some:.1f} an image that has any" if some else "",
+            "Places where the clicks of several workers gather.",
+        ),
+        Tile(
+            "Images",
+            count(images.height),
+            f"{count(empty)} without any object" if empty else "all with objects",
+            "Images that workers looked at, with or without a click.",
+        ),
+        Tile(
+            "Clicks on no object",
+            percent(off / clicks.height) if clicks.height else NOT_KNOWN,
+            f"{count(off)} of {count(clicks.height)}",
+            "Clicks that more probably belong to no object than to any.",
+        ),
+        Tile(
+            "Median reliability",
+            percent(float(np.median(reliable))) if len(reliable) else NOT_KNOWN,
+            f"of {many(result.workers.height, 'worker')}",
+            "Half of the workers have a larger share of their clicks on objects, half a smaller one.",
+        ),
+        Tile(
+            "Doubtful objects to review",
+            count(int(objects.select(is_doubtful().sum()).item())),
+            f"probability below {percent(DOUBTFUL, 0)}; about {unreal} in all may not be real",
+            "A look by an expert, or another worker, helps here most.",
+        ),
+    ]  # fmt: skip

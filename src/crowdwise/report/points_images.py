@@ -1,0 +1,189 @@
+"""The section on images: those worth a look, with their objects, clicks and pictures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from .page import LONGEST
+from .points_page import Clicks, ImageRow, Images, ObjectRow
+from .points_pictures import pictures_of
+from .points_words import column, is_doubtful, known, many
+from .words import count, short
+
+if TYPE_CHECKING:
+    from ..result import PointsResult
+
+IMAGES, CLICKS = 50, 200_000  # shown at most
+
+
+def images_section(result: PointsResult, folder: Path | None) -> Images:
+    table = _by_doubt(result)
+    shown, thinned = _fitting(table)
+    keys = shown["key"].to_list()
+    objects = _parts(result.objects.with_columns(doubtful=is_doubtful()), keys)
+    clicks = _parts(result.clicks, keys)
+    workers = result.workers.select(key=pl.col("worker").cast(pl.String), reliability="reliability")
+    used = pl.concat([part.select(key=pl.col("worker").cast(pl.String)) for part in clicks.values()] or [_nobody()])
+    used = used.unique(maintain_order=True).join(workers, on="key", how="left", maintain_order="left")
+    code = {key: n for n, key in enumerate(used["key"].to_list())}
+    pictures, lacking = ([None] * len(keys), []) if folder is None else pictures_of(keys, folder)
+    rows = [
+        _image(row, clicks[row["key"]], objects[row["key"]], code, picture)
+        for row, picture in zip(shown.iter_rows(named=True), pictures, strict=True)
+    ]
+    measured = result.points.box_from == "given"
+    return Images(
+        says=_images_say(table),
+        notes=[*_left_out(table, shown, thinned), *lacking, *_axes_say(result.objects), *_box_says(measured)],
+        total=table.height,
+        measured=measured,
+        workers=[short(key, LONGEST) for key in code],
+        reliability=column(used["reliability"], 4),
+        rows=rows,
+    )
+
+
+def _nobody() -> pl.DataFrame:
+    return pl.DataFrame({"key": []}, schema={"key": pl.String})
+
+
+def _by_doubt(result: PointsResult) -> pl.DataFrame:
+    """The images with their number of doubtful objects, most of them first; `key` is the name as text."""
+    key = pl.col("image").cast(pl.String).alias("key")
+    doubts = result.objects.group_by(key).agg(doubtful=is_doubtful().sum())
+    images: pl.DataFrame = result.images
+    table = images.with_columns(key).join(doubts, on="key", how="left", maintain_order="left")
+    table = table.with_columns(pl.col("doubtful").fill_null(0))
+    return table.sort("doubtful", "objects", "clicks", descending=True, maintain_order=True)
+
+
+def _fitting(table: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """The images that are shown: as many as there is room for, and the first of them at any rate; then whether its
+    clicks are too many."""
+    room, kept = CLICKS, list[int]()
+    for n, cost in enumerate((table["clicks"] + table["objects"]).to_list()):
+        if len(kept) < IMAGES and cost <= room:
+            kept.append(n)
+            room -= cost
+    if kept or table.is_empty():
+        return table[kept], False
+    return table[:1], int(table["clicks"][0]) > CLICKS
+
+
+def _parts(frame: pl.DataFrame, keys: list[str]) -> dict[str, pl.DataFrame]:
+    """Rows of each of these images."""
+    key = pl.col("image").cast(pl.String).alias("key")
+    found = frame.with_columns(key).filter(pl.col("key").is_in(keys)).partition_by("key", as_dict=True)
+    return {key: found.get((key,), frame.clear()) for key in keys}
+
+
+def _image(
+    row: dict[str, Any], clicks: pl.DataFrame, objects: pl.DataFrame, code: dict[str, int], picture: str | None
+) -> ImageRow:
+    left, top, right, bottom = _box(row)
+    digits = _digits(max(right - left, bottom - top))
+    off = clicks["object"].null_count()
+    if clicks.height > CLICKS:
+        clicks = clicks[np.linspace(0, clicks.height - 1, CLICKS).astype(int)]
+    return ImageRow(
+        image=short(row["key"], LONGEST),
+        jobs=row["jobs"],
+        box=(left, top, right, bottom),
+        total=row["clicks"],
+        off=off,
+        clicks=Clicks(
+            worker=[code[key] for key in clicks["worker"].cast(pl.String).to_list()],
+            x=column(clicks["x"], digits),
+            y=column(clicks["y"], digits),
+            object=clicks["object"].fill_null(0).cast(pl.Int64).to_list(),
+            probability=column(clicks["probability"], 3),
+            outlier=column(clicks["outlier"], 3),
+        ),
+        objects=[_object(each, digits) for each in objects[:CLICKS].iter_rows(named=True)],
+        picture=picture,
+    )
+
+
+def _box(row: dict[str, Any]) -> tuple[float, float, float, float]:
+    """That of an image; where none is known, nobody clicked, and any will do."""
+    sides = [known(row[name], 12) for name in ("x0", "y0", "x1", "y1")]
+    left, top, right, bottom = ((0.0, 0.0, 1.0, 1.0)[n] if side is None else side for n, side in enumerate(sides))
+    return left, top, right, bottom
+
+
+def _object(row: dict[str, Any], digits: int) -> ObjectRow:
+    return ObjectRow(
+        object=int(row["object"]),
+        x=round(float(row["x"]), digits),
+        y=round(float(row["y"]), digits),
+        probability=known(row["probability"], 4),
+        doubtful=row["doubtful"],
+        clicks=known(row["clicks"], 1),
+        supporters=None if row["supporters"] is None else int(row["supporters"]),
+        share=known(row["share"], 4),
+        spread=known(row["spread"], digits),
+        ellipse=_ellipse(row, digits),
+    )
+
+
+def _ellipse(row: dict[str, Any], digits: int) -> tuple[float, float, float] | None:
+    """Half axes and angle (of the first, from x towards y) of where clicks are two sigma away."""
+    xx, xy, yy = (known(row[name], 12) for name in ("var_x", "cov_xy", "var_y"))
+    if xx is None or xy is None or yy is None:
+        spread = known(row["spread"], digits)
+        return None if spread is None else (2 * spread, 2 * spread, 0.0)
+    middle, apart = (xx + yy) / 2, math.hypot((xx - yy) / 2, xy)
+    long, short_ = (round(2 * math.sqrt(max(var, 0.0)), digits) for var in (middle + apart, middle - apart))
+    return long, short_, round(math.degrees(math.atan2(2 * xy, xx - yy) / 2), 1)
+
+
+def _digits(extent: float) -> int:
+    """Digits behind the point that tell places apart in a picture of this extent."""
+    return min(12, max(0, 4 - math.floor(math.log10(extent)))) if extent > 0 else 4
+
+
+def _images_say(table: pl.DataFrame) -> str:
+    if table.is_empty():
+        return "There are no images."
+    first, doubtful = int(table["doubtful"][0]), int(table["doubtful"].sum())
+    says = f"{many(table.height, 'image')} with {many(int(table['objects'].sum()), 'object')}"
+    if not doubtful:
+        return f"{says}; none is doubtful."
+    some = int((table["doubtful"] > 0).sum())
+    says += f", of which {count(doubtful)} {'is' if doubtful == 1 else 'are'} doubtful"
+    if some == 1:
+        return f"{says}{', all in one image' if table.height > 1 else ''}."
+    return f"{says}: they are in {many(some, 'image')}, and {count(first)} in the first of them."
+
+
+def _left_out(table: pl.DataFrame, shown: pl.DataFrame, thinned: bool) -> list[str]:
+    notes = []
+    if shown.height < table.height:
+        rest = int(table["clicks"].sum()) - int(shown["clicks"].sum())
+        notes.append(
+            f"{count(shown.height)} of {count(table.height)} images are here, those with most doubtful objects; "
+            f"the others, with {many(rest, 'click')}, are in objects.csv and clicks.csv."
+        )
+    if thinned:
+        notes.append(f"The image has too many clicks to show: {count(CLICKS)} of them are drawn. clicks.csv holds all.")
+    return notes
+
+
+def _axes_say(objects: pl.DataFrame) -> list[str]:
+    axes = [name for name in objects.columns if f"var_{name}" in objects.columns]
+    axes = ["x", "y", *(name for name in axes if name not in ("x", "y"))]
+    if len(axes) == 2 and "z" in objects.columns:
+        axes.append("z")
+    if len(axes) == 2:
+        return []
+    told = ", ".join(short(name, 40) for name in axes)
+    return [f"Points have {len(axes)} coordinates ({told}); the pictures show x and y, and nothing of the others."]
+
+
+def _box_says(measured: bool) -> list[str]:
+    return [] if measured else ["No size of the images was given: the frame of each is that of its clicks."]

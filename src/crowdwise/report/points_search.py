@@ -1,0 +1,53 @@
+"""How the number of objects was found; and methods held against the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .page import LONGEST
+from .points_page import Method, Methods, Search
+from .points_words import known, many
+from .words import count, percent, quoted, short
+
+if TYPE_CHECKING:
+    from ..result import PointsResult
+
+SWEEPS, CURVE = 1000, 300  # shown at most: sweeps, steps of a curve
+
+
+def search_section(result: PointsResult) -> Search:
+    trace, best = result.trace, result.best
+    criterion = short(result.criterion, LONGEST)
+    rows = [(float(s), known(o, 6), known(m, 2)) for s, o, m in trace.select("sweep", "objective", "objects").rows()]
+    if not rows:
+        return Search("The objects were found in one go: there is no search to show.", criterion, None, [])
+    taken = next((row for row in rows if row[0] == best), None)
+    at = taken or rows[-1]
+    found = "" if at[2] is None else f", with {many(round(at[2]), 'object')}"
+    says = f"The search took {many(len(rows), 'sweep')}; its answer is that of sweep {count(int(at[0]))}{found}."
+    if len(rows) > SWEEPS:
+        kept = np.unique(np.linspace(0, len(rows) - 1, SWEEPS).astype(int)).tolist()
+        rows = [row for n, row in enumerate(rows) if n in set(kept) or row is taken]
+    return Search(says, criterion, None if taken is None else taken[0], rows)
+
+
+def methods_section(judged: Sequence[Mapping[str, Any]]) -> Methods:
+    rows = [_method(each) for each in judged]
+    first = max(rows, key=lambda row: -1.0 if row.success is None else row.success)
+    says = "Methods held against the truth."
+    if first.success is not None:
+        says = f"{quoted(first.method)} succeeds most often: in {percent(first.success)} of the runs."
+    return Methods(says, rows)
+
+
+def _method(told: Mapping[str, Any]) -> Method:
+    errors = np.sort(np.asarray(told.get("ase") or [], float))
+    finite = errors[np.isfinite(errors)]
+    at = np.unique(np.linspace(0, max(len(finite) - 1, 0), min(CURVE, len(finite))).astype(int))
+    curve = [(float(f"{finite[n]:.4g}"), round((n + 1) / len(errors), 4)) for n in at.tolist()]
+    middle = float(f"{np.median(finite):.4g}") if len(finite) else None
+    success, mae = (known(told.get(name), 4) for name in ("success", "mae"))
+    return Method(short(told["method"], LONGEST), success, mae, len(errors), middle, curve)

@@ -1,0 +1,59 @@
+"""Words and numbers of the page of points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from .words import count, percent
+
+DOUBTFUL = 0.9  # probability below which an object is worth a look
+GLOSSARY = [
+    ("click", "A point that one worker set in one image."),
+    ("worker", "An annotator: whoever looked at images and clicked."),
+    ("object", "What clicks gather around: where several reliable workers click, something seems to be."),
+    ("probability of an object", "How sure it is that the object is real, given all clicks and the workers behind."),
+    ("doubtful", f"An object whose probability is below {percent(DOUBTFUL, 0)}: worth a look."),
+    ("supporters", "Workers with a click that belongs to the object."),
+    ("share", "Supporters among the workers who looked at the image."),
+    ("spread", "How far clicks lie around their object, in pixels (one standard deviation)."),
+    ("two-sigma ellipse", "Where about 86 of 100 clicks on the object fall."),
+    ("on no object", "A click that more probably belongs to no object than to any: an outlier."),
+    ("reliability", "The share of a worker's clicks that are on objects."),
+    ("hit rate", "Of the objects in the images that a worker looked at, the share that the worker clicked."),
+    ("interval", "The range that holds the true value 95 times in 100."),
+    ("sweep", "One pass over all clicks while objects and reliabilities are found."),
+    ("criterion", "What tells how many objects there are: how well they fit the clicks, less a price for each object."),
+]
+GLOSSARY_TRUTH = [
+    ("success", "A run that finds as many objects as there are, each nearest to another true one."),
+    ("ASE", "Average square error: of the centres found, in runs that are a success."),
+    ("MAE", "Mean absolute error of the reliabilities."),
+]
+
+
+def many(number: int, word: str) -> str:
+    return f"{count(number)} {word}{'' if number == 1 else 's'}"
+
+
+def is_doubtful() -> pl.Expr:
+    """Of objects: whether they are worth a look."""
+    return (numbers("probability") < DOUBTFUL).fill_null(True)
+
+
+def numbers(*names: str) -> pl.Expr:
+    """Columns whose values are known numbers or null, whatever they were."""
+    return pl.col(*names).cast(pl.Float64).fill_nan(None)
+
+
+def known(value: Any, digits: int) -> float | None:
+    """A number as the page keeps it; what is not known, or no number, is null."""
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
+
+
+def column(values: pl.Series, digits: int) -> list[Any]:
+    told = values.cast(pl.Float64)
+    told = told.set(~told.is_finite(), None)
+    return told.round(digits).to_list()
