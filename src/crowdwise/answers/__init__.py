@@ -2,5 +2,6 @@
 
 from .intake import Dropped, Intake
 from .labels import Labels, places
+from .points import Points
 
-__all__ = ["Dropped", "Intake", "Labels", "places"]
+__all__ = ["Dropped", "Intake", "Labels", "Points", "places"]

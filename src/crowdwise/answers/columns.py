@@ -36,30 +36,50 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 REQUIRED = ("task", "worker", "label")
 
+# The same for a table of clicks.
+POINT_NAMES: dict[str, tuple[str, ...]] = {
+    "image": ("image", "imageid", "imagename", "subject", "subjectid", "subjectids", "file", "filename", "frame", "task",
+              "taskid", "item", "itemid", "picture", "photo"),
+    "worker": NAMES["worker"],
+    "x": ("x", "xcoordinate", "coordx", "posx", "px", "column", "xpixel", "clickx", "left"),
+    "y": ("y", "ycoordinate", "coordy", "posy", "py", "row", "ypixel", "clicky", "top"),
+    "z": ("z", "zcoordinate", "coordz", "posz", "slice", "depth"),
+    "seconds": NAMES["seconds"],
+    "order": ("order", "clickorder", "sequence", "clicknumber"),
+}  # fmt: skip
+
 
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
-def guess(role: str, columns: Sequence[str], taken: set[str]) -> str | None:
+def guess(
+    role: str, columns: Sequence[str], taken: set[str], names: Mapping[str, tuple[str, ...]] = NAMES
+) -> str | None:
     """The column whose name is the best known one for this role."""
     plain = {_plain(column): column for column in reversed(columns) if column not in taken}
-    return next((plain[name] for name in NAMES[role] if name in plain), None)
+    return next((plain[name] for name in names[role] if name in plain), None)
 
 
-def find(columns: Sequence[str], given: Mapping[str, str | None], source: str) -> tuple[dict[str, str], bool]:
+def find(
+    columns: Sequence[str],
+    given: Mapping[str, str | None],
+    source: str,
+    names: Mapping[str, tuple[str, ...]] = NAMES,
+    required: Sequence[str] = REQUIRED,
+) -> tuple[dict[str, str], bool]:
     """Role -> column for a long table, and whether any was guessed; an error names what is missing."""
     found = {role: name for role, name in given.items() if name is not None}
     for role, name in found.items():
         if name not in columns:
             raise missing(role, name, columns, source)
     guessed = False
-    for role in NAMES:
-        likely = None if role in found else guess(role, columns, set(found.values()))
+    for role in names:
+        likely = None if role in found else guess(role, columns, set(found.values()), names)
         if likely is not None:
             found[role] = likely
             guessed = True
-    for role in REQUIRED:
+    for role in required:
         if role not in found:
             raise missing(role, role, columns, source)
     return found, guessed
@@ -69,6 +89,11 @@ def missing(role: str, name: str, columns: Sequence[str], source: str) -> Column
     hint = nearest(name, columns)
     close = hint.split("'")[1] if hint else "COLUMN"
     wide = ", or --wide if each worker has a column" if not hint and role in ("worker", "label") else ""
+    if role in ("x", "y"):
+        return ColumnError(
+            f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint} Say --axes with the "
+            "columns of the coordinates, for instance --axes left,top (in Python axes=['left', 'top'])"
+        )
     if role == "worker":
         wide += "; where nobody knows who answered, --anonymous each (anonymous='each')"
     return ColumnError(

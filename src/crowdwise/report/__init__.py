@@ -11,6 +11,7 @@ from ..result.files import write_whole
 from ..scoring import Judged
 from .inspection import Inspection, inspect
 from .page import Cost, Scaling
+from .points import write_points_report
 from .summary import Summary, summarise
 from .words import short
 
@@ -44,4 +45,14 @@ def notebook(result: Result) -> str:
     return notebook_html(told, workers, result.answers.n_workers)
 
 
-__all__ = ["Cost", "Inspection", "Scaling", "Summary", "inspect", "notebook", "summarise", "write_report"]
+__all__ = [
+    "Cost",
+    "Inspection",
+    "Scaling",
+    "Summary",
+    "inspect",
+    "notebook",
+    "summarise",
+    "write_points_report",
+    "write_report",
+]

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from ..result.files import write_whole
-from .build import SENTENCE
 from .page import LONGEST, LogEntry
 from .points_images import images_section
 from .points_page import PointsPage, PointsSummary
 from .points_people import workers_section
 from .points_search import methods_section, search_section
-from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, is_doubtful, many, numbers
+from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, SENTENCE, is_doubtful, many, numbers
 from .summary import NOT_KNOWN, Tile
 from .words import count, percent, short
 
@@ -100,7 +100,7 @@ def _summary(result: PointsResult) -> PointsSummary:
 
 def _tiles(result: PointsResult) -> list[Tile]:
     images, objects, clicks = result.images, result.objects, result.clicks
-    off, empty = clicks["object"].null_count(), int((images["objects"] == 0).sum())
+    off, empty = clicks["object"].null_count(), images.filter(pl.col("objects").cast(pl.Int64) == 0).height
     reliable = result.workers.select(numbers("reliability")).to_series().drop_nulls().to_numpy()
     p = objects.select(numbers("probability")).to_series().drop_nulls().to_numpy()
     unreal = many(round(float((1 - p).sum())), "object")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ IMAGES, CLICKS = 50, 200_000  # shown at most
 
 
 def images_section(result: PointsResult, folder: Path | None) -> Images:
+    axes = result.points.axes
     table = _by_doubt(result)
     shown, thinned = _fitting(table)
     keys = shown["key"].to_list()
@@ -33,13 +35,13 @@ def images_section(result: PointsResult, folder: Path | None) -> Images:
     code = {key: n for n, key in enumerate(used["key"].to_list())}
     pictures, lacking = ([None] * len(keys), []) if folder is None else pictures_of(keys, folder)
     rows = [
-        _image(row, clicks[row["key"]], objects[row["key"]], code, picture)
+        _image(row, clicks[row["key"]], objects[row["key"]], axes, code, picture)
         for row, picture in zip(shown.iter_rows(named=True), pictures, strict=True)
     ]
-    measured = result.points.box_from == "given"
+    measured = result.points.box_from not in ("clicks", "data")
     return Images(
         says=_images_say(table),
-        notes=[*_left_out(table, shown, thinned), *lacking, *_axes_say(result.objects), *_box_says(measured)],
+        notes=[*_left_out(table, shown, thinned), *lacking, *_axes_say(axes), *_box_says(measured)],
         total=table.height,
         measured=measured,
         workers=[short(key, LONGEST) for key in code],
@@ -83,9 +85,14 @@ def _parts(frame: pl.DataFrame, keys: list[str]) -> dict[str, pl.DataFrame]:
 
 
 def _image(
-    row: dict[str, Any], clicks: pl.DataFrame, objects: pl.DataFrame, code: dict[str, int], picture: str | None
+    row: dict[str, Any],
+    clicks: pl.DataFrame,
+    objects: pl.DataFrame,
+    axes: Sequence[str],
+    code: dict[str, int],
+    picture: str | None,
 ) -> ImageRow:
-    left, top, right, bottom = _box(row)
+    left, top, right, bottom = _box(row, axes)
     digits = _digits(max(right - left, bottom - top))
     off = clicks["object"].null_count()
     if clicks.height > CLICKS:
@@ -98,45 +105,48 @@ def _image(
         off=off,
         clicks=Clicks(
             worker=[code[key] for key in clicks["worker"].cast(pl.String).to_list()],
-            x=column(clicks["x"], digits),
-            y=column(clicks["y"], digits),
+            x=column(clicks[axes[0]], digits),
+            y=column(clicks[axes[1]], digits) if len(axes) > 1 else [0.0] * clicks.height,
             object=clicks["object"].fill_null(0).cast(pl.Int64).to_list(),
             probability=column(clicks["probability"], 3),
             outlier=column(clicks["outlier"], 3),
         ),
-        objects=[_object(each, digits) for each in objects[:CLICKS].iter_rows(named=True)],
+        objects=[_object(each, axes, row["jobs"], digits) for each in objects[:CLICKS].iter_rows(named=True)],
         picture=picture,
     )
 
 
-def _box(row: dict[str, Any]) -> tuple[float, float, float, float]:
-    """That of an image; where none is known, nobody clicked, and any will do."""
-    sides = [known(row[name], 12) for name in ("x0", "y0", "x1", "y1")]
+def _box(row: dict[str, Any], axes: Sequence[str]) -> tuple[float, float, float, float]:
+    """That of an image; where none is known, nobody clicked, and any will do. Points on a line get some height."""
+    sides = [known(row.get(f"{axis}{end}"), 12) for end in (0, 1) for axis in (*axes[:2], "")[:2]]
     left, top, right, bottom = ((0.0, 0.0, 1.0, 1.0)[n] if side is None else side for n, side in enumerate(sides))
-    return left, top, right, bottom
+    return (left, top, right, bottom) if len(axes) > 1 else (left, (left - right) / 8, right, (right - left) / 8)
 
 
-def _object(row: dict[str, Any], digits: int) -> ObjectRow:
+def _object(row: dict[str, Any], axes: Sequence[str], jobs: int, digits: int) -> ObjectRow:
+    supporters = None if row["supporters"] is None else int(row["supporters"])
     return ObjectRow(
         object=int(row["object"]),
-        x=round(float(row["x"]), digits),
-        y=round(float(row["y"]), digits),
+        x=round(float(row[axes[0]]), digits),
+        y=round(float(row[axes[1]]), digits) if len(axes) > 1 else 0.0,
         probability=known(row["probability"], 4),
         doubtful=row["doubtful"],
         clicks=known(row["clicks"], 1),
-        supporters=None if row["supporters"] is None else int(row["supporters"]),
-        share=known(row["share"], 4),
+        supporters=supporters,
+        share=None if supporters is None or not jobs else round(supporters / jobs, 4),
         spread=known(row["spread"], digits),
-        ellipse=_ellipse(row, digits),
+        ellipse=_ellipse(row, axes, digits),
     )
 
 
-def _ellipse(row: dict[str, Any], digits: int) -> tuple[float, float, float] | None:
+def _ellipse(row: dict[str, Any], axes: Sequence[str], digits: int) -> tuple[float, float, float] | None:
     """Half axes and angle (of the first, from x towards y) of where clicks are two sigma away."""
-    xx, xy, yy = (known(row[name], 12) for name in ("var_x", "cov_xy", "var_y"))
-    if xx is None or xy is None or yy is None:
+    names = (f"var_{axes[0]}", f"cov_{axes[0]}{axes[1]}", f"var_{axes[1]}") if len(axes) > 1 else ()
+    told = [known(row.get(name), 12) for name in names]
+    if not told or None in told:
         spread = known(row["spread"], digits)
         return None if spread is None else (2 * spread, 2 * spread, 0.0)
+    xx, xy, yy = (value or 0.0 for value in told)
     middle, apart = (xx + yy) / 2, math.hypot((xx - yy) / 2, xy)
     long, short_ = (round(2 * math.sqrt(max(var, 0.0)), digits) for var in (middle + apart, middle - apart))
     return long, short_, round(math.degrees(math.atan2(2 * xy, xx - yy) / 2), 1)
@@ -174,15 +184,14 @@ def _left_out(table: pl.DataFrame, shown: pl.DataFrame, thinned: bool) -> list[s
     return notes
 
 
-def _axes_say(objects: pl.DataFrame) -> list[str]:
-    axes = [name for name in objects.columns if f"var_{name}" in objects.columns]
-    axes = ["x", "y", *(name for name in axes if name not in ("x", "y"))]
-    if len(axes) == 2 and "z" in objects.columns:
-        axes.append("z")
+def _axes_say(axes: Sequence[str]) -> list[str]:
+    told = [short(axis, 40) for axis in axes]
+    if len(axes) < 2:
+        return [f"Points have one coordinate ({told[0]}): they lie on a line."]
     if len(axes) == 2:
         return []
-    told = ", ".join(short(name, 40) for name in axes)
-    return [f"Points have {len(axes)} coordinates ({told}); the pictures show x and y, and nothing of the others."]
+    left = f"the pictures show {told[0]} and {told[1]}, and nothing of the others"
+    return [f"Points have {len(axes)} coordinates ({', '.join(told)}); {left}."]
 
 
 def _box_says(measured: bool) -> list[str]:

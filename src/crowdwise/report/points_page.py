@@ -79,7 +79,7 @@ class Images:
     says: str
     notes: list[str]  # what is not shown, and why
     total: int
-    measured: bool  # boxes were given; otherwise they are those of the clicks
+    measured: bool  # boxes are known; otherwise they are those of the clicks
     workers: list[str]  # those whose clicks are shown
     reliability: list[float | None]  # of these
     rows: list[ImageRow]  # most doubtful objects first
@@ -99,7 +99,7 @@ class PointsWorker:
     hit_rate: float | None  # share of the objects that were clicked
     hit_low: float | None
     hit_high: float | None
-    spread: float | None
+    spread: float | None  # of the clicks around objects, against that of others: 1 is ordinary
 
 
 @dataclass(frozen=True)

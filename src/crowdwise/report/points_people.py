@@ -17,6 +17,7 @@ def workers_section(table: pl.DataFrame) -> PointsWorkers:
     table = table.with_columns(numbers(*names, "spread"))
     table = table.sort("reliability", "clicks", descending=True, nulls_last=True, maintain_order=True)
     ranked = table.with_row_index("rank", offset=1)
+    told_apart = table["spread"].drop_nulls().n_unique() > 1  # models without noise of workers say the same of all
     shown = ranked
     if ranked.height > WORKERS:
         shown = pl.concat([ranked.head(WORKERS // 2), ranked.tail(WORKERS // 2)])
@@ -26,7 +27,7 @@ def workers_section(table: pl.DataFrame) -> PointsWorkers:
             rank=None if row["reliability"] is None else row["rank"],
             images=row["images"],
             clicks=row["clicks"],
-            spread=None if row["spread"] is None else float(f"{row['spread']:.4g}"),
+            spread=known(row["spread"], 3) if told_apart else None,
             **{name: known(row[name], 4) for name in names},
         )
         for row in shown.iter_rows(named=True)

@@ -9,6 +9,7 @@ import polars as pl
 
 from .words import count, percent
 
+SENTENCE = 300  # characters of a warning or note
 DOUBTFUL = 0.9  # probability below which an object is worth a look
 GLOSSARY = [
     ("click", "A point that one worker set in one image."),
@@ -17,8 +18,8 @@ GLOSSARY = [
     ("probability of an object", "How sure it is that the object is real, given all clicks and the workers behind."),
     ("doubtful", f"An object whose probability is below {percent(DOUBTFUL, 0)}: worth a look."),
     ("supporters", "Workers with a click that belongs to the object."),
-    ("share", "Supporters among the workers who looked at the image."),
-    ("spread", "How far clicks lie around their object, in pixels (one standard deviation)."),
+    ("spread", "How far clicks lie around their object: one standard deviation, in units of the coordinates."),
+    ("noise", "How far a worker's clicks lie around objects, against those of others: 1 is ordinary, 2 twice as far."),
     ("two-sigma ellipse", "Where about 86 of 100 clicks on the object fall."),
     ("on no object", "A click that more probably belongs to no object than to any: an outlier."),
     ("reliability", "The share of a worker's clicks that are on objects."),

@@ -1,8 +1,8 @@
 """Which object each click is of: one job after another, and the sums that improve the objects.
 
 An object is seen as weight + log N(click; mean, precision), where root' root is the precision. A click that is on no
-object has weight 0, so all scores are log-odds against that. Only objects within CUT of a click are looked at; a grid
-over the first two coordinates finds them.
+object has weight 0, so all scores are log-odds against that. Only objects within a squared distance of `cut` standard deviations
+of a click are looked at; a grid over the first two coordinates finds them.
 
 With `once`, a worker clicks an object at most once, so the clicks of a job and the objects are matched. The sum over
 all matchings is taken by belief propagation, whose fixed point is the least of the Bethe free energy; that is convex
@@ -17,7 +17,6 @@ import numpy as np
 
 from .blocks import jit
 
-CUT = 30.0  # squared distance in standard deviations beyond which an object does not see a click
 FEW = 12  # objects for which a grid does not pay
 CELLS = 256  # of a grid, at most, in each direction
 ROUNDS = 200  # of messages between the clicks of a job and objects, at most
@@ -80,7 +79,8 @@ def _seen(x, low, size, cells):
 @jit
 def _longer(array, used):
     new = np.empty(2 * len(array), array.dtype)
-    new[:used] = array[:used]
+    for k in range(used):
+        new[k] = array[k]
     return new
 
 
@@ -130,17 +130,20 @@ def _match(ptr, n, comp, odds, out, back, share, total, sent):
 
 @jit
 def sweep(
-    X, worker, job_ptr, start, stop, cellar, weight, slack, mean, root, odds, precision, once, sums, alpha, held, best
-):
-    """Jobs start:stop of one image. Returns the log of the sum over all that clicks may be of, against none of them.
+    X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums, alpha, held,
+    best,
+):  # fmt: skip
+    """Jobs start:stop of one image; `odds` (W,) and `base` together are the log-odds of a worker's click to be on some
+    object, against a uniform one. Returns the log of the sum over all that clicks may be of, against none of them.
 
     sums (M, 3 + D + D D) receives expected clicks, those by precision, evidence, and first and second moments about
     `mean` by precision; alpha (clicks, 2) the chance to be on an object, and the squared distance from it by that
     chance. If they have rows, held (2 clicks, 3) receives which objects each job holds: object, job, share (returned
-    too is how many), and best (clicks, 2) the most likely object of a click, -1 for none, and its share.
+    too is how many), and best (clicks, 3) the most likely object of a click, -1 for none, its share, and the entropy
+    of which object it is of.
     """
     M, D = mean.shape
-    low, size, cells, pointer, inside = cellar
+    low, size, cells, pointer, inside = grid(mean, reach)
     longest = 0
     for job in range(start, stop):
         longest = max(longest, job_ptr[job + 1] - job_ptr[job])
@@ -159,7 +162,7 @@ def sweep(
             cell = _seen(X[i], low, size, cells)
             if cell < 0:
                 continue
-            base, narrow = odds[worker[i]], precision[worker[i]]
+            own, narrow = odds[worker[i]] + base, precision[worker[i]]
             for at in range(pointer[cell], pointer[cell + 1]):
                 j = inside[at]
                 q = 0.0
@@ -168,14 +171,14 @@ def sweep(
                     for e in range(d + 1):
                         t += root[j, d, e] * (X[i, e] - mean[j, e])
                     q += t * t
-                if q * narrow > CUT:
+                if q * narrow > cut:
                     continue
                 if k == room:
                     comp, psi, far = _longer(comp, k), _longer(psi, k), _longer(far, k)
                     room *= 2
                     out, back, share = np.empty(room), np.empty(room), np.empty(room)
                 comp[k], far[k] = j, q + slack[j]
-                psi[k] = math.exp(min(600.0, weight[j] + base - 0.5 * (q + slack[j]) * narrow))
+                psi[k] = math.exp(min(600.0, weight[j] + own - 0.5 * (q + slack[j]) * narrow))
                 if once:
                     seen[j] += 1
                     clash = clash or seen[j] > 1
@@ -198,13 +201,15 @@ def sweep(
             narrow = precision[worker[i]]
             alpha[i, 0], alpha[i, 1], top = 0.0, 0.0, 0.0
             if len(best):
-                best[i, 0], best[i, 1] = -1, 0.0
+                best[i, 0], best[i, 1], best[i, 2] = -1, 0.0, 0.0
             for e in range(ptr[i - a], ptr[i - a + 1]):
                 j, r = comp[e], share[e]
                 alpha[i, 0] += r
                 alpha[i, 1] += r * far[e]
-                if len(best) and r > top:
-                    best[i, 0], best[i, 1], top = j, r, r
+                if len(best):
+                    best[i, 2] -= r * math.log(max(r, 1e-300))
+                    if r > top:
+                        best[i, 0], best[i, 1], top = j, r, r
                 sums[j, 0] += r
                 sums[j, 1] += r * narrow
                 sums[j, 2] -= math.log1p(-min(r, 1 - 1e-12))
@@ -217,4 +222,7 @@ def sweep(
                 if r > HELD and len(held):
                     held[used, 0], held[used, 1], held[used, 2] = j, job, r
                     used += 1
+            if len(best):
+                none = max(1.0 - alpha[i, 0], 1e-300)
+                best[i, 2] -= none * math.log(none)
     return log_sum, used

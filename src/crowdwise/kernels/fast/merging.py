@@ -12,17 +12,16 @@ import math
 import numpy as np
 
 from .blocks import jit
-from .clicks import CUT, grid, sweep
+from .clicks import grid, sweep
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
 TAU = 2.0 * math.pi
-LEAST = 1.0  # clicks that a component needs to stay
-DROP = 25.0  # nats below the best at which merging ends
-CLOSE = 64  # components below which each level is climbed to the end, and all pairs are looked at
-SHORT, LONG = 6, 150  # sweeps a level, above and below that
+CLOSE = 64  # components up to which all pairs are looked at
 MATES = 12  # pairs looked at for a component, above
 TOL = 1e-6
+KAPPA = 1.0  # objects that the shape first guessed counts for
+CUT = 40.0  # squared distance in standard deviations at which components no longer see clicks
 
 
 @jit
@@ -61,13 +60,12 @@ def _wishart(nu, D):
 
 
 @jit
-def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest):
-    """What a sweep needs of components: weight, slack, root, reach; and by how much each is off the prior (nats), and
-    their shares together."""
+def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest, weight, slack, root, reach, off):
+    """What a sweep needs of components: weight, slack, root, reach; and by how much each is off the prior (nats), all
+    into the arrays given. Returns the same of their shares together, less the log of the orders they could have."""
     M, D = mean.shape
-    weight, slack, off = np.empty(M), np.empty(M), np.empty(M)
-    root, reach, scratch = np.empty((M, D, D)), np.empty((M, 2)), np.empty((D, D))
-    log_prior = _root(nu0 * S, scratch)
+    scratch = np.empty((D, D))
+    log_prior = _root(S, scratch) + D * math.log(nu0)
     gammas0, _ = _wishart(nu0, D)
     all_clicks = 0.0
     for j in range(M):
@@ -101,7 +99,7 @@ def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest):
         for c in range(2):
             d = min(c, D - 1)
             reach[j, c] = math.sqrt(CUT * V[j, d, d] / nu) * widest
-    return weight, slack, root, reach, off, shares
+    return shares - _lgamma(M + 1.0)
 
 
 @jit
@@ -152,14 +150,17 @@ def inverse(A):
 
 @jit
 def seeds(X, u):
-    """Clicks far from each other, by k-means++: u (M,) are uniform draws. Fewer where all others stand on one."""
+    """Clicks far from each other, by k-means++: u (M,) are uniform draws. Returned too is how many: fewer
+    where all others stand on one."""
     N, D = X.shape
     M = len(u)
-    chosen = np.empty((M, D))
-    away = np.full(N, np.inf)
+    chosen, away = np.empty((M, D)), np.empty(N)
+    for i in range(N):
+        away[i] = np.inf
     pick, count = min(N - 1, int(u[0] * N)), 0
     while True:
-        chosen[count] = X[pick]
+        for d in range(D):
+            chosen[count, d] = X[pick, d]
         count += 1
         if count == M:
             break
@@ -178,7 +179,7 @@ def seeds(X, u):
             if goal < 0 and away[i] > 0:
                 pick = i
                 break
-    return chosen[:count]
+    return chosen, count
 
 
 @jit
@@ -196,7 +197,7 @@ def betas(A, B, a, b):
 
 
 @jit
-def evidence(n, off, gain, weight, a0):
+def evidence(n, off, gain, a0):
     """(M,) nats that are lost when a component goes and its clicks are on no object."""
     M = len(n)
     total, out = 0.0, np.empty(M)
@@ -243,7 +244,9 @@ def _supporters(held, used, M):
         pointer[int(held[k, 0]) + 1] += 1
     for j in range(M):
         pointer[j + 1] += pointer[j]
-    at, job, share = pointer[:-1].copy(), np.empty(used, np.int64), np.empty(used)
+    at, job, share = np.empty(M, np.int64), np.empty(used, np.int64), np.empty(used)
+    for j in range(M):
+        at[j] = pointer[j]
     for k in range(used):
         j = int(held[k, 0])
         job[at[j]], share[at[j]] = int(held[k, 1]), held[k, 2]
@@ -281,134 +284,123 @@ def _joined(C, mean, n, i, j, out):
 
 
 @jit
-def step_down(mean, V, n, b, off, gain, reach, cellar, held, used, once, nu0, b0, least):
-    """Fewer components: all that hold less than a click go; else the cheapest merges or removals, several at once
-    where components are many and they cost less than they save. Returns the kept ones, and how many changes."""
+def prices(mean, V, n, gain, reach, held, used, once, nu0):
+    """What it costs (nats) to be without each component, and with whom it merges best: -1 where it had better go."""
     M, D = mean.shape
-    dead, touched = np.zeros(M, np.bool_), np.zeros(M, np.bool_)
-    changes = 0
+    cellar = grid(mean, reach)
+    C, log_c = np.empty_like(V), np.empty(M)
+    scratch, mates = np.empty((D, D)), np.empty(CLOSE * MATES, np.int64)
     for j in range(M):
-        if n[j] < LEAST and M - changes > least:
-            dead[j] = True
-            changes += 1
-    if changes == 0:
-        C, log_c = np.empty_like(V), np.empty(M)
-        scratch, mates = np.empty((D, D)), np.empty(CLOSE * MATES, np.int64)
-        for j in range(M):
-            C[j] = V[j] / (nu0 + n[j])
-            log_c[j] = _root(C[j], scratch)
-        pointer, job, share = _supporters(held, used, M)
-        cost, mate = np.empty(M), np.empty(M, np.int64)
-        for i in range(M):
-            cost[i], mate[i] = gain[i], -1
-            for k in range(_near(mean, reach, i, M, cellar, mates)):
-                j = mates[k]
-                worth = (gain[i] + gain[j]) / (n[i] + n[j])
-                price = -0.5 * n[i] * log_c[i] - 0.5 * n[j] * log_c[j]
-                price += 0.5 * (n[i] + n[j]) * _joined(C, mean, n, i, j, scratch)
-                if once and price < cost[i]:
-                    price += worth * _both(pointer, job, share, i, j)
-                if price < cost[i]:
-                    cost[i], mate[i] = price, j
-        most = 1 if M <= CLOSE else max(1, M // 8)
-        for i in np.argsort(cost):
-            if changes and (changes >= most or M - changes <= least or cost[i] > off[i]):
-                break
-            j = mate[i]
-            if touched[i] or (j >= 0 and touched[j]):
-                continue
-            changes += 1
-            touched[i] = True
-            if j < 0:
-                dead[i] = True
-                continue
-            touched[j], dead[j] = True, True
-            _joined(C, mean, n, i, j, V[i])
-            t = n[i] + n[j]
-            for d in range(D):
-                mean[i, d] = (n[i] * mean[i, d] + n[j] * mean[j, d]) / t
-            n[i] = t
-            b[i] += b[j]
-            V[i] *= nu0 + t
-    return np.flatnonzero(~dead), changes
+        for d in range(D):
+            for e in range(D):
+                C[j, d, e] = V[j, d, e] / (nu0 + n[j])
+        log_c[j] = _root(C[j], scratch)
+    pointer, job, share = _supporters(held, used, M)
+    cost, mate = np.empty(M), np.empty(M, np.int64)
+    for i in range(M):
+        cost[i], mate[i] = gain[i], -1
+        for k in range(_near(mean, reach, i, M, cellar, mates)):
+            j = mates[k]
+            price = 0.5 * (n[i] + n[j]) * _joined(C, mean, n, i, j, scratch) - 0.5 * n[i] * log_c[i] - 0.5 * n[j] * log_c[j]
+            if once and price < cost[i]:
+                price += (gain[i] + gain[j]) / (n[i] + n[j]) * _both(pointer, job, share, i, j)
+            if price < cost[i]:
+                cost[i], mate[i] = price, j
+    return cost, mate
 
 
 @jit
-def descend(X, worker, job_ptr, log_box, once, mean, S, learn, kappa, nu0, b0, a0, m0, pa, pb, least, given, trace):
-    """One image from many components to the number that the evidence favours (or to `least`, if that is `given`).
+def take(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
+    """The cheapest changes in this order: one, and up to `most` that cost less than they save; `dead` is marked."""
+    M, D = mean.shape
+    touched, C = np.zeros(M, np.bool_), np.empty((2, D, D))
+    two, pair, both = np.empty((2, D)), np.empty(2), np.empty((D, D))
+    changes = 0
+    for i in order:
+        if changes and (changes >= most or cost[i] > off[i]):
+            break
+        if M - changes <= least:
+            break
+        j = mate[i]
+        if touched[i] or (j >= 0 and touched[j]):
+            continue
+        changes += 1
+        touched[i] = True
+        if j < 0:
+            dead[i] = True
+            continue
+        touched[j], dead[j] = True, True
+        t = n[i] + n[j]
+        for k, which in enumerate((i, j)):
+            pair[k] = n[which]
+            for d in range(D):
+                two[k, d] = mean[which, d]
+                for e in range(D):
+                    C[k, d, e] = V[which, d, e] / (nu0 + n[which])
+        _joined(C, two, pair, 0, 1, both)
+        for d in range(D):
+            mean[i, d] = (pair[0] * two[0, d] + pair[1] * two[1, d]) / t
+            for e in range(D):
+                V[i, d, e] = both[d, e] * (nu0 + t)
+        n[i] = t
+        b[i] += b[j]
+    return changes
 
-    trace (rows, 2) receives the evidence and the number of components after every sweep. Returns the best: mean, V, n,
-    evidence in all and of each component, shape S, Beta posteriors of workers, and how many rows of trace are used.
+
+@jit
+def level(X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, learn, nu0, b0, a0, m0, A, B, pa, pb, sent, sweeps, alpha, held, trace):
+    """Sweeps with the components as they are, until the evidence rests; mean to S and A, B are changed in place.
+
+    trace (sweeps,) receives the evidence, with what is believed of the shape in its second column. Returns how many
+    sweeps there were, rows of `held` used, evidence by component, how far each is off the prior, reaches, and whether
+    it rested.
     """
     N, D = X.shape
-    jobs = len(job_ptr) - 1
-    M = len(mean)
-    mean, S0 = mean.copy(), S.copy()
-    n, b = np.full(M, N / M), np.full(M, N / M)
-    V = np.empty((M, D, D))
-    for j in range(M):
-        V[j] = S * (nu0 + n[j])
-    sent = np.bincount(worker, minlength=len(pa)).astype(np.float64)
-    A, B = pa + 0.8 * sent, pb + 0.2 * sent
-    precision, alpha = np.ones(len(pa)), np.empty((N, 2))
-    held, best = np.empty((2 * N, 3)), np.empty((0, 2))
-    rows, top, last_sweeps = 0, -np.inf, False
-    kept_mean, kept_V, kept_n, kept_S, kept_A, kept_B = mean.copy(), V.copy(), n.copy(), S.copy(), A.copy(), B.copy()
+    M, jobs, W = len(mean), len(job_ptr) - 1, len(pa)
+    precision, best = np.ones(W), np.empty((0, 3))
+    before, rows, rested = -np.inf, 0, False
+    sums = np.zeros((M, 3 + D + D * D))
+    weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
-        M, before = len(mean), -np.inf
-        sweeps = LONG if M <= CLOSE or last_sweeps else SHORT
-        for turn in range(sweeps):
-            odds, miss, off_workers = betas(A, B, pa, pb)
-            weight, slack, root, reach, off, off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, 1.0)
-            cellar = grid(mean, reach)
-            sums = np.zeros((M, 3 + D + D * D))
-            now, used = sweep(
-                X, worker, job_ptr, 0, jobs, cellar, weight, slack, mean, root, odds - log_box, precision, once, sums,
-                alpha, held, best,
-            )  # fmt: skip
-            now += (miss * sent).sum() + N * log_box + _lgamma(M + 1.0) - off.sum() - off_shares - off_workers
-            if learn:
-                now += kappa * _shape_prior(S, S0, nu0)
-            if rows < len(trace):
-                trace[rows, 0], trace[rows, 1] = now, M
-                rows += 1
-            settled = abs(now - before) < TOL * abs(now)
-            before = now
-            smallest = sums[:, 0].min()
-            if now > top and smallest >= LEAST and (M == least or not given):
-                top = now
-                kept_mean, kept_V, kept_n = mean.copy(), V.copy(), n.copy()
-                kept_S, kept_A, kept_B = S.copy(), A.copy(), B.copy()
-            improve(mean, V, n, b, sums, nu0, b0, m0, S)
-            on = np.zeros(len(pa))
-            for i in range(N):
-                on[worker[i]] += alpha[i, 0]
-            A, B = pa + on, pb + sent - on
-            if learn:
-                total = kappa * inverse(S0)
-                precisions(V, n, nu0, total)
-                S = inverse(total / (kappa + M))
-            if settled:
-                break
-        if last_sweeps:
-            break
-        poor = smallest < LEAST and M > least
-        if M <= least or (not poor and not given and before < top - DROP):
-            if top == -np.inf:
-                kept_mean, kept_V, kept_n, kept_S, kept_A, kept_B = mean, V, n, S, A, B
-            mean, V, n, S, A, B = kept_mean.copy(), kept_V.copy(), kept_n.copy(), kept_S.copy(), kept_A, kept_B
-            b = n.copy()
-            top, last_sweeps = -np.inf, True
-            continue
-        keep, changes = step_down(
-            mean, V, n, b, off, sums[:, 2].copy(), reach, cellar, held, used, once, nu0, b0, least
+        odds, miss, off_workers = betas(A, B, pa, pb)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, 1.0, weight, slack, root, reach, off)
+        for j in range(M):
+            for k in range(3 + D + D * D):
+                sums[j, k] = 0.0
+        now, used = sweep(
+            X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT, once, sums,
+            alpha, held, best,
         )  # fmt: skip
-        if changes == 0 or len(keep) == 0:
-            least = M
-            continue
-        mean, V, n, b = mean[keep], V[keep], n[keep], b[keep]
-    each = evidence(sums[:, 0].copy(), off, sums[:, 2].copy(), weight, a0)
-    return mean, V, n, b, before, each, S, A, B, rows
+        now += N * log_box - off_shares - off_workers
+        for j in range(M):
+            now -= off[j]
+        for w in range(W):
+            now += miss[w] * sent[w]
+        trace[rows, 1] = KAPPA * _shape_prior(S, S0, nu0) if learn else 0.0
+        now += trace[rows, 1]
+        trace[rows, 0] = now
+        rows += 1
+        rested = abs(now - before) < TOL * abs(now)
+        if rested or rows == sweeps:
+            break
+        before = now
+        improve(mean, V, n, b, sums, nu0, b0, m0, S)
+        for w in range(W):
+            A[w], B[w] = pa[w], pb[w] + sent[w]
+        for i in range(N):
+            A[worker[i]] += alpha[i, 0]
+            B[worker[i]] -= alpha[i, 0]
+        if learn:
+            total = inverse(S0)
+            for d in range(D):
+                for e in range(D):
+                    total[d, e] *= KAPPA
+            precisions(V, n, nu0, total)
+            back = inverse(total)
+            for d in range(D):
+                for e in range(D):
+                    S[d, e] = back[d, e] * (KAPPA + M)
+    return rows, used, sums, off, reach, rested
 
 
 @jit

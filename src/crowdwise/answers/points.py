@@ -1,0 +1,441 @@
+"""Points: who clicked where on which image; checked, coded as numbers, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from ..errors import ColumnError, DataError, DuplicateError, EmptyDataError, ParameterError
+from ..kernels.layout import Floats, Ints
+from .boxes import boxes_of, check_units, padded, to_pixels
+from .coding import code, look_alikes, settle
+from .columns import POINT_NAMES, find
+from .frames import to_frame
+from .intake import EXAMPLES, Dropped, Intake
+
+Where = Callable[[int], str]
+RULES = {
+    "outside": ("drop", "error"),
+    "duplicates": ("first", "each", "error"),
+    "unit": (None, "pixels", "percent", "fraction"),
+}
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Points:
+    """Answers that are clicks, from a frame (pandas, polars, arrow) with a row a click.
+
+    `jobs` (image, worker) names who looked at what, also where nothing was clicked. `box` is the extent of all images,
+    (x0, y0, x1, y1), or a table with a row an image; else it is taken from the clicks. `unit` says that coordinates are
+    "percent" or "fraction" of the box, or that they are "pixels" after all.
+
+    >>> import crowdwise as cw
+    >>> clicks = {"image": ["a", "a", "b"], "worker": ["ann", "bob", "ann"], "x": [10, 11, 40], "y": [10, 9, 52]}
+    >>> cw.Points(clicks, box=(0, 0, 100, 100))
+    Points(3 clicks, 2 images, 2 workers, 3 jobs)
+    """
+
+    images: pl.Series  # sorted ids
+    workers: pl.Series
+    axes: tuple[str, ...]  # names of the coordinates
+    X: Floats  # (N, D) clicks by image, worker, order
+    worker: Ints  # (N,)
+    job_image: Ints  # (J,) jobs by image and worker
+    job_worker: Ints
+    job_ptr: Ints  # (J+1,) clicks of a job
+    image_ptr: Ints  # (I+1,) jobs of an image
+    box: Floats  # (I, 2, D) low and high corner
+    box_from: str  # "given", "jobs" or "clicks"
+    extras: pl.DataFrame  # further columns, a row a click
+    intake: Intake
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        image: str | None = None,
+        worker: str | None = None,
+        axes: Sequence[str] | None = None,
+        jobs: Any = None,
+        box: Any = None,
+        unit: Literal["pixels", "percent", "fraction"] | None = None,
+        outside: Literal["drop", "error"] = "drop",
+        duplicates: Literal["first", "each", "error"] = "first",
+        source: str = "table",
+        notes: Sequence[str] = (),
+        where: Where | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        for name, value in (("outside", outside), ("duplicates", duplicates), ("unit", unit)):
+            if value not in RULES[name]:
+                known = " or ".join(repr(rule) for rule in RULES[name])
+                raise ParameterError(f"{name} is {value!r}; it can be {known}")
+        frame, place = to_frame(data), where or (lambda row: f"row {row + 1}")
+        read = _Read(frame, {"image": image, "worker": worker}, axes, source, place)
+        done = _jobs(read, jobs)
+        corners, box_from = boxes_of(box, jobs, done.images, read.axes, source)
+        X = to_pixels(read.X, done.click_image, corners, unit, source)
+        if unit is None:
+            check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
+        if corners is None:
+            corners = padded(X, done.click_image, len(done.images))
+            notes = (*notes, "no box given: taken from the clicks of each image, padded by 5 % on every side")
+        elif box_from == "jobs":
+            notes = (*notes, "the box of each image is that of the table of jobs")
+        told = {
+            "image": image, "worker": worker, "axes": None if axes is None else ",".join(axes), "unit": unit,
+            "outside": None if outside == "drop" else outside,
+            "duplicates": None if duplicates == "first" else duplicates,
+        }  # fmt: skip
+        words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+        keep, dropped = _kept(read, X, done, corners, outside, duplicates)
+        self._fill(
+            **_sorted(X[keep], done, keep, read.extras.filter(pl.Series(keep)) if read.extras.width else read.extras),
+            images=done.images,
+            workers=done.workers,
+            axes=read.axes,
+            box=_frozen(corners),
+            box_from=box_from,
+            intake=Intake(
+                source=source,
+                shape="clicks",
+                columns=read.columns,
+                guessed=read.guessed,
+                extras=tuple(read.extras.columns),
+                rows_read=frame.height,
+                rows_used=int(keep.sum()),
+                dropped=(*read.dropped, *dropped),
+                notes=(*notes, *done.notes),
+                warnings=(*read.warnings, *look_alikes(done.images, "image"), *look_alikes(done.workers, "worker")),
+                options=(*words, *options),
+            ),
+        )
+
+    def _fill(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, **fields: Any) -> Points:
+        """From fields that are right already: a saved result, a shard, a simulator."""
+        new = cls.__new__(cls)
+        new._fill(**fields)
+        return new
+
+    def __repr__(self) -> str:
+        return (
+            f"Points({self.n_clicks} clicks, {self.n_images} images, {self.n_workers} workers, {self.n_jobs} jobs"
+            f"{'' if self.n_axes == 2 else f', {self.n_axes} coordinates'})"
+        )
+
+    def __len__(self) -> int:
+        return self.n_clicks
+
+    @property
+    def n_clicks(self) -> int:
+        return len(self.X)
+
+    @property
+    def n_images(self) -> int:
+        return len(self.images)
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.workers)
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self.job_image)
+
+    @property
+    def n_axes(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def sides(self) -> Floats:
+        """(I, D) lengths of the boxes."""
+        return np.asarray(self.box[:, 1] - self.box[:, 0])
+
+    @property
+    def image(self) -> Ints:
+        """(N,) image of each click."""
+        return np.repeat(self.job_image, np.diff(self.job_ptr))
+
+    def clicks_of(self, image: int) -> slice:
+        """The clicks of an image, by its number."""
+        first, last = self.image_ptr[image], self.image_ptr[image + 1]
+        return slice(int(self.job_ptr[first]), int(self.job_ptr[last]))
+
+    def frame(self) -> pl.DataFrame:
+        """The clicks as a table again: image, worker, coordinates and the further columns."""
+        columns = [self.images[self.image].alias("image"), self.workers[self.worker].alias("worker")]
+        columns += [pl.Series(name, self.X[:, d]) for d, name in enumerate(self.axes)]
+        return pl.DataFrame([*columns, *self.extras.get_columns()])
+
+    def with_options(self, *words: str) -> Points:
+        """The same clicks, read with further options that a command would have to name."""
+        return Points.of(**{**self._fields(), "intake": replace(self.intake, options=(*self.intake.options, *words))})
+
+    def only(self, images: Ints) -> Points:
+        """The clicks on some images, by number in ascending order; workers stay as they are."""
+        jobs = np.flatnonzero(np.isin(self.job_image, images))
+        place = np.full(self.n_images, -1, np.int32)
+        place[images] = np.arange(len(images), dtype=np.int32)
+        cut = self._of_jobs(jobs)
+        cut |= {"images": self.images[images], "box": self.box[images], "job_image": place[self.job_image[jobs]]}
+        cut["image_ptr"] = np.searchsorted(cut["job_image"], np.arange(len(images) + 1)).astype(np.int64)
+        return Points.of(**{**self._fields(), **cut})
+
+    def shards(self, count: int) -> Iterator[Points]:
+        """The jobs in `count` runs. A shard knows all images and workers, so statistics of shards add up."""
+        bounds = np.linspace(0, self.n_jobs, count + 1).astype(int)
+        for start, stop in pairwise(bounds):
+            jobs = np.arange(start, stop)
+            yield Points.of(**{**self._fields(), **self._of_jobs(jobs)})
+
+    def _of_jobs(self, jobs: Ints) -> dict[str, Any]:
+        sizes = np.diff(self.job_ptr)[jobs]
+        starts = np.repeat(self.job_ptr[jobs] - np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64), sizes)
+        clicks = np.arange(int(sizes.sum())) + starts
+        image = self.job_image[jobs]
+        return {
+            "X": self.X[clicks],
+            "worker": self.worker[clicks],
+            "job_image": image,
+            "job_worker": self.job_worker[jobs],
+            "job_ptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            "image_ptr": np.searchsorted(image, np.arange(self.n_images + 1)).astype(np.int64),
+            "extras": self.extras[clicks] if self.extras.width else self.extras,
+        }
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class _Read:
+    """The columns of a table of clicks, found and checked; rows without a place or a name are left out."""
+
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        given: Mapping[str, str | None],
+        axes: Sequence[str] | None,
+        source: str,
+        where: Where,
+    ) -> None:
+        if frame.height == 0:
+            raise EmptyDataError(f"no clicks in {source}: it has {frame.width} column(s) and no rows")
+        named = dict(given)
+        if axes is not None:
+            if isinstance(axes, str) or len(axes) < 1 or len(set(axes)) < len(axes):
+                raise ParameterError(f"axes is {axes!r}; give the columns of the coordinates, each once")
+            for name in axes:
+                if name not in frame.columns:
+                    raise find_error(name, frame.columns, source)
+        required = ("image", "worker") if axes is not None else ("image", "worker", "x", "y")
+        rest = [name for name in frame.columns if axes is None or name not in axes]
+        self.columns, self.guessed = find(rest, named, source, POINT_NAMES, required)
+        if axes is None:
+            self.axes = tuple(role for role in ("x", "y", "z") if role in self.columns)
+            places = [self.columns[role] for role in self.axes]
+        else:
+            for role in ("x", "y", "z"):
+                self.columns.pop(role, None)
+            self.axes = tuple(axes)
+            places = list(axes)
+            self.columns |= {name: name for name in axes}
+        self.warnings: list[str] = []
+        ids = {}
+        for role in ("image", "worker"):
+            ids[role], said = settle(frame[self.columns[role]], role, source)
+            self.warnings += said
+        values = [_numbers(frame[name], source, where) for name in places]
+        bad = np.zeros(frame.height, bool)
+        nowhere = ~np.isfinite(np.stack(values)).all(0)
+        self.dropped: list[Dropped] = []
+        for reason, mask in (
+            ("no image", ids["image"].is_null().to_numpy()),
+            ("no finite coordinates", nowhere),
+        ):
+            mask = mask & ~bad
+            if mask.any():
+                self.dropped.append(_dropped(reason, mask, frame, [*self.columns.values()], where))
+            bad |= mask
+        nobody = ids["worker"].is_null().to_numpy() & ~bad
+        if nobody.any():
+            raise ColumnError(
+                f"{int(nobody.sum())} click(s) in {source} have no worker, the first at "
+                f"{where(int(np.argmax(nobody)))}. Name who clicked (one name for all, if nobody knows)"
+            )
+        if bad.all():
+            raise EmptyDataError(f"no clicks in {source}: {frame.height} row(s), none with an image and coordinates")
+        self.rows, self.frame, self.source, self.where = np.flatnonzero(~bad), frame, source, where
+        good = pl.Series(~bad)
+        self.image, self.worker = ids["image"].filter(good), ids["worker"].filter(good)
+        self.X = np.ascontiguousarray(np.stack(values, axis=1)[~bad])
+        taken = {self.columns[role] for role in ("image", "worker")} | set(places)
+        extras = frame.select(name for name in frame.columns if name not in taken).filter(good)
+        roles = {name: role for role, name in self.columns.items() if name in extras.columns and role != name}
+        self.extras = extras.rename({name: role for name, role in roles.items() if role not in extras.columns})
+
+
+def find_error(name: str, columns: Sequence[str], source: str) -> ColumnError:
+    from .columns import missing
+
+    return missing("x", name, columns, source)
+
+
+def _numbers(column: pl.Series, source: str, where: Where) -> Floats:
+    """A column of coordinates as numbers; a cell that is neither empty nor a number is refused."""
+    plain = column.cast(pl.String).str.strip_chars() if column.dtype == pl.String else column
+    values = plain.cast(pl.Float64, strict=False) if plain.dtype != pl.Object else pl.Series(plain.to_list())
+    values = values.cast(pl.Float64, strict=False)
+    wrong = values.is_null() & plain.is_not_null()
+    if plain.dtype == pl.String:
+        wrong &= plain != ""
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise ColumnError(
+            f"coordinate column {column.name!r} of {source} has {column[row]!r} at {where(row)}, which is no number"
+        )
+    return values.fill_null(float("nan")).to_numpy()
+
+
+def _dropped(
+    reason: str, mask: np.ndarray[Any, Any], frame: pl.DataFrame, columns: Sequence[str], where: Where
+) -> Dropped:
+    rows = np.flatnonzero(mask)[:EXAMPLES]
+    shown = [
+        f"{where(int(r))}: " + ", ".join("(none)" if (v := frame[c][int(r)]) is None else str(v)[:60] for c in columns)
+        for r in rows
+    ]
+    return Dropped(reason, int(mask.sum()), tuple(shown))
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    images: pl.Series
+    workers: pl.Series
+    click_image: Ints  # (N,)
+    click_worker: Ints
+    image: Ints  # (J,) of all jobs, sorted, also of those without clicks
+    worker: Ints
+    notes: tuple[str, ...]
+
+
+def _jobs(read: _Read, jobs: Any) -> _Jobs:
+    """Images, workers and who looked at what: from the clicks, and from the table of jobs where there is one."""
+    image, worker, notes = read.image, read.worker, ()
+    clicks = len(image)
+    if jobs is not None:
+        table = to_frame(jobs)
+        found, _ = find(table.columns, {}, "the table of jobs", POINT_NAMES, ("image", "worker"))
+        more = {}
+        for role, have in (("image", image), ("worker", worker)):
+            column, _ = settle(table[found[role]], role, "the table of jobs")
+            try:
+                more[role] = column.cast(have.dtype)
+            except pl.exceptions.PolarsError:
+                raise DataError(
+                    f"the table of jobs has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both alike"
+                ) from None
+        known = more["image"].is_not_null() & more["worker"].is_not_null()
+        image = pl.concat([image.alias("image"), more["image"].filter(known).alias("image")])
+        worker = pl.concat([worker.alias("worker"), more["worker"].filter(known).alias("worker")])
+    images, i = code(image)
+    workers, w = code(worker)
+    pairs = np.unique(i.astype(np.int64) * len(workers) + w)
+    if jobs is not None:
+        listed = np.unique(i[clicks:].astype(np.int64) * len(workers) + w[clicks:])
+        clicked = np.unique(i[:clicks].astype(np.int64) * len(workers) + w[:clicks])
+        empty = len(np.setdiff1d(listed, clicked))
+        notes = (f"{len(listed)} job(s), {empty} of them without a click",)
+        unlisted = len(np.setdiff1d(clicked, listed))
+        if unlisted:
+            notes += (f"{unlisted} job(s) with clicks are not in the table of jobs, and are taken as jobs",)
+    return _Jobs(
+        images,
+        workers,
+        i[:clicks],
+        w[:clicks],
+        (pairs // len(workers)).astype(np.int32),
+        (pairs % len(workers)).astype(np.int32),
+        notes,
+    )
+
+
+def _kept(
+    read: _Read, X: Floats, jobs: _Jobs, corners: Floats, outside: str, duplicates: str
+) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], list[Dropped]]:
+    """Which clicks are used: those in their image's box, and of clicks on the very same spot the first."""
+    low, high = corners[jobs.click_image, 0], corners[jobs.click_image, 1]
+    out = ~((low <= X) & (high >= X)).all(1)
+    dropped = []
+    columns = [read.columns[role] for role in ("image", "worker")] + [read.columns[name] for name in read.axes]
+
+    def told(reason: str, mask: np.ndarray[Any, Any]) -> Dropped:
+        rows = np.zeros(read.frame.height, bool)
+        rows[read.rows[mask]] = True
+        return _dropped(reason, rows, read.frame, columns, read.where)
+
+    if out.any():
+        said = told("outside the box of the image", out)
+        if outside == "error":
+            raise DataError(
+                f"{said.count} click(s) in {read.source} lie outside the box of their image: {said.examples[0]}. Mend "
+                "the box, or leave them out (outside='drop', --outside drop)"
+            )
+        dropped.append(said)
+    same = pl.DataFrame(
+        [pl.Series("i", jobs.click_image), pl.Series("w", jobs.click_worker)]
+        + [pl.Series(f"x{d}", X[:, d]) for d in range(X.shape[1])]
+    )
+    first = same.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    again = ~first & ~out & (duplicates != "each")
+    if again.any():
+        said = told("a worker's click on the very spot of another", again)
+        if duplicates == "error":
+            raise DuplicateError(
+                f"{said.count} click(s) in {read.source} are on the very spot of another by the same worker: "
+                f"{said.examples[0]}. Keep the first (duplicates='first') or count each (duplicates='each')"
+            )
+        dropped.append(said)
+    if (out | again).all():
+        raise EmptyDataError(
+            f"no clicks in {read.source} lie in the box of their image, for instance {dropped[0].examples[0]}. Check the "
+            "box, and whether coordinates are pixels or percent (unit=, --unit)"
+        )
+    return ~(out | again), dropped
+
+
+def _sorted(X: Floats, jobs: _Jobs, keep: np.ndarray[Any, Any], extras: pl.DataFrame) -> dict[str, Any]:
+    """Clicks by image, worker, order of clicking (where known) and place: the order of rows does not matter."""
+    image, worker = jobs.click_image[keep], jobs.click_worker[keep]
+    keys = [X[:, d] for d in range(X.shape[1] - 1, -1, -1)]
+    for name in ("seconds", "order"):
+        if name in extras.columns:
+            keys.append(extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy())
+    order = np.lexsort((*keys, worker, image))
+    X, image, worker = X[order], image[order], worker[order]
+    key, width = image.astype(np.int64), len(jobs.workers)
+    wanted = jobs.image.astype(np.int64) * width + jobs.worker
+    ptr = np.searchsorted(key * width + worker, np.append(wanted, np.iinfo(np.int64).max)).astype(np.int64)
+    return {
+        "X": np.ascontiguousarray(X),
+        "worker": worker,
+        "job_image": jobs.image,
+        "job_worker": jobs.worker,
+        "job_ptr": ptr,
+        "image_ptr": np.searchsorted(jobs.image, np.arange(len(jobs.images) + 1)).astype(np.int64),
+        "extras": extras[order] if extras.width else extras,
+    }
+
+
+def _frozen(array: Any) -> Any:
+    array.flags.writeable = False
+    return array

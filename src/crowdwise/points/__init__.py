@@ -1,0 +1,6 @@
+"""Models of clicks, found by name."""
+
+from .mixture import ClickMixture
+from .model import PointsModel
+
+__all__ = ["ClickMixture", "PointsModel"]
