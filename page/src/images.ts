@@ -4,8 +4,9 @@ import { key, sample } from "./figure";
 import { count, percent, plural, short, significant } from "./format";
 import { type Column, column as of, filled, ledger } from "./ledger";
 import type { Images, ImageRow, ObjectRow, PointsPage } from "./points-data";
-import { isShown, objectWords, stage, type Wanted } from "./stage";
+import { isShown, stage, type Wanted } from "./stage";
 import { type Colouring, sizeOf, STEPS } from "./stage-marks";
+import { objectWords } from "./stage-objects";
 import { table } from "./table";
 
 const MOST = 60; // clicks that are listed of an object
@@ -88,15 +89,14 @@ function about({ jobs, total, off, objects }: ImageRow): string {
   const found = objects.length
     ? `${plural(objects.length, "object")}, ${doubtful ? `${count(doubtful)} of them doubtful` : "none doubtful"}`
     : "no object";
-  return `${plural(jobs, "worker")} looked at this image: ${plural(total, "click")}, ${found}; ${percent(off / total)} of the clicks are on no object.`;
+  const seen = `${plural(jobs, "worker")} looked at this image: ${plural(total, "click")}, ${found}`;
+  return `${seen}; ${percent(off / total)} of the clicks are on no object.`;
 }
 
 // -------------------------------------------------------------------------------------------------------- keys
 
-function stepSample(step: number): SVGElement {
-  const mark = svg("circle", { cx: 8, cy: 7, r: 4 * sizeOf(step), class: `step-${step}` });
-  return sample(16, mark);
-}
+const circle = (r: number, of: string, cx = 8, cy = 7) => svg("circle", { cx, cy, r, class: of });
+const ellipse = (of: string) => sample(24, svg("ellipse", { cx: 12, cy: 7, rx: 10, ry: 5.5, class: of }));
 
 function stepWords(low: number, high: number | undefined): string {
   if (low === 0) return `reliability below ${percent(high ?? 1, 0)}`;
@@ -104,14 +104,18 @@ function stepWords(low: number, high: number | undefined): string {
 }
 
 function keyOf(colouring: Colouring): HTMLElement {
-  const ellipse = (of: string) => sample(24, svg("ellipse", { cx: 12, cy: 7, rx: 10, ry: 5.5, class: of }));
-  const marks: [SVGElement, Child][] =
-    colouring === "reliability"
-      ? [0, ...STEPS].map((low, step): [SVGElement, Child] => [stepSample(step), stepWords(low, STEPS[step])])
-      : [[sample(24, svg("path", { d: "M3 11L20 4", class: "mark-ink hollow spoke" }), svg("circle", { cx: 4, cy: 11, r: 3, class: "mark-cool full" })), "click, tied to its object"]];
+  const steps = [0, ...STEPS].map((low, step): [SVGElement, Child] => [
+    sample(16, circle(4 * sizeOf(step), `step-${step}`)),
+    stepWords(low, STEPS[step]),
+  ]);
+  const spoke = svg("path", { d: "M3 11L20 4", class: "mark-ink hollow spoke" });
+  const tied: [SVGElement, Child] = [
+    sample(24, spoke, circle(3, "mark-cool full", 4, 11)),
+    "click, tied to its object",
+  ];
   return key(
-    ...marks,
-    [sample(16, svg("circle", { cx: 8, cy: 7, r: 4, class: "mark-off hollow" })), "on no object"],
+    ...(colouring === "reliability" ? steps : [tied]),
+    [sample(16, circle(4, "mark-off hollow")), "on no object"],
     [ellipse("mark-object"), "object"],
     [ellipse("mark-object doubtful"), "doubtful object"],
   );
@@ -126,8 +130,8 @@ function box(label: string, checked: boolean, change: (checked: boolean) => void
   return el("label", { class: "check" }, made, ` ${label}`);
 }
 
-function select<T extends string>(label: string, options: [T, string][], change: (value: T) => void): HTMLElement {
-  const made = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
+function select<T extends string>(label: string, options: T[], change: (value: T) => void): HTMLElement {
+  const made = el("select", {}, ...options.map((text) => el("option", {}, text)));
   made.addEventListener("change", () => change(made.value as T));
   return el("label", {}, `${label} `, made);
 }
@@ -151,13 +155,17 @@ export function imagesSection({ images }: PointsPage): HTMLElement[] {
   let opened: ObjectRow | null = null;
   const title = el("h3", { class: "on-paper" }); // on screens the list of images says it
   const caption = el("figcaption", { "aria-live": "polite" });
-  const pick = el("select", { class: "image-name" }, ...rows.map((row, i) => el("option", { value: i }, optionWords(row))));
+  const pick = el("select", {}, ...rows.map((row, i) => el("option", { value: i }, optionWords(row))));
   pick.addEventListener("change", () => go(Number(pick.value)));
   const keyBox = el("div", {}, keyOf(wanted.colouring));
   const list = ledger<ObjectRow>({
     what: "object",
     rows: [],
-    columns: filled(COLUMNS, rows.flatMap((row) => row.objects), new Set(["Object"])),
+    columns: filled(
+      COLUMNS,
+      rows.flatMap((row) => row.objects),
+      new Set(["Object", "Probability"]),
+    ),
     keep: (object) => isShown(object, wanted),
     detail: (object) => ({ label: objectWords(object), content: objectDetail(rows[at]!, images, object) }),
     opened: (object) => {
@@ -205,14 +213,15 @@ export function imagesSection({ images }: PointsPage): HTMLElement[] {
     box("Clicks on no object", true, (off) => change({ off })),
     box("Objects", true, (objects) => change({ objects })),
     rows.some((row) => row.picture !== null) && pictureBox,
-    select<Colouring>("Colour clicks by", [["reliability", "reliability"], ["object", "object"]], (colouring) => {
+    select<Colouring>("Colour clicks by", ["reliability", "object"], (colouring) => {
       change({ colouring });
       keyBox.replaceChildren(keyOf(colouring));
     }),
-    select("Zoom", [["1", "1\u00d7"], ["2", "2\u00d7"], ["4", "4\u00d7"]], (zoom) => change({ zoom: Number(zoom) })),
+    select("Zoom", ["1\u00d7", "2\u00d7", "4\u00d7"], (zoom) => change({ zoom: Number.parseInt(zoom, 10) })),
     el("label", {}, "Objects with probability at least ", least, level),
   );
-  const figure = el("figure", { class: "images" }, title, caption, controls, keyBox, el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts)));
+  const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));
+  const figure = el("figure", { class: "images" }, title, caption, controls, keyBox, beside);
   go(0);
   return [says, ...notes, choice, figure];
 }

@@ -73,7 +73,6 @@ function chosen<Row>({ search, only, keep }: Ledger<Row>, state: State<Row>): Ro
 
 export interface Drawn<Row> {
   parts: HTMLElement[]; // controls, how many are shown, the table, and the button for more
-  table: HTMLElement;
   /** Shows these rows from now on, or what `keep` says now of those that it has. */
   fill: (rows?: Row[]) => void;
   /** Opens a row, or closes the one that is open. */
@@ -107,30 +106,38 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     fill();
   });
 
+  const pickOf = (row: Row) => body.querySelector<HTMLElement>(`button[data-row="${state.rows.indexOf(row)}"]`);
+
   function toggle(row: Row, refocus: boolean): void {
     open(state.open === row ? null : row);
-    if (refocus) body.querySelector<HTMLElement>(`button[data-row="${state.rows.indexOf(row)}"]`)?.focus();
+    if (refocus) pickOf(row)?.focus();
   }
 
   function open(row: Row | null): void {
     state.open = row;
     if (row !== null) state.shown = Math.max(state.shown, chosen(told, state).indexOf(row) + 1);
     fill();
+    if (row !== null) reveal(row);
     told.opened?.(row);
+  }
+
+  /** Scrolls the table, where it has a height of its own, until a row can be seen; the page stays where it is. */
+  function reveal(row: Row): void {
+    const made = pickOf(row)?.closest("tr");
+    const top = heads[0]?.offsetHeight ?? 0;
+    if (!made) return;
+    const at = made.offsetTop - box.scrollTop;
+    if (at < top || at + made.offsetHeight > box.clientHeight) box.scrollTop = made.offsetTop - top - 10;
   }
 
   function line(row: Row): HTMLElement[] {
     const isOpen = state.open === row;
-    const own = (each: Column<Row>): Child => {
-      if (!each.names || !detail) return each.cell(row);
-      const of = { type: "button", class: "pick", "aria-expanded": String(isOpen), "data-row": state.rows.indexOf(row) };
-      return el("button", of, each.cell(row));
-    };
-    const cells = columns.map((each) =>
-      each.names
-        ? el("th", { scope: "row", class: each.numeric && "number" }, own(each))
-        : el("td", { class: each.numeric && "number" }, each.cell(row)),
-    );
+    const of = { type: "button", class: "pick", "aria-expanded": String(isOpen), "data-row": state.rows.indexOf(row) };
+    const cells = columns.map((each) => {
+      const style = each.numeric && "number";
+      if (!each.names) return el("td", { class: style }, each.cell(row));
+      return el("th", { scope: "row", class: style }, detail ? el("button", of, each.cell(row)) : each.cell(row));
+    });
     const made = el("tr", { class: isOpen ? "chosen" : null }, ...cells);
     if (!detail) return [made];
     made.addEventListener("click", (event) => {
@@ -168,6 +175,15 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     more.textContent = `Show ${count(Math.min(STEP, found.length - visible.length))} more ${what}s`;
   }
 
+  const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;
+  const table = el(
+    "table",
+    { class: detail ? "workers" : "workers still" },
+    el("caption", { class: "visually-hidden" }, title),
+    el("thead", {}, el("tr", {}, ...heads)),
+    body,
+  );
+  const box = scrolling(`Table of ${what}s`, table);
   fill();
   // Paper has no button: all that match are printed.
   let before = state.shown;
@@ -180,16 +196,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     state.shown = before;
     fill();
   });
-  const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;
-  const table = el(
-    "table",
-    { class: detail ? "workers" : "workers still" },
-    el("caption", { class: "visually-hidden" }, title),
-    el("thead", {}, el("tr", {}, ...heads)),
-    body,
-  );
-  const box = scrolling(`Table of ${what}s`, table);
-  return { parts: [...controls(told, state, () => fill()), status, box, el("p", {}, more)], table: box, fill, open };
+  return { parts: [...controls(told, state, () => fill()), status, box, el("p", {}, more)], fill, open };
 }
 
 /** Search by words, and the filter. */

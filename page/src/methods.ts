@@ -28,6 +28,10 @@ function drawErrors(methods: Method[], width: number): Element {
   const [low, high] = log ? [least / 1.25, most * 1.25] : [Math.min(0, least), most * 1.05 || 1];
   const ticks = log ? roundTicks(low, high, high / low > 1000 || width < NARROW) : undefined;
   const axis = { ...AXIS, label: `average square error of the centres${log ? " (logarithmic)" : ""}` };
+  const few = { ticks: width < NARROW ? 4 : 7 };
+  const across = ticks
+    ? [gridX(ticks, GRID), axisX(ticks, { ...axis, text: significant })]
+    : [gridX({ ...GRID, ...few }), axisX({ ...axis, ...few, tickFormat: significant })];
   const lines = methods.flatMap((method, i) => {
     const style = styleOf(i);
     const about = ([error, share]: [number, number]) =>
@@ -36,7 +40,13 @@ function drawErrors(methods: Method[], width: number): Element {
     const some = method.curve.filter((_, n) => n % every === every - 1);
     const place = { x: "0", y: "1" } as const;
     return [
-      line(steps(method, low, high), { ...place, curve: "step-after", stroke: style.colour, strokeWidth: THICK, strokeDasharray: style.dash }),
+      line(steps(method, low, high), {
+        ...place,
+        curve: "step-after",
+        stroke: style.colour,
+        strokeWidth: THICK,
+        strokeDasharray: style.dash,
+      }),
       dot(some, { ...place, symbol: style.symbol, r: 4, stroke: PAPER, ...paint(style), title: about }),
     ];
   });
@@ -52,8 +62,7 @@ function drawErrors(methods: Method[], width: number): Element {
     y: { domain: [0, 1] },
     marks: [
       gridY({ ...GRID, ticks: 5 }),
-      ticks ? gridX(ticks, GRID) : gridX({ ...GRID, ticks: width < NARROW ? 4 : 7 }),
-      ticks ? axisX(ticks, { ...axis, text: significant }) : axisX({ ...axis, ticks: width < NARROW ? 4 : 7, tickFormat: significant }),
+      ...across,
       axisY({ ...AXIS, ticks: 5, tickFormat: (v: number) => percent(v, 0), label: "share of the runs" }),
       ...lines,
     ],
@@ -63,11 +72,17 @@ function drawErrors(methods: Method[], width: number): Element {
 export function methodsSection({ methods }: PointsPage): HTMLElement[] {
   if (!methods || !methods.rows.length) return nothing(methods?.says, "No methods were compared.");
   const { rows, says } = methods;
-  const heads = [{ title: "Method" }, number("Success"), number("Median ASE"), number("MAE of reliability"), number("Runs with an error")];
+  const numeric = ["Success", "Median ASE", "MAE of reliability", "Runs with an ASE"];
   const list = table(
     "Methods held against the truth",
-    heads,
-    rows.map((m) => [name(m.method), asPercent(m.success), told(m.median, significant), told(m.mae, (v) => v.toFixed(3)), count(m.runs)]),
+    [{ title: "Method" }, ...numeric.map(number)],
+    rows.map((m) => [
+      name(m.method),
+      asPercent(m.success),
+      told(m.median, significant),
+      told(m.mae, (v) => v.toFixed(3)),
+      count(m.runs),
+    ]),
   );
   const drawn = rows.filter((m) => m.curve.length);
   if (!drawn.length) return [el("p", { class: "says" }, says), list];

@@ -20,6 +20,8 @@ const words = (row: Ranked): string => {
   const range = interval(row);
   return `${row.rank}. ${plain(row.worker)}: ${percent(row.reliability)}${range ? ` (${range})` : ""}`;
 };
+const low = (row: Ranked): number => row.low ?? row.reliability;
+const high = (row: Ranked): number => row.high ?? row.reliability;
 const whole = (v: number) => percent(v, 0);
 const RANGE = { stroke: COOL, strokeWidth: 3, strokeOpacity: 0.45, strokeLinecap: "round" } as const;
 
@@ -43,7 +45,7 @@ function drawNamed(rows: Ranked[], width: number): Element {
       gridX({ ...GRID, ticks: 5 }),
       axisX({ ...AXIS, ticks: 5, tickFormat: whole, label: "reliability" }),
       axisY({ ...AXIS, label: null, tickFormat: (_: number, i: number) => short(rows[i]?.worker ?? "", letters) }),
-      ruleY(rows, { y: "rank", x1: (r: Ranked) => r.low ?? r.reliability, x2: (r: Ranked) => r.high ?? r.reliability, ...RANGE }),
+      ruleY(rows, { y: "rank", x1: low, x2: high, ...RANGE }),
       dot(rows, { x: "reliability", y: "rank", r: 4.5, fill: COOL, stroke: PAPER, title: words }),
     ],
   });
@@ -52,6 +54,7 @@ function drawNamed(rows: Ranked[], width: number): Element {
 /** Very many workers, side by side. */
 function drawMany(rows: Ranked[], width: number): Element {
   const thin = width / rows.length < 6;
+  const place = { x: "rank", y: "reliability" } as const;
   return plot({
     ...COMMON,
     width,
@@ -66,8 +69,8 @@ function drawMany(rows: Ranked[], width: number): Element {
       gridY({ ...GRID, ticks: 5 }),
       axisX({ ...AXIS, ticks: width < NARROW ? 4 : 8, tickFormat: count, label: "rank" }),
       axisY({ ...AXIS, ticks: 5, tickFormat: whole, label: "reliability" }),
-      ruleX(rows, { x: "rank", y1: (r: Ranked) => r.low ?? r.reliability, y2: (r: Ranked) => r.high ?? r.reliability, ...RANGE, strokeWidth: thin ? 1.2 : 3 }),
-      dot(rows, { x: "rank", y: "reliability", r: thin ? 2 : 3.5, fill: COOL, stroke: thin ? undefined : PAPER, title: words }),
+      ruleX(rows, { x: "rank", y1: low, y2: high, ...RANGE, strokeWidth: thin ? 1.2 : 3 }),
+      dot(rows, { ...place, r: thin ? 2 : 3.5, fill: COOL, stroke: thin ? undefined : PAPER, title: words }),
     ],
   });
 }
@@ -119,8 +122,8 @@ const COLUMNS: Column<PointsWorker>[] = [
     cell: (r) => shareCell(r.hit_rate, r.hit_low, r.hit_high),
   }),
   column({
-    title: "Spread",
-    help: "How far the clicks lie around their objects, in pixels",
+    title: "Noise",
+    help: "How far the clicks lie around objects, against those of others: 1 is ordinary",
     value: (r) => r.spread,
     cell: (r) => told(r.spread, significant),
   }),
@@ -136,7 +139,13 @@ export function reliabilitySection({ workers }: PointsPage): HTMLElement[] {
         says,
         draw: (width) => (ranked.length <= NAMED ? drawNamed : drawMany)(ranked, width),
         heads: [{ title: "Worker" }, number("Rank"), number("Reliability"), number("Low"), number("High")],
-        rows: ranked.map((r) => [name(r.worker), count(r.rank), percent(r.reliability), asPercent(r.low), asPercent(r.high)]),
+        rows: ranked.map((r) => [
+          name(r.worker),
+          count(r.rank),
+          percent(r.reliability),
+          asPercent(r.low),
+          asPercent(r.high),
+        ]),
       })
     : el("p", { class: "says" }, says);
   const list = ledger<PointsWorker>({

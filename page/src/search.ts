@@ -15,6 +15,8 @@ function value(v: number): string {
   return (Math.abs(v) >= 999.5 ? count(Math.round(v)) : significant(v)).replace(/^-/, "\u2212");
 }
 
+const whole = (v: number): string => (Number.isInteger(v) ? count(v) : "");
+
 interface Part {
   of: 1 | 2; // place in a row
   label: string;
@@ -23,6 +25,8 @@ interface Part {
 
 function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: number, width: number): Element {
   const known = rows.filter((r) => r[of] !== null);
+  const ticks = width < NARROW ? 4 : 8;
+  const flat = known.every((r) => r[of] === known[0]![of]) ? known[0]![of]! : 0; // a value that never changes
   const colour = of === 1 ? COOL : WARM;
   const about = (r: Sweep) => `sweep ${count(r[0])}: ${label} ${value(r[of]!)}`;
   const taken = known.filter((r) => r[0] === best);
@@ -35,10 +39,10 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
     marginTop: 28,
     marginBottom: last ? 50 : 24,
     x: { domain: [rows[0]![0], Math.max(rows[rows.length - 1]![0], rows[0]![0] + 1)] },
-    y: { nice: true },
+    y: flat ? { domain: [Math.min(0, flat), Math.max(0, 1.2 * flat)] } : { nice: true },
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1, ticks: 5 }),
-      axisX({ ...AXIS, ticks: width < NARROW ? 4 : 8, tickFormat: (v: number) => (Number.isInteger(v) ? count(v) : ""), label: last ? "sweep" : null }),
+      axisX({ ...AXIS, ticks, tickFormat: whole, label: last ? "sweep" : null }),
       axisY({ ...AXIS, ticks: 5, tickFormat: value, label }),
       line(known, { x: "0", y: String(of), stroke: colour, strokeWidth: 2 }),
       dot(known.length <= 200 ? known : taken, { x: "0", y: String(of), r: 2.2, fill: colour, title: about }),
@@ -53,7 +57,8 @@ function draw(search: Search, width: number): Element {
   const parts = all.filter(({ of }) => search.rows.some((r) => r[of] !== null));
   const letters = search.rows.flatMap((r) => parts.map(({ of }) => value(r[of] ?? 0).length));
   const left = Math.min(110, Math.max(54, Math.max(...letters) * LETTER + 14));
-  return el("div", {}, ...parts.map((part, i) => drawOne(search, { ...part, last: i === parts.length - 1 }, left, width)));
+  const last = parts[parts.length - 1];
+  return el("div", {}, ...parts.map((part) => drawOne(search, { ...part, last: part === last }, left, width)));
 }
 
 export function searchSection({ search }: PointsPage): HTMLElement[] {

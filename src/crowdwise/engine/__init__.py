@@ -2,6 +2,7 @@
 
 from .climb import ClimbingModel
 from .model import LabelModel, Work
+from .registry import make
 from .run import Checkpoint, Run, Step
 
-__all__ = ["Checkpoint", "ClimbingModel", "LabelModel", "Run", "Step", "Work"]
+__all__ = ["Checkpoint", "ClimbingModel", "LabelModel", "Run", "Step", "Work", "make"]

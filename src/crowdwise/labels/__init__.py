@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from ..answers import Labels
-from ..engine import LabelModel, Run
-from ..errors import ParameterError, nearest
+from ..engine import LabelModel, Run, make
 from ..result import Result
 from .registry import DEFAULT, MODELS, discover, register
 
@@ -22,21 +19,6 @@ def model(name: str, /, **settings: Any) -> LabelModel:
     0.1
     """
     return make(MODELS, name, settings)
-
-
-def make(kinds: Mapping[str, type[LabelModel]], name: str, settings: Mapping[str, Any]) -> LabelModel:
-    """One of `kinds` by its name; wrong names are refused, of kinds and of settings."""
-    if name not in kinds:
-        raise ParameterError(f"no model {name!r}; there are {', '.join(sorted(kinds))}.{nearest(name, kinds)}")
-    kind = kinds[name]
-    known = [field.name for field in fields(kind)]
-    for key in settings:
-        if key not in known:
-            where = {"seed": f"run=crowdwise.Run({key}=...)", "gold": "Labels or read"}
-            where |= {"threads": where["seed"], "precision": where["seed"]}
-            hint = f" It goes to {where[key]}." if key in where else nearest(key, known)
-            raise ParameterError(f"{name} has no setting {key!r}; it has {', '.join(known)}.{hint}")
-    return kind(**settings)
 
 
 def aggregate(answers: Any, name: str = DEFAULT, /, *, run: Run | None = None, **settings: Any) -> Result:
@@ -53,4 +35,4 @@ def aggregate(answers: Any, name: str = DEFAULT, /, *, run: Run | None = None, *
     return chosen.fit(answers if isinstance(answers, Labels) else Labels(answers), run)
 
 
-__all__ = ["DEFAULT", "MODELS", "aggregate", "make", "model", "register"]
+__all__ = ["DEFAULT", "MODELS", "aggregate", "model", "register"]

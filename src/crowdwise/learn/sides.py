@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine import LabelModel
-from ..labels import MODELS, make
+from ..engine import make
+from ..labels import MODELS
 from . import cmm, eased, together
 from .beside import SIDES
 from .cmm import CMM

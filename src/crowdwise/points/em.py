@@ -55,26 +55,39 @@ def side(mixture: Mixture) -> Side:
     return Side(np.log(mixture.p) - np.log1p(-mixture.p), mixture.noise**-2.0)
 
 
-def sweep(sweeper: Sweeper, mixture: Mixture, once: bool, best: bool = False) -> tuple[Swept, float]:
-    """Which object each click is of, and the log-likelihood of all clicks."""
+class Stats(NamedTuple):
+    """All that is needed of clicks to improve objects and workers; sums over shards add up to that of the whole."""
+
+    fit: float  # log-likelihood
+    sums: Floats  # (M, 3 + D + D D) about the means: clicks, the same by precision, evidence, moments
+    on: Floats  # (W,) expected clicks on objects
+    far: Floats  # (W,) their squared distances
+    sent: Floats  # (W,) clicks
+
+    def plus(self, other: Stats) -> Stats:
+        """Those of both shards."""
+        return Stats(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def sweep(sweeper: Sweeper, mixture: Mixture, once: bool, best: bool = False) -> tuple[Swept, Stats]:
+    """Which object each click is of, and the statistics of that."""
     swept = sweeper.run(seen(mixture), side(mixture), once=once, cut=CUT, best=best)
     fit = swept.log_sum + sweeper.outliers + float(sweeper.sent @ np.log1p(-mixture.p))
-    return swept, fit
-
-
-def floors(sweeper: Sweeper, ptr: Ints) -> Floats:
-    """(M, D) least variances of the objects of each image."""
-    return np.repeat(FLOOR * sweeper.points.sides**2 / 12, np.diff(ptr), axis=0)
+    on, far = (sweeper.by_worker(swept.alpha[:, k]) for k in (0, 1))
+    return swept, Stats(fit, swept.sums, on, far, sweeper.sent)
 
 
 def maximise(
-    sweeper: Sweeper, mixture: Mixture, swept: Swept, priors: Priors, *, toll: float = 0.0, noise: bool = False
+    stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, toll: float = 0.0, noise: bool = False
 ) -> Mixture:
-    """The objects and workers that make the expected log-likelihood largest. `toll` clicks are taken from every object
-    before shares are made of them, eq. (14); objects that cannot pay have share 0 then, and stay as they were."""
+    """The objects and workers that make the expected log-likelihood largest; `sides` (I, D) are those of the boxes.
+
+    `toll` clicks are taken from every object before shares are made of them, eq. (14); objects that cannot pay have
+    share 0 then, and stay as they were.
+    """
     D = mixture.mean.shape[1]
-    n, b, S1 = swept.sums[:, 0], swept.sums[:, 1], swept.sums[:, 3 : 3 + D]
-    S2 = swept.sums[:, 3 + D :].reshape(-1, D, D)
+    n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, 3 : 3 + D]
+    S2 = stats.sums[:, 3 + D :].reshape(-1, D, D)
     S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower half
     paid = np.maximum(n - toll, 0.0)
     some = (paid > 0)[:, None]
@@ -82,23 +95,20 @@ def maximise(
     scatter = S2 - b[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
     cov = (scatter + prior) / np.maximum(priors.nu + n, 1e-300)[:, None, None]
-    cov = np.where(some[:, :, None], _floored(cov, floors(sweeper, mixture.ptr)), mixture.cov)
-    total = np.add.reduceat(np.append(paid, 0.0), mixture.ptr[:-1]) * (np.diff(mixture.ptr) > 0)
-    share = paid / np.repeat(np.maximum(total, 1e-300), np.diff(mixture.ptr))
-    on = sweeper.by_worker(swept.alpha[:, 0])
-    p = (on + priors.hits - 1) / np.maximum(sweeper.sent + priors.hits + priors.misses - 2, 1e-300)
-    if priors.hits + priors.misses == 2:
-        p = np.where(sweeper.sent > 0, p, 0.5)
-    own = mixture.noise
-    if noise:
-        own = own_noise(sweeper, swept)
+    floor = np.repeat(FLOOR * sides**2 / 12, np.diff(mixture.ptr), axis=0)
+    cov = np.where(some[:, :, None], _floored(cov, floor), mixture.cov)
+    image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
+    total = np.bincount(image, paid, minlength=len(sides))
+    share = paid / np.maximum(total[image], 1e-300)
+    p = np.full(len(stats.sent), 0.5)
+    np.divide(stats.on + priors.hits - 1, stats.sent + priors.hits + priors.misses - 2, out=p,
+              where=stats.sent + priors.hits + priors.misses > 2)  # fmt: skip
+    own = own_noise(stats.on, stats.far, D) if noise else mixture.noise
     return Mixture(mixture.ptr, mixture.mean + move, cov, share, np.clip(p, CLIP, 1 - CLIP), own)
 
 
-def own_noise(sweeper: Sweeper, swept: Swept) -> Floats:
-    """(W,) factors of position noise from squared distances of clicks on objects."""
-    D = sweeper.points.n_axes
-    on, far = sweeper.by_worker(swept.alpha[:, 0]), sweeper.by_worker(swept.alpha[:, 1])
+def own_noise(on: Floats, far: Floats, D: int) -> Floats:
+    """(W,) factors of position noise from squared distances of expected clicks on objects."""
     return np.sqrt((D * CALM + far) / (D * CALM + D * on))
 
 

@@ -415,7 +415,7 @@ def _settle(
                 shapes.m0[i], shapes.S,
             )  # fmt: skip
         on = sweeper.by_worker(swept.alpha[:, 0])
-        noise = own_noise(sweeper, swept) if model.noise else state.noise
+        noise = own_noise(on, sweeper.by_worker(swept.alpha[:, 1]), D) if model.noise else state.noise
         state = state._replace(A=model.hits + on, B=model.misses + sweeper.sent - on, noise=noise)
         shapes = shapes._replace(S=_learnt(state, shapes))
     return state, shapes, evidence_of(state.ptr, swept.sums, off), swept.sums[:, 0], bool(converged)
@@ -447,10 +447,10 @@ def polished(model: ClickMixture, sweeper: Sweeper, run: Run, climbed: Climbed) 
     priors = Priors(shapes.nu, shapes.S, model.hits, model.misses)
     before = -np.inf
     for _ in range(POLISH):
-        swept, fit = sweep(sweeper, mixture, climbed.once)
-        now = fit + log_prior(mixture, priors)
+        _, stats = sweep(sweeper, mixture, climbed.once)
+        now = stats.fit + log_prior(mixture, priors)
         if now - before < 1e-7 * abs(now):
             break
         before = now
-        mixture = maximise(sweeper, mixture, swept, priors, noise=model.noise)
+        mixture = maximise(stats, mixture, priors, sweeper.points.sides, noise=model.noise)
     return mixture, priors

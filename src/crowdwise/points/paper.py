@@ -99,8 +99,8 @@ def _one(
     at: int | None = None
     for _ in range(model.max_iter):
         trace.ask(run)
-        swept, fit = sweep(sweeper, mixture, once=False, best=model.criterion == "icl")
-        score = _criterion(model, fit, swept, mixture, L)
+        swept, stats = sweep(sweeper, mixture, once=False, best=model.criterion == "icl")
+        score = _criterion(model, stats.fit, swept, mixture, L)
         trace.add(score, len(mixture.mean), run, model.max_iter)
         if score > best:
             best, kept, at = score, mixture, len(trace.rows)
@@ -117,7 +117,7 @@ def _one(
             weakest = int(n.argmin())
             mixture = keep(mixture, np.delete(np.arange(len(n)), weakest))
             continue
-        mixture = maximise(sweeper, mixture, swept, Priors(), toll=toll)
+        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides, toll=toll)
         alive = np.flatnonzero(mixture.share > 0)
         if 0 < len(alive) < len(n):
             mixture = keep(mixture, alive)
@@ -147,11 +147,12 @@ def _climbed(
     before, rested = -np.inf, False
     for turn in range(model.max_iter):
         trace.ask(run)
-        swept, fit = sweep(sweeper, mixture, once=False, best=True)
+        swept, stats = sweep(sweeper, mixture, once=False, best=True)
+        fit = stats.fit
         trace.add(fit, len(mixture.mean), run, model.max_iter)
         rested = abs(fit - before) < TOL["bic"] * 1e-2 * abs(fit)
         if rested or turn + 1 == model.max_iter:
             break
         before = fit
-        mixture = maximise(sweeper, mixture, swept, Priors())
+        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides)
     return mixture, swept, len(trace.rows) or None, rested

@@ -17,7 +17,7 @@ TAIL = 0.025
 def told(sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, beta: tuple[float, float], once: bool) -> Objects:
     """What a result keeps. `evidence` (M,) are log-odds of objects to be real."""
     alpha = np.clip(swept.alpha[:, 0], 0.0, 1.0)
-    reliability, low, high = reliabilities(sweeper, alpha, mixture.p, beta)
+    low, high = intervals(sweeper, alpha, mixture.p, beta)
     return Objects(
         ptr=mixture.ptr,
         mean=mixture.mean,
@@ -25,9 +25,9 @@ def told(sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, bet
         share=mixture.share,
         clicks=swept.sums[:, 0].copy(),
         probability=expit(evidence),
-        reliability=reliability,
-        low=low,
-        high=high,
+        reliability=mixture.p,
+        low=np.minimum(low, mixture.p),
+        high=np.maximum(high, mixture.p),
         noise=mixture.noise,
         outlier=1.0 - alpha,
         object=swept.best[:, 0].astype(np.int32),
@@ -36,17 +36,15 @@ def told(sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, bet
     )
 
 
-def reliabilities(
-    sweeper: Sweeper, alpha: Floats, p: Floats, beta: tuple[float, float]
-) -> tuple[Floats, Floats, Floats]:
-    """(W,) means and 95 % intervals of the chance that a click is on an object, the objects taken as known: a click
-    that may be either way says little, which counting chances would hide."""
+def intervals(sweeper: Sweeper, alpha: Floats, p: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
+    """(W,) 95 % intervals of the chance that a click is on an object, the objects taken as known: a click that may be
+    either way says little, which counting chances would hide."""
     from ..kernels.fast.reliabilities import posterior
 
     order = np.argsort(sweeper.points.worker, kind="stable")
     ptr = np.searchsorted(sweeper.points.worker[order], np.arange(sweeper.points.n_workers + 1))
     grid = (np.arange(GRID) + 0.5) / GRID
     prior = (beta[0] - 1) * np.log(grid) + (beta[1] - 1) * np.log1p(-grid)
-    out = np.empty((sweeper.points.n_workers, 3))
+    out = np.empty((sweeper.points.n_workers, 2))
     posterior(alpha[order], ptr, p, grid, prior, TAIL, out)
-    return out[:, 0], out[:, 1], out[:, 2]
+    return out[:, 0], out[:, 1]

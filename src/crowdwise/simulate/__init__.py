@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError, nearest
+from .clicks import LAYOUTS, ClickCrowd, clicks, hard_layouts
 from .draws import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
 from .experts import SENSITIVITY, SPECIFICITY, experts
 from .levels import LEVELS, SHARES, levels, perturbed, triangle
@@ -75,6 +76,6 @@ def crowd(
 
 
 __all__ = [
-    "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "Crowd", "Load", "confusion", "crowd", "experts",
-    "groups", "hammer_spammer", "levels", "one_coin", "perturbed", "spoken", "triangle", "who_answers",
+    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "clicks", "confusion", "crowd", "experts",
+    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "spoken", "triangle", "who_answers",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from .blocks import jit
 
 @jit
 def posterior(alpha, ptr, p, grid, prior, tail, out):
-    """Mean and `tail` quantiles of each worker's share of clicks on objects, into out (W, 3). alpha are chances of
+    """The `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects, into out (W, 2). alpha are chances of
     clicks, by worker, that were found with the shares p: what a click says itself are its odds against those of p."""
     G = len(grid)
     logs, product = np.empty(G), np.empty(G)
@@ -28,23 +28,21 @@ def posterior(alpha, ptr, p, grid, prior, tail, out):
                 for g in range(G):
                     logs[g] += math.log(max(product[g], 1e-300))
                     product[g] = 1.0
-        top, total, mean = -np.inf, 0.0, 0.0
+        top, total = -np.inf, 0.0
         for g in range(G):
             logs[g] += math.log(max(product[g], 1e-300))
             top = max(top, logs[g])
         for g in range(G):
             logs[g] = math.exp(logs[g] - top)
             total += logs[g]
-            mean += logs[g] * grid[g]
-        out[w, 0] = mean / total
         below, half = 0.0, 0.5 / G
-        out[w, 1], out[w, 2] = -1.0, -1.0
+        out[w, 0], out[w, 1] = -1.0, -1.0
         for g in range(G):
             now = below + logs[g] / total
-            if out[w, 1] < 0 and now >= tail:
-                out[w, 1] = max(0.0, grid[g] - half + 2 * half * (tail - below) / max(now - below, 1e-300))
-            if out[w, 2] < 0 and now >= 1 - tail:
-                out[w, 2] = min(1.0, grid[g] - half + 2 * half * (1 - tail - below) / max(now - below, 1e-300))
+            if out[w, 0] < 0 and now >= tail:
+                out[w, 0] = max(0.0, grid[g] - half + 2 * half * (tail - below) / max(now - below, 1e-300))
+            if out[w, 1] < 0 and now >= 1 - tail:
+                out[w, 1] = min(1.0, grid[g] - half + 2 * half * (1 - tail - below) / max(now - below, 1e-300))
             below = now
-        if out[w, 2] < 0:
-            out[w, 2] = 1.0
+        if out[w, 1] < 0:
+            out[w, 1] = 1.0
