@@ -17,10 +17,12 @@ __version__ = "0.1.0"
 # Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.
 _HOME = {
     "Labels": "answers",
+    "Points": "answers",
     "Result": "result",
+    "PointsResult": "result",
     "Run": "engine",
-    "aggregate": "labels",
-    "model": "labels",
+    "aggregate": "aggregation",
+    "model": "aggregation",
     "MODELS": "labels",
     "MajorityVote": "labels.majority_vote",
     "SoftVote": "labels.soft_vote",
@@ -32,6 +34,14 @@ _HOME = {
     "Tied": "labels.groups",
     "Glad": "labels.glad",
     "Mace": "labels.mace",
+    "POINT_MODELS": "points",
+    "ClickMixture": "points",
+    "ClickStream": "points",
+    "FuzzyCMeans": "points",
+    "KMeansClicks": "points",
+    "Dbscan": "points",
+    "Hdbscan": "points",
+    "match_objects": "matching",
     "compare": "comparison",
     "roc": "scoring",
     "auc": "scoring",
@@ -48,6 +58,7 @@ _HOME = {
     "simulate": "simulate",
     "read": "io",
     "read_features": "io",
+    "read_points": "io",
     "load": "io",
     "errors": "errors",
     "compat": "compat",
@@ -72,12 +83,13 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import compat, errors, learn, simulate
-    from .answers import Labels
+    from .aggregation import aggregate, model
+    from .answers import Labels, Points
     from .asking import cost_curve, next_tasks, review
     from .comparison import compare
     from .engine import Run
-    from .io import load, read, read_features
-    from .labels import MODELS, aggregate, model
+    from .io import load, read, read_features, read_points
+    from .labels import MODELS
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
     from .labels.groups import Groups, Tied
@@ -88,7 +100,9 @@ if TYPE_CHECKING:
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
     from .learn.estimator import CrowdClassifier
+    from .matching import match_objects
+    from .points import POINT_MODELS, ClickMixture, ClickStream, Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
     from .rating import rate
     from .reliability import agreement
-    from .result import Result
+    from .result import PointsResult, Result
     from .scoring import auc, divergence, expertise, rand_index, roc

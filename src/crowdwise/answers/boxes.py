@@ -18,9 +18,7 @@ PADDING = 0.05  # of the range of clicks, on every side, where no box is given
 SURE = 1e-9  # chance below which clicks that all lie in 0 to 100 are taken for percent
 
 
-def boxes_of(
-    box: Any, jobs: Any, images: pl.Series, axes: tuple[str, ...], source: str
-) -> tuple[Floats | None, str]:
+def boxes_of(box: Any, jobs: Any, images: pl.Series, axes: tuple[str, ...], source: str) -> tuple[Floats | None, str]:
     """(I, 2, D) corners, and where they come from; None where they must be taken from the clicks."""
     D = len(axes)
     if box is None:
@@ -55,12 +53,12 @@ def _of_table(table: pl.DataFrame, images: pl.Series, axes: tuple[str, ...], sou
     if name is None or not _has_box(table.columns, axes):
         wanted = ", ".join(f"{axis}0, {axis}1" for axis in axes)
         raise ParameterError(
-            f"{source} has columns {', '.join(table.columns)}; wanted are image and {wanted}, or image, width and height"
+            f"{source} has columns {', '.join(table.columns)}; wanted are image and {wanted}, or image, width, height"
         )
     column, _ = settle(table[name], "image", source)
     sizes = "width" in table.columns and f"{axes[0]}0" not in table.columns
-    wanted = ["width", "height"] if sizes else [f"{axis}{end}" for end in (0, 1) for axis in axes]
-    values = table.select(pl.col(c).cast(pl.Float64, strict=False) for c in wanted).to_numpy()
+    columns = ["width", "height"] if sizes else [f"{axis}{end}" for end in (0, 1) for axis in axes]
+    values = table.select(pl.col(c).cast(pl.Float64, strict=False) for c in columns).to_numpy()
     found = np.full((len(images), 2, len(axes)), np.nan)
     at = {value: k for k, value in enumerate(images.to_list())}
     for image, row in zip(column.cast(images.dtype, strict=False).to_list(), values, strict=True):
@@ -120,9 +118,7 @@ def to_pixels(X: Floats, image: Ints, corners: Floats | None, unit: str | None, 
     return np.asarray(low + X / whole * (corners[image, 1] - low))
 
 
-def check_units(
-    X: Floats, image: Ints, worker: Ints, corners: Floats | None, workers: pl.Series, source: str
-) -> None:
+def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats | None, workers: pl.Series, source: str) -> None:
     """Refuse a table in which some workers seem to have given percent where others gave pixels."""
     if corners is None:
         corners = padded(X, image, int(image.max()) + 1)
@@ -136,7 +132,7 @@ def check_units(
     if odd.any():
         w = int(np.argmax(odd))
         raise DataError(
-            f"in {source} all {int(n[w])} clicks of worker {workers[w]!r} lie within 0 to 100, while images are larger "
-            f"and only {others[w]:.0%} of the others' clicks do ({int(odd.sum())} such worker(s)): percent among pixels? "
-            "Mend the table, or say that all are pixels (unit='pixels', --unit pixels)"
+            f"in {source} all {int(n[w])} clicks of worker {workers[w]!r} lie in 0 to 100, while images are "
+            f"larger and only {others[w]:.0%} of the others' clicks do ({int(odd.sum())} such worker(s)). Percent among "
+            "pixels? Mend the table, or say that all are pixels (unit='pixels', --unit pixels)"
         )

@@ -38,8 +38,8 @@ REQUIRED = ("task", "worker", "label")
 
 # The same for a table of clicks.
 POINT_NAMES: dict[str, tuple[str, ...]] = {
-    "image": ("image", "imageid", "imagename", "subject", "subjectid", "subjectids", "file", "filename", "frame", "task",
-              "taskid", "item", "itemid", "picture", "photo"),
+    "image": ("image", "imageid", "imagename", "subject", "subjectid", "subjectids", "file", "filename", "frame",
+              "task", "taskid", "item", "itemid", "picture", "photo"),
     "worker": NAMES["worker"],
     "x": ("x", "xcoordinate", "coordx", "posx", "px", "column", "xpixel", "clickx", "left"),
     "y": ("y", "ycoordinate", "coordy", "posy", "py", "row", "ypixel", "clicky", "top"),

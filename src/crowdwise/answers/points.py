@@ -154,7 +154,7 @@ class Points:
 
     @property
     def n_axes(self) -> int:
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
     @property
     def sides(self) -> Floats:
@@ -241,7 +241,7 @@ class _Read:
         rest = [name for name in frame.columns if axes is None or name not in axes]
         self.columns, self.guessed = find(rest, named, source, POINT_NAMES, required)
         if axes is None:
-            self.axes = tuple(role for role in ("x", "y", "z") if role in self.columns)
+            self.axes: tuple[str, ...] = tuple(role for role in ("x", "y", "z") if role in self.columns)
             places = [self.columns[role] for role in self.axes]
         else:
             for role in ("x", "y", "z"):
@@ -330,7 +330,8 @@ class _Jobs:
 
 def _jobs(read: _Read, jobs: Any) -> _Jobs:
     """Images, workers and who looked at what: from the clicks, and from the table of jobs where there is one."""
-    image, worker, notes = read.image, read.worker, ()
+    image, worker = read.image, read.worker
+    notes: tuple[str, ...] = ()
     clicks = len(image)
     if jobs is not None:
         table = to_frame(jobs)
@@ -407,8 +408,8 @@ def _kept(
         dropped.append(said)
     if (out | again).all():
         raise EmptyDataError(
-            f"no clicks in {read.source} lie in the box of their image, for instance {dropped[0].examples[0]}. Check the "
-            "box, and whether coordinates are pixels or percent (unit=, --unit)"
+            f"no clicks in {read.source} lie in the box of their image, for instance {dropped[0].examples[0]}. Check "
+            "the box, and whether coordinates are pixels or percent (unit=, --unit)"
         )
     return ~(out | again), dropped
 
@@ -417,9 +418,8 @@ def _sorted(X: Floats, jobs: _Jobs, keep: np.ndarray[Any, Any], extras: pl.DataF
     """Clicks by image, worker, order of clicking (where known) and place: the order of rows does not matter."""
     image, worker = jobs.click_image[keep], jobs.click_worker[keep]
     keys = [X[:, d] for d in range(X.shape[1] - 1, -1, -1)]
-    for name in ("seconds", "order"):
-        if name in extras.columns:
-            keys.append(extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy())
+    timed = [name for name in ("seconds", "order") if name in extras.columns]
+    keys += [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
     order = np.lexsort((*keys, worker, image))
     X, image, worker = X[order], image[order], worker[order]
     key, width = image.astype(np.int64), len(jobs.workers)

@@ -86,6 +86,7 @@ class Source:
         """The saved result; options that would need the answers read or fitted anew are refused."""
         from ..errors import ParameterError
         from ..io import load
+        from ..result import Result
 
         usual = Source(self.file)
         told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
@@ -95,7 +96,13 @@ class Source:
                 f"{self.file} is a saved result, so --{told[0].replace('_', '-')} has no meaning. "
                 "Give the file of answers, or leave the option away"
             )
-        return load(self.file)
+        found = load(self.file)
+        if not isinstance(found, Result):
+            raise ParameterError(
+                f"{self.file} holds objects found in clicks, not labels; their tables stand in its folder, and "
+                "`crowdwise report` makes their page"
+            )
+        return found
 
     def result(self, model: str | None, seed: int | None, threads: int) -> Result:
         """The saved result, or a fit of the answers."""

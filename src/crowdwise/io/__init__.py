@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..answers import Labels
+from ..answers import Labels, Points
 from ..answers.repeats import check_policy
-from ..result import Result, store
+from ..result import PointsResult, Result, store
 from .features import Features, read_features
 from .tables import read_table
 
@@ -34,8 +34,7 @@ def read(
     """
     check_policy(options.get("duplicates"))
     table = read_table(path, format, delimiter, encoding)
-    told = {"format": format, "delimiter": delimiter, "encoding": encoding}
-    words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+    words = _told(format, delimiter, encoding)
     if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
         words += ["--gold", Path(gold).name]
         gold = read_table(gold, None, None, None).frame
@@ -44,8 +43,58 @@ def read(
     )
 
 
-def load(path: str | Path) -> Result:
-    """A result that `Result.save`, `crowdwise aggregate` or `crowdwise learn` wrote."""
+def read_points(
+    path: str | Path,
+    *,
+    jobs: Any = None,
+    box: Any = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    **options: Any,
+) -> Points:
+    """Clicks from a file of any kind that `read` takes. `jobs` and `box` are files, too, or what `Points` takes; other
+    options are those of `Points`.
+
+    >>> import crowdwise as cw, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "clicks.csv"
+    >>> _ = file.write_text("image,worker,x,y\\na,ann,3,4\\na,bob,3.5,4\\n")
+    >>> cw.read_points(file, box=(0, 0, 10, 10))
+    Points(2 clicks, 1 images, 2 workers, 2 jobs)
+    """
+    table = read_table(path, format, delimiter, encoding)
+    words = _told(format, delimiter, encoding)
+    if isinstance(box, (str, Path)):
+        words += ["--box", Path(box).name]
+        box = read_table(box, None, None, None).frame
+    elif isinstance(box, (tuple, list)):
+        words += ["--box", ",".join(f"{float(v):g}" for v in box)]
+    if isinstance(jobs, (str, Path)):
+        words += ["--jobs", Path(jobs).name]
+        jobs = read_table(jobs, None, None, None).frame
+    return Points(
+        table.frame,
+        jobs=jobs,
+        box=box,
+        source=table.name,
+        notes=table.notes,
+        where=table.where,
+        options=words,
+        **options,
+    )
+
+
+def _told(format: str | None, delimiter: str | None, encoding: str | None) -> list[str]:
+    told = {"format": format, "delimiter": delimiter, "encoding": encoding}
+    return [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+
+
+def load(path: str | Path) -> Result | PointsResult:
+    """A result that `save`, `crowdwise aggregate`, `crowdwise learn` or `crowdwise points` wrote."""
+    if store.kind_of(Path(path)) == "points":
+        from ..points import point_model
+
+        return store.read_points(Path(path), lambda name, settings: point_model(name, **settings))
     return store.read(Path(path), _model)
 
 
@@ -60,4 +109,4 @@ def _model(name: str, beside: bool, settings: dict[str, Any]) -> Any:
     return revived(name, beside, settings)
 
 
-__all__ = ["Features", "load", "read", "read_features", "read_table"]
+__all__ = ["Features", "load", "read", "read_features", "read_points", "read_table"]

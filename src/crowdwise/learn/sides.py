@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine import LabelModel
-from ..engine import make
+from ..engine import LabelModel, make
 from ..labels import MODELS
 from . import cmm, eased, together
 from .beside import SIDES
@@ -28,7 +27,8 @@ def by_name(name: str, /, **settings: Any) -> LabelModel:
     """A worker side, a model of answers alone or a published method, with hyperparameters. Where a side and a model
     of answers alone have one name, it is the side."""
     name, usual = PUBLISHED.get(name, (name, {}))
-    return make({**MODELS, **SIDES, Ideal.name: Ideal}, name, {**usual, **settings})
+    kinds: dict[str, type[LabelModel]] = {**MODELS, **SIDES, Ideal.name: Ideal}
+    return make(kinds, name, {**usual, **settings})
 
 
 def revived(name: str, beside: bool, settings: dict[str, Any]) -> LabelModel:

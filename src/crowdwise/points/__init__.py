@@ -1,6 +1,12 @@
-"""Models of clicks, found by name."""
+"""Models of clicks, found by name; and clicks that keep coming."""
 
+from .baselines import Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
 from .mixture import ClickMixture
 from .model import PointsModel
+from .registry import DEFAULT, POINT_MODELS, point_model
+from .stream import ClickStream
 
-__all__ = ["ClickMixture", "PointsModel"]
+__all__ = [
+    "DEFAULT", "POINT_MODELS", "ClickMixture", "ClickStream", "Dbscan", "FuzzyCMeans", "Hdbscan", "KMeansClicks",
+    "PointsModel", "point_model",
+]  # fmt: skip

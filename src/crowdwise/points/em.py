@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.layout import Floats, Ints
-from .sweeps import Seen, Side, Swept, Sweeper
+from .sweeps import Seen, Side, Sweeper, Swept
 
 CUT = 100.0  # squared distance at which an object no longer sees a click: e^-50 of its peak
 CLIP = 1e-6  # reliabilities stay this far from 0 and 1
@@ -66,7 +66,13 @@ class Stats(NamedTuple):
 
     def plus(self, other: Stats) -> Stats:
         """Those of both shards."""
-        return Stats(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Stats(
+            self.fit + other.fit,
+            self.sums + other.sums,
+            self.on + other.on,
+            self.far + other.far,
+            self.sent + other.sent,
+        )
 
 
 def sweep(sweeper: Sweeper, mixture: Mixture, once: bool, best: bool = False) -> tuple[Swept, Stats]:

@@ -11,7 +11,7 @@ from ..answers import Points
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
 from .em import Mixture, Priors, log_prior, maximise, noise_prior, own_noise, sweep
-from .sweeps import Seen, Side, Swept, Sweeper
+from .sweeps import Seen, Side, Sweeper, Swept
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _b0(S: Floats, sides: Floats) -> Floats:
 def _first_shape(X: Floats, sides: Floats, start: int) -> Floats:
     """The shape of objects if `start` of them filled the clicks' extent."""
     D = X.shape[1]
-    return np.diag(np.maximum(X.var(0), (1e-3 * sides) ** 2)) / start ** (2 / D)
+    return np.asarray(np.diag(np.maximum(X.var(0), (1e-3 * sides) ** 2)) / start ** (2 / D))
 
 
 def descend(
@@ -149,10 +149,10 @@ class _Descent:
         while True:
             M = len(self.parts[0])
             now, sums, rest = self.level(LONG if M <= CLOSE else SHORT)
-            poor = bool((sums[:, 0] < LEAST).any()) and M > self.least
-            if not poor and now > best and (M <= self.least or not self.given):
+            poor = bool((sums[:, 0] < LEAST).any()) and self.least < M
+            if not poor and now > best and (self.least >= M or not self.given):
                 best, kept = now, tuple(array.copy() for array in self.parts)
-            if M <= self.least or (not poor and not self.given and now < best - DROP):
+            if self.least >= M or (not poor and not self.given and now < best - DROP):
                 break
             if not self.down(sums, poor, *rest):
                 break
@@ -194,7 +194,7 @@ class _Descent:
             if not take(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
                 return False
         alive = ~dead
-        self.parts = (mean[alive], V[alive], n[alive], b[alive], *rest)  # type: ignore[assignment]
+        self.parts = (mean[alive], V[alive], n[alive], b[alive], *rest)
         return bool(alive.any())
 
 
@@ -227,7 +227,8 @@ class _Ladder:
 
     def climb(self, once: bool, start: int) -> tuple[list[Found], int]:
         """The best descents, and from how many components (for the largest image) they started."""
-        best, total, from_ = [], -np.inf, start
+        best: list[Found] = []
+        total, from_ = -np.inf, start
         while True:
             found = [
                 descend(self.model, points, i, once, starts(self.model, n, start / self.largest), None, self.run)
@@ -251,9 +252,7 @@ def starts(model: ClickMixture, clicks: int, ratio: float) -> int:
     return max(1, min(clicks, max(2 * least, min(FIRST, clicks // 2), round(clicks * ratio))))
 
 
-def _start(
-    model: ClickMixture, points: Points, run: Run
-) -> tuple[bool, float, Floats, dict[int, Found]]:
+def _start(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, Floats, dict[int, Found]]:
     """Whether workers click an object once, components a click to start from, the shape, and what is done already."""
     parts = []
     for i in _sample(points):
@@ -273,7 +272,9 @@ def _start(
             done[i] = each
         elif not whole and len(part.X) / max(1, len(each.mean)) >= ENOUGH:
             image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
-            done[image] = each._replace(n=each.n * (points.clicks_of(image).stop - points.clicks_of(image).start) / LARGE)
+            done[image] = each._replace(
+                n=each.n * (points.clicks_of(image).stop - points.clicks_of(image).start) / LARGE
+            )
     return once, start / ladder.largest, shape, done
 
 

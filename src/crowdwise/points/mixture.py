@@ -19,7 +19,7 @@ from .merge import Shapes, evidence_of, merged, polished, seen_by
 from .merge import State as VariationalState
 from .model import PointsModel
 from .paper import papers
-from .sweeps import Swept, Sweeper
+from .sweeps import Sweeper, Swept
 from .told import told
 from .trace import Trace
 
@@ -68,7 +68,7 @@ class ClickMixture(PointsModel):
         sweeper, trace = Sweeper(points, run.threads), Trace(self.name)
         if self.method == "paper":
             mixture, swept, best, converged = papers(self, sweeper, run, trace)
-            evidence, once, beta = _afterwards(self, sweeper, mixture, swept), False, (1.0, 1.0)
+            evidence, once, beta = evidence_afterwards(self, sweeper, mixture, swept), False, (1.0, 1.0)
             named = "log-likelihood" if self.objects is not None or points.n_images > 1 else self.criterion.upper()
         else:
             climbed = merged(self, sweeper, run, trace)
@@ -90,7 +90,7 @@ class ClickMixture(PointsModel):
         )
 
 
-def _afterwards(model: ClickMixture, sweeper: Sweeper, mixture: Mixture, swept: Swept) -> Floats:
+def evidence_afterwards(model: ClickMixture, sweeper: Sweeper, mixture: Mixture, swept: Swept) -> Floats:
     """(M,) the evidence for objects that were found without it: nats that are lost when an object goes."""
     n = swept.sums[:, 0]
     if not len(n):

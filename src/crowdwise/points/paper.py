@@ -9,7 +9,7 @@ import numpy as np
 from ..engine import Run
 from ..kernels.layout import Floats
 from .em import Mixture, Priors, keep, maximise, sweep
-from .sweeps import Swept, Sweeper
+from .sweeps import Sweeper, Swept
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ PART = 1 / 75  # start variances, in squares of the box's sides: about those of 
 LLOYD = 50  # rounds of k-means at most
 
 
-def papers(
-    model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace
-) -> tuple[Mixture, Swept, int | None, bool]:
+def papers(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> tuple[Mixture, Swept, int | None, bool]:
     """The mixture, its sweep, the sweep that was best, and whether it came to rest."""
     points = sweeper.points
     if points.n_images == 1:
@@ -129,7 +127,7 @@ def _one(
 
 
 def _criterion(model: ClickMixture, fit: float, swept: Swept, mixture: Mixture, L: float) -> float:
-    """BIC by the log-likelihood, or eq. (15) to the letter: Q, which is the log-likelihood less the posterior's entropy.
+    """BIC by the log-likelihood, or eq. (15) to the letter: Q, the log-likelihood less the posterior's entropy.
 
     As printed, (15) is to be minimised; here it is turned, so that more is better.
     """

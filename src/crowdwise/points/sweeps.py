@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def _blocks(points: Points) -> list[tuple[int, int, int, int]]:
             jobs = points.job_ptr[points.image_ptr[i] : points.image_ptr[i + 1] + 1]
             cuts = np.searchsorted(jobs, np.arange(at[i], at[i + 1], BLOCK)) + points.image_ptr[i]
             bounds = np.unique(np.append(cuts, points.image_ptr[i + 1]))
-            blocks += [(i, i + 1, int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+            blocks += [(i, i + 1, int(a), int(b)) for a, b in pairwise(bounds)]
             first, size = i + 1, 0
             continue
         size += clicks

@@ -7,14 +7,16 @@ import numpy as np
 from ..kernels.layout import Floats
 from ..kernels.special import expit
 from ..result import Objects
-from .em import Mixture, Swept
-from .sweeps import Sweeper
+from .em import Mixture
+from .sweeps import Sweeper, Swept
 
 GRID = 256  # values of a reliability that are weighed
 TAIL = 0.025
 
 
-def told(sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, beta: tuple[float, float], once: bool) -> Objects:
+def told(
+    sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, beta: tuple[float, float], once: bool
+) -> Objects:
     """What a result keeps. `evidence` (M,) are log-odds of objects to be real."""
     alpha = np.clip(swept.alpha[:, 0], 0.0, 1.0)
     low, high = intervals(sweeper, alpha, mixture.p, beta)

@@ -117,8 +117,8 @@ class PointsResult:
 
     @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, images looked at, clicks, reliability (share of clicks that are on objects) with its 95 % interval low
-        to high, hit_rate (share of the objects in those images that got a click) with its interval, and spread (own
+        """worker, images looked at, clicks, reliability (share of clicks that are on objects) with its 95 % interval
+        low to high, hit_rate (share of the objects in those images that got a click) with its interval, and spread (own
         position noise against that of others; 1 is ordinary)."""
         p, points = self.params, self.points
         W = points.n_workers
@@ -190,7 +190,9 @@ class PointsResult:
         """The objects of one image."""
         names = self.points.images
         if image not in names.to_list():
-            raise UnknownIdError(f"no image {image!r} in these clicks.{nearest(str(image), names.head(10_000).to_list())}")
+            raise UnknownIdError(
+                f"no image {image!r} in these clicks.{nearest(str(image), names.head(10_000).to_list())}"
+            )
         return self.objects.filter(pl.col("image") == image)
 
     @cached_property
@@ -199,9 +201,9 @@ class PointsResult:
         points, said = self.points, []
         if not self.converged:
             said.append(f"the climb stopped after {len(self.sweeps)} sweeps before it came to rest. Raise max_iter")
-        for dropped in points.intake.dropped:
-            if dropped.count > 0.01 * points.intake.rows_read:
-                said.append(f"{dropped.count} of {points.intake.rows_read} clicks were left out: {dropped.reason}")
+        read = points.intake.rows_read
+        many = [dropped for dropped in points.intake.dropped if dropped.count > 0.01 * read]
+        said += [f"{dropped.count} of {read} clicks were left out: {dropped.reason}" for dropped in many]
         if points.box_from == "clicks":
             said.append("no box was given: that of the clicks is smaller than the images, so that outliers count less")
         empty = int((np.diff(self.params.ptr) == 0).sum())

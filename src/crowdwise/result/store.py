@@ -18,17 +18,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..answers import Intake, Labels
+from ..answers import Intake, Labels, Points
 from ..errors import ChecksumError, FileError
 from ..kernels.layout import Layout
 from .files import write_whole
 
 if TYPE_CHECKING:
+    from .points import PointsResult
     from .result import Result
 
 FORMAT = 1
 NAME = "result.crowdwise"
 ENDING = ".crowdwise"
+POINTS_ARRAYS = ("X", "worker", "job_image", "job_worker", "job_ptr", "image_ptr", "box")
 
 
 def place(path: Path, name: str = NAME) -> Path:
@@ -103,6 +105,66 @@ def result_of(about: Mapping[str, Any], parts: Mapping[str, bytes], model: Calla
         seconds=about["seconds"],
         versions=about["versions"],
     )
+
+
+def write_points(result: PointsResult, path: Path) -> Path:
+    """Save a result of clicks; returns the file written."""
+    from safetensors.numpy import save
+
+    points = result.points
+    arrays = {f"points.{name}": getattr(points, name) for name in POINTS_ARRAYS}
+    arrays |= {f"params.{name}": array for name, array in result.params._asdict().items()}
+    arrays["sweeps"] = result.sweeps
+    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
+    for name in ("images", "workers"):
+        parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(points, name)}))
+    if points.extras.width:
+        parts["extras.parquet"] = _parquet(points.extras)
+    about = {
+        "model": result.model.name, "settings": _plain(result.model.settings()), "axes": list(points.axes),
+        "box_from": points.box_from, "criterion": result.criterion, "best": result.best,
+        "converged": result.converged, "seed": result.seed, "seconds": result.seconds, "versions": result.versions,
+        "intake": points.intake.as_dict(),
+    }  # fmt: skip
+    return pack(place(path), "points", about, parts)
+
+
+def read_points(path: Path, model: Callable[..., Any]) -> PointsResult:
+    """Load a result of clicks; `model(name, settings)` brings back the model."""
+    from .points import Objects, PointsResult
+
+    about, parts = unpack(place(path), "points")
+    arrays = _arrays(parts["arrays.safetensors"])
+    points = Points.of(
+        **{name: _table(parts[f"{name}.parquet"])[name] for name in ("images", "workers")},
+        **_under(arrays, "points."),
+        axes=tuple(about["axes"]),
+        box_from=about["box_from"],
+        extras=_table(parts["extras.parquet"]) if "extras.parquet" in parts else pl.DataFrame(),
+        intake=Intake.from_dict(about["intake"]),
+    )
+    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in _mappings(about["settings"]).items()}
+    return PointsResult(
+        points=points,
+        model=model(about["model"], settings),
+        params=Objects(**_under(arrays, "params.")),
+        sweeps=arrays["sweeps"],
+        criterion=about["criterion"],
+        best=about["best"],
+        converged=about["converged"],
+        seed=about["seed"],
+        seconds=about["seconds"],
+        versions=about["versions"],
+    )
+
+
+def kind_of(path: Path) -> str:
+    """What a saved file holds: "result" or "points"; "result" where that cannot be told, and reading says why."""
+    try:
+        with zipfile.ZipFile(place(path)) as archive:
+            return str(json.loads(archive.read("result.json")).get("kind", "result"))
+    except (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, AttributeError, EOFError):
+        return "result"
 
 
 def pack(path: Path, kind: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:

@@ -76,6 +76,7 @@ def crowd(
 
 
 __all__ = [
-    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "clicks", "confusion", "crowd", "experts",
+    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "clicks",
+    "confusion", "crowd", "experts",
     "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "spoken", "triangle", "who_answers",
 ]  # fmt: skip

@@ -106,7 +106,9 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
         layout = known[layout]
     centres = np.asarray(layout, np.float64)
     if centres.ndim != 2 or centres.shape[1] != 2 or not 1 <= len(centres) <= len(VARIANCES):
-        raise ParameterError(f"layout has shape {centres.shape}; wanted are up to {len(VARIANCES)} centres of two numbers")
+        raise ParameterError(
+            f"layout has shape {centres.shape}; wanted are up to {len(VARIANCES)} centres of two numbers"
+        )
     if workers < 1 or total < workers:
         raise ParameterError(f"workers is {workers} and total is {total}; at least one click a worker is wanted")
     rng = np.random.default_rng([0, seed])
@@ -133,7 +135,9 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
         Points.of(**{**fields, "extras": pl.DataFrame()}),
         centres,
         deviation[:, :, None] ** 2 * np.eye(2),
-        pl.DataFrame({"image": "image", "object": np.arange(1, len(centres) + 1), "x": centres[:, 0], "y": centres[:, 1]}),
+        pl.DataFrame(
+            {"image": "image", "object": np.arange(1, len(centres) + 1), "x": centres[:, 0], "y": centres[:, 1]}
+        ),
         pl.DataFrame({"worker": names, "reliability": reliability}),
         truth,
     )
@@ -142,7 +146,8 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
 def _loads(workers: int, total: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Clicks of each worker: from 36 to 48 where that can add up to the total, else as even as can be."""
     if not FEWEST * workers <= total <= MOST * workers:
-        return np.diff(np.linspace(0, total, workers + 1).astype(np.int64))
+        bounds = np.linspace(0, total, workers + 1).astype(np.int64)
+        return np.asarray(bounds[1:] - bounds[:-1])
     sent = rng.integers(FEWEST, MOST + 1, workers)
     while sent.sum() != total:
         w = rng.integers(workers)

@@ -1,8 +1,8 @@
 """Which object each click is of: one job after another, and the sums that improve the objects.
 
 An object is seen as weight + log N(click; mean, precision), where root' root is the precision. A click that is on no
-object has weight 0, so all scores are log-odds against that. Only objects within a squared distance of `cut` standard deviations
-of a click are looked at; a grid over the first two coordinates finds them.
+object has weight 0, so all scores are log-odds against that. Only objects whose squared distance from a click is at
+most `cut` are looked at, in standard deviations; a grid over the first two coordinates finds them.
 
 With `once`, a worker clicks an object at most once, so the clicks of a job and the objects are matched. The sum over
 all matchings is taken by belief propagation, whose fixed point is the least of the Bethe free energy; that is convex
@@ -130,8 +130,8 @@ def _match(ptr, n, comp, odds, out, back, share, total, sent):
 
 @jit
 def sweep(
-    X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums, alpha, held,
-    best,
+    X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums, alpha,
+    held, best,
 ):  # fmt: skip
     """Jobs start:stop of one image; `odds` (W,) and `base` together are the log-odds of a worker's click to be on some
     object, against a uniform one. Returns the log of the sum over all that clicks may be of, against none of them.

@@ -184,7 +184,7 @@ def seeds(X, u):
 
 @jit
 def betas(A, B, a, b):
-    """Expected log-odds of Beta(A, B), expected log of one minus it, and how far it is off Beta(a, b) (nats, summed)."""
+    """Expected log-odds of Beta(A, B), expected log of one minus it, and how far all are off Beta(a, b) (nats)."""
     odds, miss, off = np.empty(len(A)), np.empty(len(A)), 0.0
     for w in range(len(A)):
         both = _digamma(A[w] + B[w])
@@ -301,7 +301,9 @@ def prices(mean, V, n, gain, reach, held, used, once, nu0):
         cost[i], mate[i] = gain[i], -1
         for k in range(_near(mean, reach, i, M, cellar, mates)):
             j = mates[k]
-            price = 0.5 * (n[i] + n[j]) * _joined(C, mean, n, i, j, scratch) - 0.5 * n[i] * log_c[i] - 0.5 * n[j] * log_c[j]
+            price = (
+                0.5 * (n[i] + n[j]) * _joined(C, mean, n, i, j, scratch) - 0.5 * n[i] * log_c[i] - 0.5 * n[j] * log_c[j]
+            )
             if once and price < cost[i]:
                 price += (gain[i] + gain[j]) / (n[i] + n[j]) * _both(pointer, job, share, i, j)
             if price < cost[i]:
@@ -348,7 +350,33 @@ def take(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
 
 
 @jit
-def level(X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, learn, nu0, b0, a0, m0, A, B, pa, pb, sent, sweeps, alpha, held, trace):
+def level(
+    X,
+    worker,
+    job_ptr,
+    log_box,
+    once,
+    mean,
+    V,
+    n,
+    b,
+    S,
+    S0,
+    learn,
+    nu0,
+    b0,
+    a0,
+    m0,
+    A,
+    B,
+    pa,
+    pb,
+    sent,
+    sweeps,
+    alpha,
+    held,
+    trace,
+):
     """Sweeps with the components as they are, until the evidence rests; mean to S and A, B are changed in place.
 
     trace (sweeps,) receives the evidence, with what is believed of the shape in its second column. Returns how many
@@ -368,8 +396,8 @@ def level(X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, learn, nu0, b
             for k in range(3 + D + D * D):
                 sums[j, k] = 0.0
         now, used = sweep(
-            X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT, once, sums,
-            alpha, held, best,
+            X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT,
+            once, sums, alpha, held, best,
         )  # fmt: skip
         now += N * log_box - off_shares - off_workers
         for j in range(M):

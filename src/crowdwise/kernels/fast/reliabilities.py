@@ -11,8 +11,8 @@ from .blocks import jit
 
 @jit
 def posterior(alpha, ptr, p, grid, prior, tail, out):
-    """The `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects, into out (W, 2). alpha are chances of
-    clicks, by worker, that were found with the shares p: what a click says itself are its odds against those of p."""
+    """The `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects, into out (W, 2). alpha are
+    chances of clicks, by worker, found with the shares p: what a click says itself are its odds against those of p."""
     G = len(grid)
     logs, product = np.empty(G), np.empty(G)
     for w in range(len(ptr) - 1):

@@ -1,0 +1,74 @@
+"""Objects found held against true ones, matched one to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .answers.columns import POINT_NAMES, find
+from .answers.frames import to_frame
+from .errors import DataError, MissingError, ParameterError
+from .kernels.layout import Floats
+from .result import PointsResult
+
+
+def match_objects(found: PointsResult | Any, truth: Any, *, within: float) -> pl.DataFrame:
+    """How well objects were found in every image: as many pairs as can be within a distance, none in two pairs.
+
+    `found` is a result, or a table of objects like `truth`: image and coordinates. Returns image, found, true, matched,
+    precision, recall, f1, and error (root mean square distance of pairs). Images that only one of both has count, too.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.clicks("E", seed=1)
+    >>> cw.match_objects(cw.aggregate(sim.points), sim.objects, within=0.3).select("found", "matched", "f1").rows()
+    [(10, 10, 1.0)]
+    """
+    if not within > 0:
+        raise ParameterError(f"within is {within!r}; it must be a distance above 0")
+    axes = found.points.axes if isinstance(found, PointsResult) else None
+    mine = found.objects if isinstance(found, PointsResult) else to_frame(found)
+    ours, theirs = _by_image(mine, axes, "the objects found"), _by_image(to_frame(truth), axes, "the truth")
+    names = list(theirs) + [name for name in ours if name not in theirs]
+    if isinstance(found, PointsResult):
+        names += [name for name in found.points.images.to_list() if name not in ours and name not in theirs]
+    rows = [(name, *_matched(ours.get(name), theirs.get(name), within)) for name in names]
+    return pl.DataFrame(
+        rows, schema=["image", "found", "true", "matched", "precision", "recall", "f1", "error"], orient="row"
+    )
+
+
+def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) -> dict[Any, Floats]:
+    """(M, D) places of every image."""
+    columns, _ = find(
+        table.columns, {}, source, POINT_NAMES, ("image", *(axes or ("x", "y"))) if axes is None else ("image",)
+    )
+    names = axes or tuple(columns[role] for role in ("x", "y", "z") if role in columns)
+    lost = [name for name in names if name not in table.columns]
+    if lost:
+        raise DataError(f"{source} has no column {lost[0]!r}; columns are {', '.join(table.columns)}")
+    parts = table.select(columns["image"], *names).partition_by(columns["image"], as_dict=True, maintain_order=True)
+    return {key[0]: part.select(pl.col(names).cast(pl.Float64)).to_numpy() for key, part in parts.items()}
+
+
+def _matched(
+    mine: Floats | None, true: Floats | None, within: float
+) -> tuple[int, int, int, float, float, float, float | None]:
+    n, m = 0 if mine is None else len(mine), 0 if true is None else len(true)
+    pairs, error = 0, None
+    if mine is not None and true is not None and n and m:
+        if mine.shape[1] != true.shape[1]:
+            raise DataError(f"objects have {mine.shape[1]} coordinates, the truth has {true.shape[1]}")
+        try:
+            from scipy.optimize import linear_sum_assignment
+        except ImportError:
+            raise MissingError("matching needs scipy, which is not installed. pip install 'crowdwise[learn]'") from None
+        away = np.sqrt(((mine[:, None] - true[None]) ** 2).sum(2))
+        rows, columns = linear_sum_assignment(np.where(away <= within, away / within - 1e4, 0.0))
+        distance = away[rows, columns]
+        good = distance <= within
+        pairs = int(good.sum())
+        error = float(np.sqrt((distance[good] ** 2).mean())) if pairs else None
+    precision, recall = pairs / n if n else float(m == 0), pairs / m if m else float(n == 0)
+    return n, m, pairs, precision, recall, 2 * pairs / (n + m) if n + m else 1.0, error
