@@ -44,7 +44,7 @@ def aggregate(
     if isinstance(answers, Points):
         return point_model(name or POINTS_DEFAULT, **settings).fit(answers, run)
     if name in POINT_MODELS:
-        return POINT_MODELS[name](**settings).fit(answers, run)  # which says that it wants Points
+        return point_model(name, **settings).fit(answers, run)  # which says that it wants Points
     return of_labels(answers, name or DEFAULT, run=run, **settings)
 
 

@@ -25,7 +25,7 @@ def match_objects(found: PointsResult | Any, truth: Any, *, within: float) -> pl
     >>> cw.match_objects(cw.aggregate(sim.points), sim.objects, within=0.3).select("found", "matched", "f1").rows()
     [(10, 10, 1.0)]
     """
-    if not within > 0:
+    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < np.inf:
         raise ParameterError(f"within is {within!r}; it must be a distance above 0")
     axes = found.points.axes if isinstance(found, PointsResult) else None
     mine = found.objects if isinstance(found, PointsResult) else to_frame(found)
@@ -34,9 +34,10 @@ def match_objects(found: PointsResult | Any, truth: Any, *, within: float) -> pl
     if isinstance(found, PointsResult):
         names += [name for name in found.points.images.to_list() if name not in ours and name not in theirs]
     rows = [(name, *_matched(ours.get(name), theirs.get(name), within)) for name in names]
-    return pl.DataFrame(
-        rows, schema=["image", "found", "true", "matched", "precision", "recall", "f1", "error"], orient="row"
-    )
+    counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
+    shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
+    table = pl.DataFrame([row[1:] for row in rows], schema={**counts, **shares}, orient="row")
+    return table.insert_column(0, pl.Series("image", names))
 
 
 def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) -> dict[Any, Floats]:

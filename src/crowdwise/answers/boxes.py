@@ -10,7 +10,7 @@ import polars as pl
 
 from ..errors import DataError, ParameterError
 from ..kernels.layout import Floats, Ints
-from .coding import settle
+from .coding import as_text, settle
 from .columns import POINT_NAMES, guess
 from .frames import to_frame
 
@@ -26,19 +26,28 @@ def boxes_of(box: Any, jobs: Any, images: pl.Series, axes: tuple[str, ...], sour
         if table is None or not _has_box(table.columns, axes):
             return None, "clicks"
         return _of_table(table, images, axes, "the table of jobs"), "jobs"
-    if isinstance(box, Sequence) and not isinstance(box, str) and all(isinstance(v, (int, float)) for v in box):
-        if len(box) != 2 * D:
-            raise ParameterError(f"box has {len(box)} numbers; wanted are {2 * D}: the low corner, then the high one")
-        corners = np.asarray(box, np.float64).reshape(2, D)
+    if isinstance(box, (Sequence, np.ndarray)):
+        corners = _corners(box, D)
         _check(corners[None], pl.Series(["all images"]), "box")
         return np.repeat(corners[None], len(images), axis=0), "given"
-    if isinstance(box, Mapping) and "image" not in box:
+    if isinstance(box, Mapping) and not {"width", "x0", f"{axes[0]}0"} & set(map(str, box)):
+        rows = np.array([_corners(corner, D).ravel() for corner in box.values()]).reshape(-1, 2 * D)
         names = [f"{axis}{end}" for end in (0, 1) for axis in axes]
-        rows = [list(corner) for corner in box.values()]
-        if any(len(row) != 2 * D for row in rows):
-            raise ParameterError(f"box names images with other than {2 * D} numbers")
-        box = {"image": list(box)} | {name: [row[k] for row in rows] for k, name in enumerate(names)}
+        box = {"image": list(box)} | {name: rows[:, k] for k, name in enumerate(names)}
+    if isinstance(box, (int, float)):
+        raise ParameterError(f"box is {box!r}; give x0, y0, x1, y1, or a table with a row an image")
     return _of_table(to_frame(box), images, axes, "the table of boxes"), "given"
+
+
+def _corners(box: Any, D: int) -> Floats:
+    """(2, D) of as many numbers."""
+    try:
+        corners = np.asarray(box, np.float64)
+    except (TypeError, ValueError):
+        corners = np.empty(0)
+    if corners.size != 2 * D:
+        raise ParameterError(f"box is {box!r}; wanted are {2 * D} numbers: the low corner, then the high one")
+    return corners.reshape(2, D)
 
 
 def _has_box(columns: Sequence[str], axes: tuple[str, ...]) -> bool:
@@ -58,7 +67,8 @@ def _of_table(table: pl.DataFrame, images: pl.Series, axes: tuple[str, ...], sou
     column, _ = settle(table[name], "image", source)
     sizes = "width" in table.columns and f"{axes[0]}0" not in table.columns
     columns = ["width", "height"] if sizes else [f"{axis}{end}" for end in (0, 1) for axis in axes]
-    values = table.select(pl.col(c).cast(pl.Float64, strict=False) for c in columns).to_numpy()
+    texts = {c: pl.Series([as_text(v) for v in table[c].to_list()], dtype=pl.String) for c in columns}
+    values = np.column_stack([texts[c].cast(pl.Float64, strict=False).to_numpy() for c in columns])
     found = np.full((len(images), 2, len(axes)), np.nan)
     at = {value: k for k, value in enumerate(images.to_list())}
     for image, row in zip(column.cast(images.dtype, strict=False).to_list(), values, strict=True):
@@ -133,6 +143,6 @@ def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats | None, wo
         w = int(np.argmax(odd))
         raise DataError(
             f"in {source} all {int(n[w])} clicks of worker {workers[w]!r} lie in 0 to 100, while images are "
-            f"larger and only {others[w]:.0%} of the others' clicks do ({int(odd.sum())} such worker(s)). Percent among "
+            f"larger and only {others[w]:.0%} of the others' clicks do ({int(odd.sum())} such). Percent among "
             "pixels? Mend the table, or say that all are pixels (unit='pixels', --unit pixels)"
         )

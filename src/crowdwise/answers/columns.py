@@ -72,7 +72,7 @@ def find(
     found = {role: name for role, name in given.items() if name is not None}
     for role, name in found.items():
         if name not in columns:
-            raise missing(role, name, columns, source)
+            raise missing(role, name, columns, source, clicks=names is POINT_NAMES)
     guessed = False
     for role in names:
         likely = None if role in found else guess(role, columns, set(found.values()), names)
@@ -81,20 +81,24 @@ def find(
             guessed = True
     for role in required:
         if role not in found:
-            raise missing(role, role, columns, source)
+            raise missing(role, role, columns, source, clicks=names is POINT_NAMES)
     return found, guessed
 
 
-def missing(role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
+def missing(role: str, name: str, columns: Sequence[str], source: str, clicks: bool = False) -> ColumnError:
     hint = nearest(name, columns)
     close = hint.split("'")[1] if hint else "COLUMN"
     wide = ", or --wide if each worker has a column" if not hint and role in ("worker", "label") else ""
+    if role in ("task", "label") and {"x", "y"} <= set(columns):
+        wide += ". Clicks? Then it is crowdwise points (in Python crowdwise.Points)"
     if role in ("x", "y"):
         return ColumnError(
             f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint} Say --axes with the "
             "columns of the coordinates, for instance --axes left,top (in Python axes=['left', 'top'])"
         )
-    if role == "worker":
+    if clicks:
+        wide = ""
+    elif role == "worker":
         wide += "; where nobody knows who answered, --anonymous each (anonymous='each')"
     return ColumnError(
         f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"

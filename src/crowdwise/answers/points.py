@@ -13,7 +13,7 @@ import polars as pl
 from ..errors import ColumnError, DataError, DuplicateError, EmptyDataError, ParameterError
 from ..kernels.layout import Floats, Ints
 from .boxes import boxes_of, check_units, padded, to_pixels
-from .coding import code, look_alikes, settle
+from .coding import as_text, code, look_alikes, settle
 from .columns import POINT_NAMES, find
 from .frames import to_frame
 from .intake import EXAMPLES, Dropped, Intake
@@ -129,7 +129,8 @@ class Points:
 
     def __repr__(self) -> str:
         return (
-            f"Points({self.n_clicks} clicks, {self.n_images} images, {self.n_workers} workers, {self.n_jobs} jobs"
+            f"Points({self.n_clicks} clicks, {self.n_images} image{'s' * (self.n_images != 1)}, "
+            f"{self.n_workers} workers, {self.n_jobs} jobs"
             f"{'' if self.n_axes == 2 else f', {self.n_axes} coordinates'})"
         )
 
@@ -279,9 +280,12 @@ class _Read:
         self.image, self.worker = ids["image"].filter(good), ids["worker"].filter(good)
         self.X = np.ascontiguousarray(np.stack(values, axis=1)[~bad])
         taken = {self.columns[role] for role in ("image", "worker")} | set(places)
-        extras = frame.select(name for name in frame.columns if name not in taken).filter(good)
+        extras = frame.select(name for name in frame.columns if name not in taken)
+        extras = extras.filter(good) if extras.width else extras
         roles = {name: role for role, name in self.columns.items() if name in extras.columns and role != name}
-        self.extras = extras.rename({name: role for name, role in roles.items() if role not in extras.columns})
+        extras = extras.rename({name: role for name, role in roles.items() if role not in extras.columns})
+        own = {"image", "worker", "object", "probability", "outlier", *self.axes}
+        self.extras = extras.rename({name: f"{name}_" for name in extras.columns if name in own})
 
 
 def find_error(name: str, columns: Sequence[str], source: str) -> ColumnError:
@@ -292,9 +296,14 @@ def find_error(name: str, columns: Sequence[str], source: str) -> ColumnError:
 
 def _numbers(column: pl.Series, source: str, where: Where) -> Floats:
     """A column of coordinates as numbers; a cell that is neither empty nor a number is refused."""
-    plain = column.cast(pl.String).str.strip_chars() if column.dtype == pl.String else column
-    values = plain.cast(pl.Float64, strict=False) if plain.dtype != pl.Object else pl.Series(plain.to_list())
-    values = values.cast(pl.Float64, strict=False)
+    plain = column
+    if column.dtype == pl.Object:
+        plain = pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
+    if not (plain.dtype.is_numeric() or plain.dtype in (pl.String, pl.Null)):
+        raise ColumnError(f"coordinate column {column.name!r} of {source} holds {column.dtype}; numbers are wanted")
+    if plain.dtype == pl.String:
+        plain = plain.str.strip_chars()
+    values = plain.cast(pl.Float64, strict=False)
     wrong = values.is_null() & plain.is_not_null()
     if plain.dtype == pl.String:
         wrong &= plain != ""
@@ -339,12 +348,12 @@ def _jobs(read: _Read, jobs: Any) -> _Jobs:
         more = {}
         for role, have in (("image", image), ("worker", worker)):
             column, _ = settle(table[found[role]], role, "the table of jobs")
-            try:
-                more[role] = column.cast(have.dtype)
-            except pl.exceptions.PolarsError:
+            same = column.cast(have.dtype, strict=False)
+            if not (same.cast(column.dtype, strict=False) == column).fill_null(column.is_null()).all():
                 raise DataError(
                     f"the table of jobs has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both alike"
-                ) from None
+                )
+            more[role] = same
         known = more["image"].is_not_null() & more["worker"].is_not_null()
         image = pl.concat([image.alias("image"), more["image"].filter(known).alias("image")])
         worker = pl.concat([worker.alias("worker"), more["worker"].filter(known).alias("worker")])
@@ -396,7 +405,9 @@ def _kept(
         [pl.Series("i", jobs.click_image), pl.Series("w", jobs.click_worker)]
         + [pl.Series(f"x{d}", X[:, d]) for d in range(X.shape[1])]
     )
-    first = same.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    order = np.lexsort(_times(read.extras)) if read.extras.width else np.arange(len(X))  # the first click, not row
+    first = np.empty(len(X), bool)
+    first[order] = same[order].select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
     again = ~first & ~out & (duplicates != "each")
     if again.any():
         said = told("a worker's click on the very spot of another", again)
@@ -418,9 +429,7 @@ def _sorted(X: Floats, jobs: _Jobs, keep: np.ndarray[Any, Any], extras: pl.DataF
     """Clicks by image, worker, order of clicking (where known) and place: the order of rows does not matter."""
     image, worker = jobs.click_image[keep], jobs.click_worker[keep]
     keys = [X[:, d] for d in range(X.shape[1] - 1, -1, -1)]
-    timed = [name for name in ("seconds", "order") if name in extras.columns]
-    keys += [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
-    order = np.lexsort((*keys, worker, image))
+    order = np.lexsort((*keys, *_times(extras)[:-1], worker, image))
     X, image, worker = X[order], image[order], worker[order]
     key, width = image.astype(np.int64), len(jobs.workers)
     wanted = jobs.image.astype(np.int64) * width + jobs.worker
@@ -434,6 +443,13 @@ def _sorted(X: Floats, jobs: _Jobs, keep: np.ndarray[Any, Any], extras: pl.DataF
         "image_ptr": np.searchsorted(jobs.image, np.arange(len(jobs.images) + 1)).astype(np.int64),
         "extras": extras[order] if extras.width else extras,
     }
+
+
+def _times(extras: pl.DataFrame) -> list[Floats]:
+    """Keys to sort clicks in time by, the last the foremost; a constant where nothing is known."""
+    timed = [name for name in ("seconds", "order") if name in extras.columns]
+    known = [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
+    return [*known, np.zeros(extras.height)]
 
 
 def _frozen(array: Any) -> Any:

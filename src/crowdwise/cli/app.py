@@ -183,6 +183,9 @@ def report(
     check: Annotated[
         bool | None, typer.Option("--check/--no-check", help="Check the cost curve by one more fit; else if not large")
     ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of a saved result of clicks: folder of the images")
+    ] = None,
     model: FitModel = None,
     seed: FitSeed = None,
     threads: Threads = 0,
@@ -192,8 +195,12 @@ def report(
     from .say import words
 
     chosen_models(compare_with, 0)
-    result = source.result(model, seed, threads)
     place = out or (source.folder or Path()) / "report.html"
+    clicks = source.clicks(pictures, model=model, seed=seed, compare_with=compare_with, check=check)
+    if clicks is not None:
+        words(f"wrote {clicks.report(place, pictures=pictures)}")
+        return
+    result = source.result(model, seed, threads)
     words(f"wrote {result.report(place, models=compare_with, check=check)}")
 
 
@@ -255,6 +262,66 @@ def learn(
         raise typer.Exit(3)
 
 
+@app.command(epilog=_example("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results"))
+def points(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Clicks: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    jobs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who looked at what: image, worker; also without a click")
+    ] = None,
+    box: Annotated[
+        str | None, typer.Option(metavar="BOX", help="x0,y0,x1,y1 of all images, or a table with a row an image")
+    ] = None,
+    image: Annotated[str | None, typer.Option(metavar="COL", help="Column of the image")] = None,
+    worker: Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")] = None,
+    axes: Annotated[str | None, typer.Option(metavar="COLS", help="Columns of the coordinates: x,y or x,y,z")] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="NAME", help="pixels; percent or fraction of the box; else as they are")
+    ] = None,
+    outside: Annotated[str, typer.Option(metavar="RULE", help="Clicks outside the box: drop or error")] = "drop",
+    duplicates: Annotated[
+        str, typer.Option(metavar="RULE", help="A worker's clicks on one very spot: first, each or error")
+    ] = "first",
+    format: Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")] = None,
+    delimiter: Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")] = None,
+    encoding: Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "click-mixture",
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper")] = None,
+    objects: Annotated[int | None, typer.Option(help="Objects in every image; else found")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
+    ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the images, shown under the clicks")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="True objects (image, x, y), to be matched one to one")
+    ] = None,
+    within: Annotated[float, typer.Option(help="Distance within which an object is a true one")] = 4.0,
+    page: Page = True,
+    excel_safe: ExcelSafe = False,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Find objects in the clicks of many workers. Writes objects.csv, workers.csv, clicks.csv, images.csv, report.html,
+    the saved result, and matched.csv where the truth is given."""
+    from .points import Hunt, box_of, hunt
+    from .run import settings_of
+
+    reading = {
+        "jobs": jobs, "box": box_of(box), "image": image, "worker": worker, "unit": unit, "outside": outside,
+        "axes": None if axes is None else axes.split(","), "duplicates": duplicates, "format": format,
+        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None, "encoding": encoding,
+    }  # fmt: skip
+    settings = settings_of(setting or [], method=method, objects=objects)
+    asked = Hunt(file, reading, model, settings, out, pictures, truth, within, seed, threads, page, excel_safe)
+    if not hunt(asked, as_json):
+        raise typer.Exit(3)
+
+
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
 @from_source
 def compare(
@@ -283,13 +350,13 @@ def compare(
 
 @app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty or groups")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty, groups or clicks")],
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Folder of real data: for lecture cifar10s itself; else the folder that holds cifar10n, "
-            "cifar10h_counts and, for groups, labelme",
+            "cifar10h_counts and, for groups, labelme; for clicks fish_spots, smfish_cells and beads",
         ),
     ] = None,
     out: Out = None,
@@ -308,9 +375,11 @@ def reproduce(
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))
 def simulate(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups, experts or triangle")
+        str,
+        typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups, experts, triangle or clicks"),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
+    layout: Annotated[str, typer.Option(metavar="NAME", help="Of clicks: E, P1, P2, or H1 to H5")] = "P1",
     tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
     workers: Annotated[int, typer.Option(help="How many workers")] = 50,
     classes: Annotated[int, typer.Option(help="How many classes")] = 3,
@@ -324,6 +393,17 @@ def simulate(
     from ..simulate import crowd
     from .say import words
 
+    if name == "clicks":
+        from ..simulate import clicks
+
+        drawn = clicks(layout, seed=seed)
+        files = [str(path) for path in drawn.save(out)]
+        if as_json:
+            say_json({"files": files, "clicks": drawn.points.n_clicks, "seed": seed})
+        else:
+            words(f"{drawn.points.n_clicks} clicks of {drawn.points.n_workers} workers on {len(drawn.centres)} objects")
+            words("all in the box 1,0,4,5", *files)
+        return
     if load not in ("even", "skewed"):
         raise ParameterError(f"--load is {load!r}; it can be even or skewed")
     more = {"fresh": fresh} if fresh else {}
@@ -337,9 +417,10 @@ def simulate(
 
 @app.command(epilog=_example("crowdwise models --json"))
 def models(as_json: Json = False) -> None:
-    """List the models and their settings: of answers alone, and the worker sides of `crowdwise learn`."""
+    """List the models and their settings: of labels alone, the worker sides of `crowdwise learn`, and of clicks."""
     from ..labels import DEFAULT, MODELS
     from ..learn.sides import SIDES
+    from ..points import POINT_MODELS
 
     if as_json:
         about = {
@@ -348,12 +429,17 @@ def models(as_json: Json = False) -> None:
         }
         for name in SIDES.keys() & MODELS.keys():  # the side of this name, for `crowdwise learn`
             about[name]["beside"] = {"about": SIDES[name].about, "settings": SIDES[name]().settings()}
+        for name, each in POINT_MODELS.items():
+            about[name] = {"about": each.about, "settings": each().settings(), "needs_clicks": True}
         say_json(about)
         return
     for name, kind in [*sorted(MODELS.items()), *SIDES.items()]:
         settings = ", ".join(f"{key}={value}" for key, value in kind().settings().items())
         note = " (with features: crowdwise learn)" if kind.needs_features else " (the default)" * (name == DEFAULT)
         print(f"{name}{note}\n    {kind.about}\n    {settings}".rstrip())
+    for name, each in POINT_MODELS.items():
+        settings = ", ".join(f"{key}={value}" for key, value in each().settings().items())
+        print(f"{name} (of clicks: crowdwise points)\n    {each.about}\n    {settings}")
 
 
 @app.command(epilog=_example("crowdwise demo --out demo"))

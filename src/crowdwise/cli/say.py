@@ -70,8 +70,8 @@ def _cell(value: object, digits: int) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Any]:
-    """A watcher for fits that draws on stderr, or None when nobody looks."""
+def progress(what: str, counted: str = "labels changed") -> Iterator[Any]:
+    """A watcher for fits that draws on stderr, or None when nobody looks; `counted` is what a sweep counts."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -83,7 +83,7 @@ def progress(what: str) -> Iterator[Any]:
         line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
 
         def watch(step: Any) -> None:
-            state = f"sweep {step.iteration}, {step.flips} labels changed, skills moved {step.moved:.1e}"
+            state = f"sweep {step.iteration}, {step.flips} {counted}, skills moved {step.moved:.1e}"
             bar.update(line, state=state)
 
         yield watch

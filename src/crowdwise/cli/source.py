@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..answers import Labels
-    from ..result import Result
+    from ..result import PointsResult, Result
 
 Model = Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")]
 Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
@@ -103,6 +103,21 @@ class Source:
                 "`crowdwise report` makes their page"
             )
         return found
+
+    def clicks(self, pictures: Path | None, **further: Any) -> PointsResult | None:
+        """The saved result of clicks; None where this is something else, which has no pictures of images."""
+        from ..errors import ParameterError
+        from ..io import load
+        from ..result.store import kind_of
+
+        if not self.saved or kind_of(Path(self.file)) != "points":
+            if pictures is not None:
+                raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
+            return None
+        told = [name for name, value in further.items() if value is not None]
+        if told:
+            raise ParameterError(f"--{told[0].replace('_', '-')} has no meaning for a result of clicks. Leave it away")
+        return load(self.file)  # type: ignore[return-value]
 
     def result(self, model: str | None, seed: int | None, threads: int) -> Result:
         """The saved result, or a fit of the answers."""

@@ -60,7 +60,7 @@ def read_points(
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clicks.csv"
     >>> _ = file.write_text("image,worker,x,y\\na,ann,3,4\\na,bob,3.5,4\\n")
     >>> cw.read_points(file, box=(0, 0, 10, 10))
-    Points(2 clicks, 1 images, 2 workers, 2 jobs)
+    Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
     table = read_table(path, format, delimiter, encoding)
     words = _told(format, delimiter, encoding)

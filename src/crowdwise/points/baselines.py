@@ -126,7 +126,7 @@ class FuzzyCMeans(_Clusters):
             centre = weight @ X / weight.sum(1)[:, None]
             away = np.maximum(((X[None] - centre[:, None]) ** 2).sum(2), 1e-12)
             cost = float((weight * away).sum())
-            U = away ** (-1 / (self.fuzziness - 1))
+            U = (away / away.min(0)) ** (-1 / (self.fuzziness - 1))
             U /= U.sum(0)
             if abs(before - cost) < self.tol:
                 break

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.layout import Floats, Ints
-from .sweeps import Seen, Side, Sweeper, Swept
+from .sweeps import HEAD, Seen, Side, Sweeper, Swept
 
 CUT = 100.0  # squared distance at which an object no longer sees a click: e^-50 of its peak
 CLIP = 1e-6  # reliabilities stay this far from 0 and 1
-FLOOR = 1e-4  # least variance along any direction, in variances of the box
+THIN = 1e-3  # least standard deviation of an object along any axis, in sides of the box
 CALM = 20.0  # clicks of ordinary noise that a worker's own noise starts from
 
 
@@ -59,7 +59,7 @@ class Stats(NamedTuple):
     """All that is needed of clicks to improve objects and workers; sums over shards add up to that of the whole."""
 
     fit: float  # log-likelihood
-    sums: Floats  # (M, 3 + D + D D) about the means: clicks, the same by precision, evidence, moments
+    sums: Floats  # (M, HEAD + D + D D) about the means: see Swept
     on: Floats  # (W,) expected clicks on objects
     far: Floats  # (W,) their squared distances
     sent: Floats  # (W,) clicks
@@ -92,8 +92,8 @@ def maximise(
     share 0 then, and stay as they were.
     """
     D = mixture.mean.shape[1]
-    n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, 3 : 3 + D]
-    S2 = stats.sums[:, 3 + D :].reshape(-1, D, D)
+    n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, HEAD : HEAD + D]
+    S2 = stats.sums[:, HEAD + D :].reshape(-1, D, D)
     S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower half
     paid = np.maximum(n - toll, 0.0)
     some = (paid > 0)[:, None]
@@ -101,7 +101,7 @@ def maximise(
     scatter = S2 - b[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
     cov = (scatter + prior) / np.maximum(priors.nu + n, 1e-300)[:, None, None]
-    floor = np.repeat(FLOOR * sides**2 / 12, np.diff(mixture.ptr), axis=0)
+    floor = np.repeat((THIN * sides) ** 2, np.diff(mixture.ptr), axis=0)
     cov = np.where(some[:, :, None], _floored(cov, floor), mixture.cov)
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
     total = np.bincount(image, paid, minlength=len(sides))
@@ -144,6 +144,13 @@ def _floored(cov: Floats, floor: Floats) -> Floats:
         return cov
     lifted = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
     return np.asarray(lifted * scale[:, :, None] * scale[:, None, :])
+
+
+def in_order(mixture: Mixture) -> tuple[Mixture, Ints]:
+    """The objects of every image by place: the first axis, then the next; and where each stood."""
+    image = np.repeat(np.arange(len(mixture.ptr) - 1), np.diff(mixture.ptr))
+    order = np.lexsort((*mixture.mean.T[::-1], image))
+    return mixture._replace(mean=mixture.mean[order], cov=mixture.cov[order], share=mixture.share[order]), order
 
 
 def keep(mixture: Mixture, which: Ints) -> Mixture:

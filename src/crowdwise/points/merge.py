@@ -1,7 +1,8 @@
-"""Objects by variational Bayes, from many components downwards, chosen by evidence: docs/maths/clicks.md."""
+"""Objects by variational Bayes, from many components downwards, chosen by evidence: docs/maths/click_mixture.md."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..answers import Points
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
-from .em import Mixture, Priors, log_prior, maximise, noise_prior, own_noise, sweep
+from .em import THIN, Mixture, Priors, log_prior, maximise, noise_prior, own_noise, sweep
 from .sweeps import Seen, Side, Sweeper, Swept
 from .trace import Trace
 
@@ -19,16 +20,30 @@ if TYPE_CHECKING:
 
 FIRST = 20  # components that the first try starts from; each further one from twice as many
 SAMPLE = 3  # images that the start is chosen on
-LARGE = 20_000  # clicks of an image above which the start is chosen on a part of them
+LARGE = 6_000  # clicks of an image above which the start is chosen on a part of them
 ENOUGH = 30  # clicks an object in that part, from which it is enough to find the objects on, too
 A0 = 1.0  # of the Dirichlet of shares
 LEAST = 1.0  # clicks that an object needs
+SHARES = (
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.35,
+    0.5,
+    0.65,
+    0.8,
+    0.9,
+    0.95,
+    0.99,
+)  # of clicks on objects, tried where there may be none
 DROP = 25.0  # nats below the best at which merging ends
 CLOSE = 64  # components up to which every level is climbed to the end, and changes are made one by one
 SHORT, LONG = 6, 150  # sweeps a level, above and below that
-NEAR = 1000  # clicks of an image whose neighbours tell whether workers click an object once
+NEAR = 2000  # clicks of an image whose neighbours tell whether workers click an object once
 SAME = 0.5  # of the own clicks that chance would put near a click: fewer, and a worker clicks once
-PAIRS = 5.0  # of those expected, below which that cannot be told
+MANY = 50.0  # of those expected, from which that is enough to tell
+RARE = 1e-3  # chance of so few own clicks, below which fewer are enough, too
 POLISH = 100  # sweeps of the last climb
 
 
@@ -64,6 +79,8 @@ class Found(NamedTuple):
     score: float
     S: Floats
     S0: Floats
+    A: Floats  # (workers of the image,)
+    B: Floats
     start: int
     trace: Floats
 
@@ -81,6 +98,11 @@ class Climbed(NamedTuple):
 def merged(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> Climbed:
     """Objects of all images with shared workers and a shared shape."""
     points = sweeper.points
+    if not points.n_clicks:
+        D = points.n_axes
+        shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), points.box.mean(1))
+        state = _together(model, sweeper, [None] * points.n_images, shapes)
+        return Climbed(state, shapes, np.empty(0), once=True, converged=True)
     once, ratio, shape, done = _start(model, points, run)
     found = _descents(model, points, run, once, ratio, shape, done)
     alone = points.n_images == 1 and found[0] is not None
@@ -89,6 +111,9 @@ def merged(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> Cli
         trace.extend(found[0].trace)  # type: ignore[union-attr]
     shapes = Shapes(model.freedom, S, S0, _b0(S0, points.sides), points.box.mean(1))
     state = _together(model, sweeper, found, shapes)
+    if alone and len(found[0].A):  # type: ignore[union-attr]  # the climb goes on where the descent ended
+        who = np.unique(points.worker)
+        state.A[who], state.B[who] = found[0].A, found[0].B  # type: ignore[union-attr]
     return _climb(model, sweeper, run, trace, state, shapes, once)
 
 
@@ -101,7 +126,7 @@ def _b0(S: Floats, sides: Floats) -> Floats:
 def _first_shape(X: Floats, sides: Floats, start: int) -> Floats:
     """The shape of objects if `start` of them filled the clicks' extent."""
     D = X.shape[1]
-    return np.asarray(np.diag(np.maximum(X.var(0), (1e-3 * sides) ** 2)) / start ** (2 / D))
+    return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (THIN * sides) ** 2)))
 
 
 def descend(
@@ -131,10 +156,11 @@ class _Descent:
         sides = points.sides[image]
         self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
         self.learn, self.S0 = S is None, _first_shape(self.X, sides, start) if S is None else S
+        self.thin = (THIN * sides) ** 2
         self.nu, self.b0 = float(model.freedom), float(_b0(self.S0, sides[None])[0])
         self.hits, self.misses = np.full(len(who), float(model.hits)), np.full(len(who), float(model.misses))
         self.given = model.objects is not None
-        self.least = model.objects if model.objects is not None else model.at_least
+        self.least = model.objects if model.objects is not None else max(1, model.at_least)
         chosen, count = seeds(self.X, np.random.default_rng([run.seed, image]).random(start))
         n = np.full(count, len(self.X) / count)
         V = (self.nu + n)[:, None, None] * self.S0
@@ -158,9 +184,9 @@ class _Descent:
                 break
         self.parts = self.parts if kept is None else kept  # type: ignore[assignment]
         self.level(LONG)
-        mean, V, n, _, S, _, _ = self.parts
+        mean, V, n, _, S, A, B = self.parts
         trace = np.concatenate(self.trace)
-        return Found(mean, V, n, float(trace[-1, 0] - trace[-1, 1]), S, self.S0, self.start, trace[:, [0, 2]])
+        return Found(mean, V, n, float(trace[-1, 0] - trace[-1, 1]), S, self.S0, A, B, self.start, trace[:, [0, 2]])
 
     def level(self, sweeps: int) -> tuple[float, Floats, tuple[Any, ...]]:
         """Sweeps with the components as they are."""
@@ -169,8 +195,9 @@ class _Descent:
         trace = np.empty((sweeps, 3))
         mean, V, n, b, S, A, B = self.parts
         rows, used, sums, off, reach, _ = level(
-            self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.learn, self.nu,
-            self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, sweeps, self.alpha, self.held, trace,
+            self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.thin,
+            self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, sweeps, self.alpha,
+            self.held, trace,
         )  # fmt: skip
         trace[:, 2] = len(mean)
         self.trace.append(trace[:rows])
@@ -208,13 +235,18 @@ def _sample(points: Points) -> Ints:
 
 
 def _part(points: Points, image: int, rng: np.random.Generator) -> Points:
-    """Whole jobs of an image, or if they are long some clicks of each, about LARGE clicks in all."""
+    """Whole jobs of an image with about LARGE clicks in all; of jobs that are longer, as many of their clicks."""
     own = points.only(np.array([image]))
-    keep = np.sort(rng.choice(own.n_clicks, LARGE, replace=False))
-    job = np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr))[keep]
+    order = rng.permutation(own.n_jobs)
+    enough = int(np.searchsorted(np.cumsum(np.diff(own.job_ptr)[order]), LARGE)) + 1
+    chosen = np.isin(np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr)), order[:enough])
+    clicks = np.flatnonzero(chosen)
+    if len(clicks) > 2 * LARGE:
+        clicks = np.sort(rng.choice(clicks, LARGE, replace=False))
+    job = np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr))[clicks]
     ptr = np.searchsorted(job, np.arange(own.n_jobs + 1)).astype(np.int64)
     fields = {name: getattr(own, name) for name in own.__dataclass_fields__}
-    return Points.of(**{**fields, "X": own.X[keep], "worker": own.worker[keep], "job_ptr": ptr})
+    return Points.of(**{**fields, "X": own.X[clicks], "worker": own.worker[clicks], "job_ptr": ptr})
 
 
 class _Ladder:
@@ -262,7 +294,13 @@ def _start(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, 
     once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
     ladder = _Ladder(model, parts, run)
     start = min(FIRST, max(1, ladder.largest // 2)) if model.start is None else model.start
-    found, start = ladder.climb(once, start)
+    if once is None:
+        both = {way: ladder.climb(way, start) for way in (True, False)}
+        scores = {way: sum(each.score for each in found) for way, (found, _) in both.items()}
+        once = scores[True] + _clashes(parts, both[True][0]) > scores[False]
+        found, start = both[once]
+    else:
+        found, start = ladder.climb(once, start)
     inverse = [len(each.mean) * np.linalg.inv(each.S) for each in found]
     shape = np.linalg.inv(np.sum(inverse, axis=0) / sum(len(each.mean) for each in found))
     done = {}
@@ -272,30 +310,54 @@ def _start(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, 
             done[i] = each
         elif not whole and len(part.X) / max(1, len(each.mean)) >= ENOUGH:
             image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
-            done[image] = each._replace(
-                n=each.n * (points.clicks_of(image).stop - points.clicks_of(image).start) / LARGE
-            )
+            at = points.clicks_of(image)
+            done[image] = _grown(each, (at.stop - at.start) / len(part.X), model.freedom)
     return once, start / ladder.largest, shape, done
 
 
-def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool:
-    """Whether workers click on an object at most once. Near a click of others, a worker who clicks as often as he
-    likes has as many of his own as his share of clicks says; one who clicks once has none."""
+def _grown(found: Found, times: float, nu: float) -> Found:
+    """As if there had been so many times the clicks; of workers and sweeps, which were of a part, nothing is kept."""
+    prior, none = nu * found.S, np.empty(0)
+    more = {"n": times * found.n, "V": prior + times * (found.V - prior)}
+    return found._replace(**more, A=none, B=none, trace=np.empty((0, 2)))
+
+
+def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool | None:
+    """Whether workers click on an object at most once; None where so few clicks cannot tell. Near a click of others, a
+    worker who clicks as often as he likes has as many of his own as his share of clicks says; one who clicks once has
+    none."""
     own, chance = 0.0, 0.0
     for points, i in parts:
         at = points.clicks_of(i)
         X, worker = points.X[at], points.worker[at]
-        chosen = rng.choice(len(X), min(len(X), NEAR), replace=False)
-        same = worker[chosen][:, None] == worker[None]
-        away = np.sqrt(((X[chosen][:, None] - X[None]) ** 2).sum(2))
-        to_others = np.where(same, np.inf, away).min(1)
-        if not np.isfinite(to_others).any():
-            continue
-        close = away <= 2 * np.median(to_others)
-        clicks = np.bincount(worker)[worker[chosen]]
-        own += float((close & same & (away > 0)).sum())
-        chance += float(((close & ~same).sum(1) * (clicks - 1) / np.maximum(len(X) - clicks, 1)).sum())
-    return chance < PAIRS or own < SAME * chance
+        clicks = np.bincount(worker)
+        chosen = np.sort(rng.choice(len(X), min(len(X), NEAR), replace=False))
+        radius = None
+        for some in np.array_split(chosen, max(1, len(chosen) // 200)):
+            same = worker[some][:, None] == worker[None]
+            away = np.sqrt(((X[some][:, None] - X[None]) ** 2).sum(2))
+            to_others = np.where(same, np.inf, away).min(1)
+            if radius is None:  # the first clicks tell how far off the others' are
+                radius = 3 * float(np.median(to_others))
+            close = away <= radius if np.isfinite(radius) else np.zeros_like(same)
+            sent = clicks[worker[some]]
+            own += float((close & same & (away > 0)).sum())
+            chance += float(((close & ~same).sum(1) * (sent - 1) / np.maximum(len(X) - sent, 1)).sum())
+    if float(chance) >= MANY:
+        return own < SAME * chance
+    below = sum(math.exp(k * math.log(max(chance, 1e-300)) - chance - math.lgamma(k + 1)) for k in range(int(own) + 1))
+    return True if below < RARE else None
+
+
+def _clashes(parts: list[tuple[Points, int]], found: list[Found]) -> float:
+    """Pairs of clicks by one worker on one object that chance would make: about minus the log of the chance that there
+    are none, which the sum over matchings lacks against that over all ways."""
+    total = 0.0
+    for (points, i), each in zip(parts, found, strict=True):
+        sent = np.bincount(points.worker[points.clicks_of(i)]).astype(np.float64)
+        on, share = each.n.sum() / sent.sum(), each.n / each.n.sum()
+        total += float(0.5 * (sent * np.maximum(sent - 1, 0)).sum() * on**2 * (share**2).sum())
+    return total
 
 
 def _descents(
@@ -339,12 +401,12 @@ def _climb(
     """All images at once until the evidence rests; then objects that it speaks against go, and on."""
     fixed = model.objects is not None
     while True:
-        state, shapes, evidence, n, converged = _settle(model, sweeper, run, trace, state, shapes, once)
-        count = np.repeat(np.diff(state.ptr), np.diff(state.ptr))
-        bad = ((evidence < 0) | (n < LEAST)) & (count > model.at_least)
-        if fixed or not bad.any() or not converged:
+        state, shapes, evidence, something, n, converged = _settle(model, sweeper, run, trace, state, shapes, once)
+        bad = (evidence < 0) | (n < LEAST) | np.repeat(something < 0, np.diff(state.ptr))
+        smaller = _without(state, bad, evidence, model.at_least)
+        if fixed or len(smaller.n) == len(state.n) or not converged:
             return Climbed(state, shapes, evidence, once, converged)
-        state = _without(state, bad, evidence, model.at_least)
+        state = smaller
 
 
 def _without(state: State, bad: np.ndarray[tuple[int], np.dtype[np.bool_]], evidence: Floats, least: int) -> State:
@@ -388,14 +450,25 @@ def evidence_of(ptr: Ints, sums: Floats, off: Floats) -> Floats:
     return out
 
 
+def _something(sweeper: Sweeper, ptr: Ints, alpha: Floats, odds: Floats, off: Floats) -> Floats:
+    """(I,) nats by which the objects of an image beat none at all, if all its clicks were as likely on some: what is
+    believed of workers is no reason for objects, nor is that objects are there for workers."""
+    image = sweeper.points.image
+    ratio = np.minimum(alpha / np.maximum(1 - alpha, 1e-15) * np.exp(-odds[sweeper.points.worker]), 1e15)
+    fits = [np.bincount(image, np.log1p(p * (ratio - 1)), minlength=len(ptr) - 1) for p in SHARES]
+    whose = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    return np.asarray(np.max(fits, axis=0) - np.bincount(whose, off, minlength=len(ptr) - 1))
+
+
 def _settle(
     model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, state: State, shapes: Shapes, once: bool
-) -> tuple[State, Shapes, Floats, Floats, bool]:
-    """Sweeps until the evidence rests; also the evidence of each object."""
+) -> tuple[State, Shapes, Floats, Floats, Floats, bool]:
+    """Sweeps until the evidence rests; also the evidence of each object and of any in each image, and clicks."""
     from ..kernels.fast.merging import CUT, KAPPA, TOL, betas, improve
 
     W, D = sweeper.points.n_workers, sweeper.points.n_axes
     hits, misses = np.full(W, model.hits), np.full(W, model.misses)
+    thin = (THIN * sweeper.points.sides.min(0)) ** 2
     before, converged = -np.inf, False
     for turn in range(model.max_iter):
         trace.ask(run)
@@ -418,17 +491,21 @@ def _settle(
         on = sweeper.by_worker(swept.alpha[:, 0])
         noise = own_noise(on, sweeper.by_worker(swept.alpha[:, 1]), D) if model.noise else state.noise
         state = state._replace(A=model.hits + on, B=model.misses + sweeper.sent - on, noise=noise)
-        shapes = shapes._replace(S=_learnt(state, shapes))
-    return state, shapes, evidence_of(state.ptr, swept.sums, off), swept.sums[:, 0], bool(converged)
+        shapes = shapes._replace(S=_learnt(state, shapes, thin))
+    each = evidence_of(state.ptr, swept.sums, off)
+    something = _something(sweeper, state.ptr, swept.alpha[:, 0], odds, off)
+    return state, shapes, each, something, swept.sums[:, 0], bool(converged)
 
 
-def _learnt(state: State, shapes: Shapes) -> Floats:
+def _learnt(state: State, shapes: Shapes, thin: Floats) -> Floats:
     """The shape that objects share: the inverse of their mean expected precision."""
     from ..kernels.fast.merging import KAPPA, precisions
 
     total = KAPPA * np.linalg.inv(shapes.S0)
     precisions(state.V, state.n, shapes.nu, total)
-    return np.linalg.inv(total / (KAPPA + len(state.n)))
+    S = np.linalg.inv(total / (KAPPA + len(state.n)))
+    np.fill_diagonal(S, np.maximum(np.diag(S), thin))
+    return S
 
 
 def _shape_prior(shapes: Shapes) -> float:
@@ -436,7 +513,7 @@ def _shape_prior(shapes: Shapes) -> float:
     return float(0.5 * shapes.nu * (log_det - np.trace(shapes.S @ np.linalg.inv(shapes.S0))))
 
 
-def polished(model: ClickMixture, sweeper: Sweeper, run: Run, climbed: Climbed) -> tuple[Mixture, Priors]:
+def polished(model: ClickMixture, sweeper: Sweeper, climbed: Climbed) -> Mixture:
     """The objects found as plain Gaussians, climbed to the most probable ones: shares of outliers and reliabilities are
     nearer to the truth than those of the bound, which pays for every doubt about an object."""
     state, shapes = climbed.state, climbed.shapes
@@ -454,4 +531,4 @@ def polished(model: ClickMixture, sweeper: Sweeper, run: Run, climbed: Climbed) 
             break
         before = now
         mixture = maximise(stats, mixture, priors, sweeper.points.sides, noise=model.noise)
-    return mixture, priors
+    return mixture

@@ -1,4 +1,7 @@
-"""click-mixture: objects are Gaussians, a click is on one of them or anywhere, and workers differ in how often."""
+"""click-mixture: objects are Gaussians, a click is on one of them or anywhere, and workers differ in how often.
+
+docs/maths/click_mixture.md has the mathematics.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..engine.model import COUNT, POSITIVE, Rule, rules
 from ..errors import ParameterError
 from ..kernels.layout import Floats
 from ..result import PointsResult
-from .em import Mixture, sweep
+from .em import Mixture, in_order, sweep
 from .merge import Shapes, evidence_of, merged, polished, seen_by
 from .merge import State as VariationalState
 from .model import PointsModel
@@ -41,7 +44,7 @@ class ClickMixture(PointsModel):
 
     method: Literal["merge", "paper"] = field(default="merge", metadata=rules(Rule(str, choices=("merge", "paper"))))
     objects: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
-    at_least: int = field(default=1, metadata=rules(COUNT))
+    at_least: int = field(default=0, metadata=rules(Rule(int, low=0)))
     start: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
     once: bool | None = field(default=None, metadata=rules(Rule(bool, choices=(None, True, False))))
     noise: bool = field(default=True, metadata=rules(Rule(bool, choices=(True, False))))
@@ -58,6 +61,15 @@ class ClickMixture(PointsModel):
             raise ParameterError(
                 f"{self.name}: start is {self.start}, below the number of objects wanted. Start from more components"
             )
+        if self.objects is not None and self.at_least > self.objects:
+            raise ParameterError(f"{self.name}: at_least is {self.at_least}, above objects, which is {self.objects}")
+        spread = self.spread
+        if spread is not None and not (
+            isinstance(spread, tuple) and all(isinstance(v, (int, float)) and 0 < v < np.inf for v in spread)
+        ):
+            raise ParameterError(
+                f"{self.name}: spread is {spread!r}; it must be a tuple of variances above 0, one an axis"
+            )
         if self.hits <= 1 or self.misses <= 1:
             raise ParameterError(f"{self.name}: hits and misses are {self.hits}, {self.misses}; both must be above 1")
 
@@ -65,16 +77,22 @@ class ClickMixture(PointsModel):
         """Learn from clicks; everything found is in the PointsResult."""
         run, begun = run or Run(), time.perf_counter()
         self.check(points)
+        if self.spread is not None and len(self.spread) != points.n_axes:
+            raise ParameterError(
+                f"{self.name}: spread has {len(self.spread)} variances, the clicks have {points.n_axes} coordinates"
+            )
         sweeper, trace = Sweeper(points, run.threads), Trace(self.name)
         if self.method == "paper":
-            mixture, swept, best, converged = papers(self, sweeper, run, trace)
+            mixture, best, converged = papers(self, sweeper, run, trace)
+            mixture, _ = in_order(mixture)
+            swept, _ = sweep(sweeper, mixture, once=False, best=True)
             evidence, once, beta = evidence_afterwards(self, sweeper, mixture, swept), False, (1.0, 1.0)
             named = "log-likelihood" if self.objects is not None or points.n_images > 1 else self.criterion.upper()
         else:
             climbed = merged(self, sweeper, run, trace)
-            mixture, _ = polished(self, sweeper, run, climbed)
+            mixture, order = in_order(polished(self, sweeper, climbed))
             swept, _ = sweep(sweeper, mixture, climbed.once, best=True)
-            evidence, once, beta = climbed.evidence, climbed.once, (self.hits, self.misses)
+            evidence, once, beta = climbed.evidence[order], climbed.once, (self.hits, self.misses)
             converged, named = climbed.converged, "evidence"
             best = len(trace.rows) or None
         return PointsResult(

@@ -23,8 +23,8 @@ PART = 1 / 75  # start variances, in squares of the box's sides: about those of 
 LLOYD = 50  # rounds of k-means at most
 
 
-def papers(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> tuple[Mixture, Swept, int | None, bool]:
-    """The mixture, its sweep, the sweep that was best, and whether it came to rest."""
+def papers(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> tuple[Mixture, int | None, bool]:
+    """The mixture, the sweep that was best, and whether it came to rest."""
     points = sweeper.points
     if points.n_images == 1:
         return _one(model, sweeper, run, trace, 0)
@@ -83,16 +83,14 @@ def _start(model: ClickMixture, sweeper: Sweeper, run: Run, image: int) -> Mixtu
     return Mixture(np.array([0, M]), mean, cov, np.full(M, 1 / max(M, 1)), np.full(W, P0), np.ones(W))
 
 
-def _one(
-    model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, image: int
-) -> tuple[Mixture, Swept, int | None, bool]:
+def _one(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, image: int) -> tuple[Mixture, int | None, bool]:
     """One image by Sec. 3.2, or by Sec. 3.1 where the number of objects is given."""
     mixture = _start(model, sweeper, run, image)
     if model.objects is not None or not len(mixture.mean):
         return _climbed(model, sweeper, run, trace, mixture)
     D = sweeper.points.n_axes
     L = D * (D + 3) / 2
-    fewest = max(model.at_least, min(FEWEST, len(mixture.mean)) if model.at_least == 1 else 1)
+    fewest = model.at_least or min(FEWEST, len(mixture.mean))
     best, kept, before, rested = -np.inf, mixture, -np.inf, False
     at: int | None = None
     for _ in range(model.max_iter):
@@ -111,19 +109,16 @@ def _one(
         before = score
         toll = 0.5 * L
         n = swept.sums[:, 0]
-        if (n <= toll).sum() > 1:  # one at a time: the others may live on what it leaves
+        if (n <= toll).sum() > 1 and len(n) > fewest:  # one at a time: the others may live on what it leaves
             weakest = int(n.argmin())
             mixture = keep(mixture, np.delete(np.arange(len(n)), weakest))
             continue
-        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides, toll=toll)
+        poor = (n <= toll).any() and len(n) <= fewest  # then all stay, and pay nothing
+        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides, toll=0.0 if poor else toll)
         alive = np.flatnonzero(mixture.share > 0)
         if 0 < len(alive) < len(n):
             mixture = keep(mixture, alive)
-        if len(mixture.mean) < fewest:
-            rested = True
-            break
-    swept, _ = sweep(sweeper, kept, once=False, best=True)
-    return kept, swept, at, rested or len(trace.rows) < model.max_iter
+    return kept, at, rested or len(trace.rows) < model.max_iter
 
 
 def _criterion(model: ClickMixture, fit: float, swept: Swept, mixture: Mixture, L: float) -> float:
@@ -140,17 +135,17 @@ def _criterion(model: ClickMixture, fit: float, swept: Swept, mixture: Mixture, 
 
 def _climbed(
     model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, mixture: Mixture
-) -> tuple[Mixture, Swept, int | None, bool]:
+) -> tuple[Mixture, int | None, bool]:
     """EM with the number of objects as it is: the log-likelihood never falls."""
     before, rested = -np.inf, False
     for turn in range(model.max_iter):
         trace.ask(run)
-        swept, stats = sweep(sweeper, mixture, once=False, best=True)
+        _, stats = sweep(sweeper, mixture, once=False)
         fit = stats.fit
         trace.add(fit, len(mixture.mean), run, model.max_iter)
-        rested = abs(fit - before) < TOL["bic"] * 1e-2 * abs(fit)
+        rested = abs(fit - before) < TOL["bic"] * 1e-2 * abs(fit) or not len(mixture.mean)
         if rested or turn + 1 == model.max_iter:
             break
         before = fit
         mixture = maximise(stats, mixture, Priors(), sweeper.points.sides)
-    return mixture, swept, len(trace.rows) or None, rested
+    return mixture, len(trace.rows) or None, rested

@@ -14,7 +14,7 @@ from ..kernels.layout import Floats, Ints
 from ..result import PointsResult
 from .em import Mixture, Priors, Stats, maximise, own_noise, sweep
 from .mixture import ClickMixture, evidence_afterwards
-from .sweeps import Sweeper
+from .sweeps import HEAD, Sweeper
 from .told import told
 
 RATE, DELAY = 0.7, 5.0  # a batch counts for (batches so far + DELAY) ** -RATE
@@ -28,7 +28,7 @@ class _Image(NamedTuple):
     mean: Floats
     cov: Floats
     share: Floats
-    sums: Floats  # (M, 3 + D + D D) a click, about `at`
+    sums: Floats  # (M, HEAD + D + D D) a click, about `at`
     at: Floats  # (M, D)
     batches: int
     clicks: float
@@ -73,11 +73,13 @@ class ClickStream:
     def partial_fit(self, points: Points, run: Run | None = None) -> ClickStream:
         """Learn from one more batch."""
         run = run or Run()
+        self.model.check(points)
         if self._workers is not None and points.axes != self._axes:
             raise DataError(f"the batch has coordinates {', '.join(points.axes)}, the stream {', '.join(self._axes)}")
         self._axes = points.axes
-        fresh = np.array([i for i, name in enumerate(points.images.to_list()) if name not in self._images], np.int64)
-        known = np.setdiff1d(np.arange(points.n_images), fresh)
+        clicked = np.flatnonzero(np.diff(points.job_ptr[points.image_ptr]) > 0)  # a shard names images of others, too
+        fresh = np.array([i for i in clicked if points.images[int(i)] not in self._images], np.int64)
+        known = np.setdiff1d(clicked, fresh)
         if len(fresh):
             self._first(points.only(fresh), run)
         if len(known):
@@ -89,6 +91,7 @@ class ClickStream:
     def result(self, points: Points, run: Run | None = None) -> PointsResult:
         """What the stream says of some clicks on images that it knows: nothing is learnt."""
         run = run or Run()
+        self.model.check(points)
         sweeper, mixture = self._mixture(points, run)
         swept, _ = sweep(sweeper, mixture, self._once, best=True)
         evidence = evidence_afterwards(self.model, sweeper, mixture, swept)
@@ -119,11 +122,11 @@ class ClickStream:
             return pl.DataFrame({"worker": [], "clicks": [], "reliability": []})
         return pl.DataFrame(
             [self._workers.alias("worker"), pl.Series("clicks", self._sent.astype(np.int64)),
-             pl.Series("reliability", self._reliability())]
+             pl.Series("reliability", self._reliability(self._on, self._sent))]
         )  # fmt: skip
 
-    def _reliability(self) -> Floats:
-        return np.asarray((self._on + self.model.hits - 1) / (self._sent + self.model.hits + self.model.misses - 2))
+    def _reliability(self, on: Floats, sent: Floats) -> Floats:
+        return np.asarray((on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2))
 
     def _meet(self, points: Points) -> Ints:
         """Where the workers of a batch stand among all; new ones are added at the end."""
@@ -151,7 +154,8 @@ class ClickStream:
     def _first(self, points: Points, run: Run) -> None:
         """New images: their objects are found, with what is known of workers put in afterwards."""
         found = self.model.fit(points, run)
-        self._once = bool(found.params.once)
+        if not self._images or points.n_clicks > self.clicks / 2:  # what few clicks say of all workers counts for less
+            self._once = bool(found.params.once)
         sweeper = Sweeper(points, run.threads)
         p = found.params
         mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
@@ -181,10 +185,18 @@ class ClickStream:
                 f"the stream has not seen image {unknown[0]!r} ({len(unknown)} such). Give them to partial_fit"
             )
         images = [self._images[name] for name in points.images.to_list()]
-        at = self._meet(points)
+        for i, image in enumerate(images):
+            if not np.array_equal(points.box[i], image.box):
+                raise DataError(
+                    f"image {image.name!r} has the box {points.box[i].ravel().tolist()} in this batch, and had "
+                    f"{image.box.ravel().tolist()}. Give one box to all batches (box=)"
+                )
+        known = pl.Series([], dtype=points.workers.dtype) if self._workers is None else self._workers
+        at = places(known, points.workers)
         ptr = np.concatenate([[0], np.cumsum([len(image.mean) for image in images])]).astype(np.int64)
-        noise = own_noise(self._on, self._far, points.n_axes)[at] if self.model.noise else np.ones(points.n_workers)
-        p = np.clip(self._reliability()[at], 1e-6, 1 - 1e-6)
+        on, far, sent = (np.append(a, 0.0)[at] for a in (self._on, self._far, self._sent))  # -1: not met before
+        noise = own_noise(on, far, points.n_axes) if self.model.noise else np.ones(points.n_workers)
+        p = np.clip(self._reliability(on, sent), 1e-6, 1 - 1e-6)
         parts = [np.concatenate([getattr(image, name) for image in images]) for name in ("mean", "cov", "share")]
         return Sweeper(points, run.threads), Mixture(ptr, parts[0], parts[1], parts[2], p, noise)
 
@@ -197,8 +209,6 @@ class ClickStream:
             image = self._images[name]
             own = slice(int(mixture.ptr[i]), int(mixture.ptr[i + 1]))
             clicks = points.clicks_of(i).stop - points.clicks_of(i).start
-            if not clicks:
-                continue
             step = (image.batches + self.delay) ** -self.rate
             now = _moved(stats.sums[own] / clicks, image.mean - image.at)
             sums = (1 - step) * image.sums + step * now
@@ -215,9 +225,9 @@ def _moved(sums: Floats, shift: Floats) -> Floats:
     """Sums about other places: those of before plus `shift` (M, D) were their origin."""
     D = shift.shape[1]
     out = sums.copy()
-    b, S1 = sums[:, 1], sums[:, 3 : 3 + D]
-    out[:, 3 : 3 + D] += b[:, None] * shift
+    b, S1 = sums[:, 1], sums[:, HEAD : HEAD + D]
+    out[:, HEAD : HEAD + D] += b[:, None] * shift
     cross = S1[:, :, None] * shift[:, None, :]
     S2 = cross + cross.transpose(0, 2, 1) + b[:, None, None] * shift[:, :, None] * shift[:, None, :]
-    out[:, 3 + D :] += np.tril(S2).reshape(len(sums), D * D)
+    out[:, HEAD + D :] += np.tril(S2).reshape(len(sums), D * D)
     return out

@@ -11,6 +11,7 @@ from ..answers import Points
 from ..kernels.layout import Floats, Ints
 
 BLOCK = 1 << 15  # clicks
+HEAD = 3  # columns of sums before moments, as the kernel has it
 
 
 class Seen(NamedTuple):
@@ -27,7 +28,7 @@ class Seen(NamedTuple):
 class Side(NamedTuple):
     """Workers as clicks see them."""
 
-    odds: Floats  # (W,) log-odds of a click on some object against one on none
+    odds: Floats  # (W,) log-odds of a click to be on some object, before it is looked at
     precision: Floats  # (W,) one over the square of a worker's own noise
 
 
@@ -35,7 +36,7 @@ class Swept(NamedTuple):
     """What a sweep comes to."""
 
     log_sum: float  # against all clicks being on no object
-    sums: Floats  # (M, 3 + D + D D): clicks, the same by precision, evidence, moments about the mean
+    sums: Floats  # (M, HEAD + D + D D): clicks, by precision, price of removal, moments about the mean
     alpha: Floats  # (N, 2) chance of a click to be on an object, and squared distance by it
     best: Floats  # (N, 3) most likely object (-1: none), its chance, entropy of all, where asked for
 
@@ -61,7 +62,7 @@ class Sweeper:
         from ..kernels.fast.clicks import sweep
 
         p, D = self.points, self.points.n_axes
-        width = 3 + D + D * D
+        width = HEAD + D + D * D
         alpha, none = np.zeros((p.n_clicks, 2)), np.empty((0, 3))
         told = np.zeros((p.n_clicks if best else 0, 3))
         told[:, 0] = -1

@@ -7,7 +7,9 @@ import numpy as np
 from ..kernels.layout import Floats
 from ..kernels.special import expit
 from ..result import Objects
+from ..result.points import HALF
 from .em import Mixture
+from .existence import real
 from .sweeps import Sweeper, Swept
 
 GRID = 256  # values of a reliability that are weighed
@@ -17,8 +19,11 @@ TAIL = 0.025
 def told(
     sweeper: Sweeper, mixture: Mixture, swept: Swept, evidence: Floats, beta: tuple[float, float], once: bool
 ) -> Objects:
-    """What a result keeps. `evidence` (M,) are log-odds of objects to be real."""
-    alpha = np.clip(swept.alpha[:, 0], 0.0, 1.0)
+    """What a result keeps. `evidence` (M,) are log-odds of objects against chance."""
+    points, alpha = sweeper.points, np.clip(swept.alpha[:, 0], 0.0, 1.0)
+    image = np.repeat(np.arange(points.n_images), np.diff(mixture.ptr))
+    sure = (swept.best[:, 0] >= 0) & (swept.best[:, 1] >= HALF)
+    pairs = np.unique(swept.best[sure, 0].astype(np.int64) * points.n_workers + points.worker[sure])
     low, high = intervals(sweeper, alpha, mixture.p, beta)
     return Objects(
         ptr=mixture.ptr,
@@ -26,7 +31,7 @@ def told(
         cov=mixture.cov,
         share=mixture.share,
         clicks=swept.sums[:, 0].copy(),
-        probability=expit(evidence),
+        probability=expit(evidence) * real(points, image, pairs % points.n_workers, pairs // points.n_workers),
         reliability=mixture.p,
         low=np.minimum(low, mixture.p),
         high=np.maximum(high, mixture.p),

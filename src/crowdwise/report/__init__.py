@@ -11,7 +11,7 @@ from ..result.files import write_whole
 from ..scoring import Judged
 from .inspection import Inspection, inspect
 from .page import Cost, Scaling
-from .points import write_points_report
+from .points import summarise_points, write_points_report
 from .summary import Summary, summarise
 from .words import short
 
@@ -53,6 +53,7 @@ __all__ = [
     "inspect",
     "notebook",
     "summarise",
+    "summarise_points",
     "write_points_report",
     "write_report",
 ]

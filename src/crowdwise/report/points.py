@@ -51,7 +51,7 @@ def build_points(
     intake = result.points.intake
     return PointsPage(
         kind="points",
-        summary=_summary(result),
+        summary=summarise_points(result),
         images=images_section(result, None if pictures is None else Path(pictures)),
         workers=workers_section(result.workers),
         search=search_section(result),
@@ -77,7 +77,8 @@ def points_command(result: PointsResult) -> str:
     return shlex.join([*parts, "--out", "results"])
 
 
-def _summary(result: PointsResult) -> PointsSummary:
+def summarise_points(result: PointsResult) -> PointsSummary:
+    """The summary of a result of clicks."""
     intake, images, clicks = result.points.intake, result.images.height, result.clicks.height
     objects, workers = result.objects.height, result.workers.height
     said = ", ".join([many(images, "image"), many(workers, "worker"), many(objects, "object")])

@@ -31,6 +31,18 @@ class PointsSummary:
     warnings: list[str]
     tiles: list[Tile]
 
+    def lines(self) -> list[str]:
+        """The summary for a person, warnings first."""
+        dropped = "".join(f"; {count} left out: {reason}" for reason, count in self.dropped.items())
+        state = "converged" if self.converged else "NOT converged"
+        return [
+            *(f"warning: {text}" for text in self.warnings),
+            f"{self.source}: {self.rows_read} clicks read, {self.rows_used} used{dropped}",
+            self.counted,
+            f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: clustered",
+            *(f"{tile.name}: {tile.value}{f' ({tile.detail})' if tile.detail else ''}" for tile in self.tiles[2:]),
+        ]
+
 
 @dataclass(frozen=True)
 class ObjectRow:

@@ -71,12 +71,10 @@ class PointsResult:
     versions: dict[str, str] = field(default_factory=versions)
 
     def __repr__(self) -> str:
-        n = self.points.n_images
+        n, M, W = self.points.n_images, len(self.params.mean), self.points.n_workers
         state = "converged" if self.converged else "NOT CONVERGED"
-        return (
-            f"PointsResult({self.model.name}: {len(self.params.mean)} objects in {n} image{'s' if n != 1 else ''}, "
-            f"{self.points.n_workers} workers, {state})"
-        )
+        counts = f"{M} object{'s' * (M != 1)} in {n} image{'s' * (n != 1)}, {W} worker{'s' * (W != 1)}"
+        return f"PointsResult({self.model.name}: {counts}, {state})"
 
     @cached_property
     def image_of(self) -> Ints:
@@ -151,15 +149,14 @@ class PointsResult:
         p, points = self.params, self.points
         on = (p.object >= 0) & (p.outlier < HALF)
         number = np.where(on, p.object - p.ptr[points.image] + 1, 0)
-        table = points.frame()
+        table = points.frame().get_columns()
         found = [
             pl.Series("object", number, dtype=pl.Int64).set(pl.Series(~on), None),
             pl.Series("probability", np.where(on, p.chance, 0.0)).set(pl.Series(~on), None),
             pl.Series("outlier", p.outlier),
         ]
         place = 2 + points.n_axes
-        named = [series for series in table.get_columns()[place:] if series.name not in ("object", "outlier")]
-        return pl.DataFrame([*table.get_columns()[:place], *found, *(s for s in named if s.name != "probability")])
+        return pl.DataFrame([*table[:place], *found, *table[place:]])
 
     @cached_property
     def images(self) -> pl.DataFrame:

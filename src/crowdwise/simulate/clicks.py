@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
     the box from (1, 0) to (4, 5).
 
     >>> clicks("E", seed=3)
-    ClickCrowd(Points(850 clicks, 1 images, 20 workers, 20 jobs), 10 objects)
+    ClickCrowd(Points(850 clicks, 1 image, 20 workers, 20 jobs), 10 objects)
     """
     if isinstance(layout, str):
         known: dict[str, Any] = {**LAYOUTS, **(hard_layouts() if layout.startswith("H") else {})}
@@ -109,6 +109,8 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
         raise ParameterError(
             f"layout has shape {centres.shape}; wanted are up to {len(VARIANCES)} centres of two numbers"
         )
+    if not ((centres >= BOX[:2]) & (centres <= BOX[2:])).all():
+        raise ParameterError(f"layout has a centre outside the box {BOX}: clicks on it would have to be drawn for ever")
     if workers < 1 or total < workers:
         raise ParameterError(f"workers is {workers} and total is {total}; at least one click a worker is wanted")
     rng = np.random.default_rng([0, seed])
@@ -131,6 +133,7 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = CLICKS, 
     points = Points(frame, box=BOX, duplicates="each", source=f"clicks simulated with seed {seed}")
     truth = points.extras["on"].alias("object")
     fields = {name: getattr(points, name) for name in points.__dataclass_fields__}
+    fields["intake"] = replace(points.intake, extras=())
     return ClickCrowd(
         Points.of(**{**fields, "extras": pl.DataFrame()}),
         centres,

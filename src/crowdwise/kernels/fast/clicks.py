@@ -6,7 +6,7 @@ most `cut` are looked at, in standard deviations; a grid over the first two coor
 
 With `once`, a worker clicks an object at most once, so the clicks of a job and the objects are matched. The sum over
 all matchings is taken by belief propagation, whose fixed point is the least of the Bethe free energy; that is convex
-here, and its value is never above the true log of the sum. docs/maths/clicks.md has the reasons.
+here, and its value is never above the true log of the sum. docs/maths/click_mixture.md has the reasons.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ FEW = 12  # objects for which a grid does not pay
 CELLS = 256  # of a grid, at most, in each direction
 ROUNDS = 200  # of messages between the clicks of a job and objects, at most
 STILL = 1e-8  # change of a message that counts as none
+HEAD = 3  # columns of sums before moments
 HELD = 1.0 / 3.0  # share of a click from which an object counts as held by its worker: at most two objects
 
 
@@ -130,17 +131,17 @@ def _match(ptr, n, comp, odds, out, back, share, total, sent):
 
 @jit
 def sweep(
-    X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums, alpha,
-    held, best,
+    X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums,
+    alpha, held, best,
 ):  # fmt: skip
     """Jobs start:stop of one image; `odds` (W,) and `base` together are the log-odds of a worker's click to be on some
     object, against a uniform one. Returns the log of the sum over all that clicks may be of, against none of them.
 
-    sums (M, 3 + D + D D) receives expected clicks, those by precision, evidence, and first and second moments about
-    `mean` by precision; alpha (clicks, 2) the chance to be on an object, and the squared distance from it by that
-    chance. If they have rows, held (2 clicks, 3) receives which objects each job holds: object, job, share (returned
-    too is how many), and best (clicks, 3) the most likely object of a click, -1 for none, its share, and the entropy
-    of which object it is of.
+    sums (M, HEAD + D + D D) receives expected clicks, those by precision, what it costs to be without it (nats), and
+    first and second moments about `mean` by precision; alpha (clicks, 2) the chance to be on an object, and the
+    squared distance from it by that chance. If they have rows, held (2 clicks, 3) receives which objects each job holds
+    (object, job, share; returned too is how many), and best (clicks, 3) the most likely object of a click, -1 for none,
+    its share, and the entropy of which object it is of.
     """
     M, D = mean.shape
     low, size, cells, pointer, inside = grid(mean, reach)
@@ -216,9 +217,9 @@ def sweep(
                 for d in range(D):
                     delta[d] = X[i, d] - mean[j, d]
                 for d in range(D):
-                    sums[j, 3 + d] += r * narrow * delta[d]
+                    sums[j, HEAD + d] += r * narrow * delta[d]
                     for c in range(d + 1):
-                        sums[j, 3 + D + d * D + c] += r * narrow * delta[d] * delta[c]
+                        sums[j, HEAD + D + d * D + c] += r * narrow * delta[d] * delta[c]
                 if r > HELD and len(held):
                     held[used, 0], held[used, 1], held[used, 2] = j, job, r
                     used += 1

@@ -1,4 +1,4 @@
-"""Objects from clicks by variational Bayes, from many components downwards: docs/maths/clicks.md.
+"""Objects from clicks by variational Bayes, from many components downwards: docs/maths/click_mixture.md.
 
 A component j is Normal-Wishart: counts n[j] (expected clicks) and b[j] (the same, by precision of their workers), the
 mean, and V[j], the inverse scale. What all share is a `prior`: nu0, b0, a0, the middle m0, and the shape S, the inverse
@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from .blocks import jit
-from .clicks import grid, sweep
+from .clicks import HEAD, grid, sweep
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
@@ -112,10 +112,15 @@ def improve(mean, V, n, b, sums, nu0, b0, m0, S):
         beta = b0 + b[j]
         for d in range(D):
             middle[d] = m0[d] - mean[j, d]
-            move[d] = (b0 * middle[d] + sums[j, 3 + d]) / beta
+            move[d] = (b0 * middle[d] + sums[j, HEAD + d]) / beta
         for d in range(D):
             for e in range(d + 1):
-                v = nu0 * S[d, e] + sums[j, 3 + D + d * D + e] + b0 * middle[d] * middle[e] - beta * move[d] * move[e]
+                v = (
+                    nu0 * S[d, e]
+                    + sums[j, HEAD + D + d * D + e]
+                    + b0 * middle[d] * middle[e]
+                    - beta * move[d] * move[e]
+                )
                 V[j, d, e] = v
                 V[j, e, d] = v
         for d in range(D):
@@ -351,35 +356,13 @@ def take(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
 
 @jit
 def level(
-    X,
-    worker,
-    job_ptr,
-    log_box,
-    once,
-    mean,
-    V,
-    n,
-    b,
-    S,
-    S0,
-    learn,
-    nu0,
-    b0,
-    a0,
-    m0,
-    A,
-    B,
-    pa,
-    pb,
-    sent,
-    sweeps,
-    alpha,
-    held,
-    trace,
-):
+    X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, thin, learn, nu0, b0, a0, m0, A, B, pa, pb, sent, sweeps,
+    alpha, held, trace,
+):  # fmt: skip
     """Sweeps with the components as they are, until the evidence rests; mean to S and A, B are changed in place.
 
-    trace (sweeps,) receives the evidence, with what is believed of the shape in its second column. Returns how many
+    The shape is learnt, but not thinner than `thin` (D,) variances. trace receives the evidence, with what is believed
+    of the shape in its second column. Returns how many
     sweeps there were, rows of `held` used, evidence by component, how far each is off the prior, reaches, and whether
     it rested.
     """
@@ -387,13 +370,13 @@ def level(
     M, jobs, W = len(mean), len(job_ptr) - 1, len(pa)
     precision, best = np.ones(W), np.empty((0, 3))
     before, rows, rested = -np.inf, 0, False
-    sums = np.zeros((M, 3 + D + D * D))
+    sums = np.zeros((M, HEAD + D + D * D))
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
         odds, miss, off_workers = betas(A, B, pa, pb)
         off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, 1.0, weight, slack, root, reach, off)
         for j in range(M):
-            for k in range(3 + D + D * D):
+            for k in range(HEAD + D + D * D):
                 sums[j, k] = 0.0
         now, used = sweep(
             X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT,
@@ -428,6 +411,7 @@ def level(
             for d in range(D):
                 for e in range(D):
                     S[d, e] = back[d, e] * (KAPPA + M)
+                S[d, d] = max(S[d, d], thin[d])
     return rows, used, sums, off, reach, rested
 
 
