@@ -5,7 +5,7 @@ import polars as pl
 
 import crowdwise as cw
 
-# three images with nine spots each; twelve workers, of whom the first clicks less exactly and the last three hardly look
+# three images with nine spots each; of twelve workers the first clicks less exactly and the last three hardly look
 rng = np.random.default_rng(1)
 clicks, jobs, spots = [], [], []
 for image in ("a", "b", "c"):

@@ -139,6 +139,9 @@ def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats | None, wo
     others = (inside.sum() - inside + 1) / (n.sum() - n + 2)  # share of the others' clicks that lie there
     with np.errstate(divide="ignore"):
         odd = (n >= 5) & (inside == n) & (n * np.log(others) < np.log(SURE)) & (n < n.sum())
+    for w in np.flatnonzero(odd).tolist():  # who gave up in a corner did not fill the range of per cents
+        own = X[(worker == w) & large]
+        odd[w] = (own.min(0) < 25).all() and (own.max(0) > 75).all()
     if odd.any():
         w = int(np.argmax(odd))
         raise DataError(

@@ -318,8 +318,8 @@ def _start(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, 
 def _grown(found: Found, times: float, nu: float) -> Found:
     """As if there had been so many times the clicks; of workers and sweeps, which were of a part, nothing is kept."""
     prior, none = nu * found.S, np.empty(0)
-    more = {"n": times * found.n, "V": prior + times * (found.V - prior)}
-    return found._replace(**more, A=none, B=none, trace=np.empty((0, 2)))
+    V = prior + times * (found.V - prior)
+    return found._replace(n=times * found.n, V=V, A=none, B=none, trace=np.empty((0, 2)))
 
 
 def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool | None:

@@ -20,7 +20,7 @@ from .blocks import jit
 FEW = 12  # objects for which a grid does not pay
 CELLS = 256  # of a grid, at most, in each direction
 ROUNDS = 200  # of messages between the clicks of a job and objects, at most
-STILL = 1e-8  # change of a message that counts as none
+STILL = 1e-6  # change of a message that counts as none
 HEAD = 3  # columns of sums before moments
 HELD = 1.0 / 3.0  # share of a click from which an object counts as held by its worker: at most two objects
 
@@ -86,46 +86,50 @@ def _longer(array, used):
 
 
 @jit
-def _match(ptr, n, comp, odds, out, back, share, total, sent):
-    """Shares of clicks in objects that take at most one of these clicks, and the log of the sum over matchings.
+def _match(ptr, who, n, comp, odds, out, back, share, total):
+    """Shares of the clicks who[:n] in objects that take at most one of them, and the log of the sum over matchings.
 
-    ptr[i]:ptr[i+1] are the objects that click i sees, with odds against being on none; `share` receives the marginals.
+    ptr[i]:ptr[i+1] are the objects that click i sees, with odds against being on none; `share` receives the marginals;
+    total (M,) is zero, and is left so.
     """
-    E = ptr[n]
-    for e in range(E):
-        back[e] = 1.0
+    for c in range(n):
+        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            back[e] = 1.0
     for _ in range(ROUNDS):
-        for i in range(n):
+        for c in range(n):
+            first, last = ptr[who[c]], ptr[who[c] + 1]
             s = 1.0
-            for e in range(ptr[i], ptr[i + 1]):
+            for e in range(first, last):
                 s += odds[e] * back[e]
-            for e in range(ptr[i], ptr[i + 1]):
+            for e in range(first, last):
                 out[e] = odds[e] / max(1.0, s - odds[e] * back[e])
-        for e in range(E):
-            total[comp[e]] += out[e]
+                total[comp[e]] += out[e]
         moved = 0.0
-        for e in range(E):
-            now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
-            moved = max(moved, abs(now - back[e]))
-            back[e] = now
-        for e in range(E):
-            total[comp[e]] = 0.0
+        for c in range(n):
+            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+                now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
+                moved = max(moved, abs(now - back[e]))
+                back[e] = now
+        for c in range(n):
+            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+                total[comp[e]] = 0.0
         if moved < STILL:
             break
     log_sum = 0.0
-    for i in range(n):
+    for c in range(n):
         s = 1.0
-        for e in range(ptr[i], ptr[i + 1]):
+        for e in range(ptr[who[c]], ptr[who[c] + 1]):
             s += odds[e] * back[e]
         log_sum += math.log(s)
-        for e in range(ptr[i], ptr[i + 1]):
+        for e in range(ptr[who[c]], ptr[who[c] + 1]):
             share[e] = odds[e] * back[e] / s
-            sent[comp[e]] += out[e]
+            total[comp[e]] += out[e]
             log_sum -= math.log1p(out[e] * back[e])
-    for e in range(E):
-        if sent[comp[e]] > 0:
-            log_sum += math.log1p(sent[comp[e]])
-            sent[comp[e]] = 0.0
+    for c in range(n):
+        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            if total[comp[e]] > 0:
+                log_sum += math.log1p(total[comp[e]])
+                total[comp[e]] = 0.0
     return log_sum
 
 
@@ -152,12 +156,11 @@ def sweep(
     ptr = np.zeros(longest + 1, np.int64)
     comp, psi, far = np.empty(room, np.int32), np.empty(room), np.empty(room)
     out, back, share = np.empty(room), np.empty(room), np.empty(room)
-    total, sent, seen = np.zeros(M), np.zeros(M), np.zeros(M, np.int32)
+    total, seen, who = np.zeros(M), np.zeros(M, np.int32), np.empty(longest, np.int64)
     log_sum, used, delta = 0.0, 0, np.empty(D)
     for job in range(start, stop):
         a, b = job_ptr[job], job_ptr[job + 1]
         k = 0
-        clash = False
         for i in range(a, b):
             ptr[i - a] = k
             cell = _seen(X[i], low, size, cells)
@@ -182,22 +185,26 @@ def sweep(
                 psi[k] = math.exp(min(600.0, weight[j] + own - 0.5 * (q + slack[j]) * narrow))
                 if once:
                     seen[j] += 1
-                    clash = clash or seen[j] > 1
                 k += 1
         ptr[b - a] = k
-        if once:
-            for e in range(k):
-                seen[comp[e]] = 0
-        if clash:
-            log_sum += _match(ptr, b - a, comp, psi, out, back, share, total, sent)
-        else:
-            for i in range(b - a):
-                s = 1.0
-                for e in range(ptr[i], ptr[i + 1]):
-                    s += psi[e]
+        rivals = 0  # clicks that see an object which another sees, too; the others are matched by themselves
+        for i in range(b - a):
+            s, alone = 1.0, True
+            for e in range(ptr[i], ptr[i + 1]):
+                s += psi[e]
+                alone = alone and seen[comp[e]] <= 1
+            if alone:
                 log_sum += math.log(s)
                 for e in range(ptr[i], ptr[i + 1]):
                     share[e] = psi[e] / s
+            else:
+                who[rivals] = i
+                rivals += 1
+        if once:
+            for e in range(k):
+                seen[comp[e]] = 0
+        if rivals:
+            log_sum += _match(ptr, who, rivals, comp, psi, out, back, share, total)
         for i in range(a, b):
             narrow = precision[worker[i]]
             alpha[i, 0], alpha[i, 1], top = 0.0, 0.0, 0.0

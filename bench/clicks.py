@@ -1,0 +1,141 @@
+"""Objects from clicks: time and memory, beside scikit-learn's GaussianMixture and HDBSCAN in the same run.
+
+python bench/clicks.py [--only million|images|peers]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import crowdwise as cw
+
+
+def drawn(images: int, clicks: int, objects: int, workers: int, seed: int = 0) -> cw.Points:
+    """Clicks in boxes of 1,000 pixels: objects of 3 pixels, one click in ten anywhere, each worker once an object."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(20, 980, (images, objects, 2))
+    image = np.repeat(np.arange(images), clicks)
+    n = images * clicks
+    on = np.tile(np.arange(clicks) % objects, images)
+    worker = np.tile(np.arange(clicks) // objects % workers, images)
+    X = centres[image, on] + 3 * rng.standard_normal((n, 2))
+    out = rng.random(n) < 0.1
+    X[out] = rng.uniform(0, 1000, (int(out.sum()), 2))
+    frame = {"image": image, "worker": worker, "x": np.clip(X[:, 0], 0, 1000), "y": np.clip(X[:, 1], 0, 1000)}
+    return cw.Points(frame, box=(0, 0, 1000, 1000), duplicates="each", unit="pixels")
+
+
+def memory(name: str) -> float:
+    """VmRSS (now) or VmHWM (the most since `forget`) of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def forget() -> float:
+    """Forget the most memory so far; what is held now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory("VmRSS")
+
+
+def warm() -> None:
+    """Compile before anything is timed."""
+    cw.aggregate(drawn(2, 200, 5, 20), once=True)
+    cw.aggregate(cw.simulate.clicks("E").points)
+
+
+def million() -> dict[str, Any]:
+    """1 million clicks on 100 objects in one image, 1,000 workers."""
+    warm()
+    points = drawn(1, 1_000_000, 100, 1000)
+    before, begun = forget(), time.perf_counter()
+    result = cw.aggregate(points)
+    whole = time.perf_counter() - begun
+    return {
+        "what": "1 million clicks, 100 objects, one image", "objects": len(result.params.mean), "seconds": whole,
+        "sweeps": len(result.sweeps), "seconds an iteration": iteration(points, result),
+        "bytes a click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+        "bytes a click of Points": (points.X.nbytes + points.worker.nbytes) / points.n_clicks,
+    }  # fmt: skip
+
+
+def iteration(points: cw.Points, result: cw.PointsResult, times: int = 5) -> float:
+    """Seconds of one EM iteration over all clicks with the objects found: the least of some."""
+    from crowdwise.points.em import Mixture, Priors, maximise, sweep
+    from crowdwise.points.sweeps import Sweeper
+
+    p, sweeper = result.params, Sweeper(points, cw.Run().threads)
+    mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
+    best = np.inf
+    for _ in range(times):
+        begun = time.perf_counter()
+        _, stats = sweep(sweeper, mixture, bool(p.once))
+        maximise(stats, mixture, Priors(), points.sides)
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def images() -> dict[str, Any]:
+    """1,000 images of 1,000 clicks on 50 objects."""
+    warm()
+    points = drawn(1000, 1000, 50, 40)
+    before, begun = forget(), time.perf_counter()
+    result = cw.aggregate(points)
+    return {
+        "what": "1,000 images of 1,000 clicks, 50 objects each", "objects": len(result.params.mean),
+        "seconds": time.perf_counter() - begun,
+        "bytes a click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+    }  # fmt: skip
+
+
+def peers() -> dict[str, Any]:
+    """20,000 clicks on 100 objects in one image, taken in turns with scikit-learn."""
+    from sklearn.cluster import HDBSCAN
+    from sklearn.mixture import GaussianMixture
+
+    warm()
+    points = drawn(1, 20_000, 100, 400)
+    X = np.asarray(points.X)
+    rows: dict[str, list[float]] = {"crowdwise": [], "crowdwise iteration": [], "gaussian iteration": [], "hdbscan": []}
+    for turn in range(3):
+        begun = time.perf_counter()
+        result = cw.aggregate(points)
+        rows["crowdwise"].append(time.perf_counter() - begun)
+        rows["crowdwise iteration"].append(iteration(points, result, 3))
+        times = []
+        for steps in (2, 12):
+            model = GaussianMixture(100, max_iter=steps, tol=0.0, init_params="random_from_data", random_state=turn)
+            begun = time.perf_counter()
+            model.fit(X)
+            times.append(time.perf_counter() - begun)
+        rows["gaussian iteration"].append((times[1] - times[0]) / 10)
+        begun = time.perf_counter()
+        HDBSCAN(min_cluster_size=10, copy=True).fit(X)
+        rows["hdbscan"].append(time.perf_counter() - begun)
+    best = {name: min(values) for name, values in rows.items()}
+    return {
+        "what": "20,000 clicks, 100 objects, one image", "seconds": best,
+        "iteration, times faster than GaussianMixture": best["gaussian iteration"] / best["crowdwise iteration"],
+        "in all, times faster than HDBSCAN": best["hdbscan"] / best["crowdwise"],
+    }  # fmt: skip
+
+
+PARTS = {"million": million, "images": images, "peers": peers}
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=[*PARTS])
+    only = parser.parse_args().only
+    for name in [only] if only else PARTS:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # each with a memory of its own
+            print(json.dumps(pool.submit(PARTS[name]).result(), indent=1), flush=True)
