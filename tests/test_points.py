@@ -80,12 +80,12 @@ def test_ids_of_any_type_come_back(kind: str) -> None:
     ids, dtype = IDS[kind]
     points = cw.Points({**SMALL, "image": ids, "worker": ids[::-1]}, box=BOX)
     assert rows(points, "image", "worker") == sorted(zip(ids, ids[::-1], strict=True))
-    result = cw.aggregate(points)
+    result = cw.aggregate(points, "dbscan", at_least=1)
     for table, column in (("objects", "image"), ("clicks", "image"), ("images", "image"), ("workers", "worker")):
         series = getattr(result, table)[column]
         assert series.dtype == dtype
         assert set(series.to_list()) == set(ids)
-    assert result.of(ids[0]).height >= 1
+    assert result.of(ids[0])["image"].to_list() == ids[:1]
     with pytest.raises(cw.errors.UnknownIdError, match="no image 'nowhere' in these clicks"):
         result.of("nowhere")
 
@@ -247,7 +247,7 @@ def test_a_file_is_read_with_its_jobs_and_boxes(table: Any) -> None:
 
 def test_a_bad_cell_of_a_file_is_named_by_its_line(table: Any) -> None:
     clicks = table("image,worker,x,y\na,ann,3,4\n\na,bob,three,4\n", "clicks.csv")
-    with pytest.raises(ColumnError, match=r"coordinate column 'x' of clicks\.csv has 'three' at line 4"):
+    with pytest.raises(ColumnError, match=r"coordinate column 'x' of clicks\.csv has 'three' at clicks\.csv:4"):
         cw.read_points(clicks)
 
 

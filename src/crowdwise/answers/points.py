@@ -99,7 +99,7 @@ class Points:
             images=done.images,
             workers=done.workers,
             axes=read.axes,
-            box=_frozen(corners),
+            box=corners,
             box_from=box_from,
             intake=Intake(
                 source=source,
@@ -118,6 +118,8 @@ class Points:
 
     def _fill(self, **fields: Any) -> None:
         for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -450,8 +452,3 @@ def _times(extras: pl.DataFrame) -> list[Floats]:
     timed = [name for name in ("seconds", "order") if name in extras.columns]
     known = [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
     return [*known, np.zeros(extras.height)]
-
-
-def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array

@@ -76,7 +76,10 @@ def _value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    return text
+    try:
+        return tuple(float(part) for part in text.split(",")) if "," in text else text
+    except ValueError:
+        return text
 
 
 def work(job: Job, answers: Labels) -> Result:

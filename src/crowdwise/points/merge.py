@@ -166,6 +166,8 @@ class _Descent:
         V = (self.nu + n)[:, None, None] * self.S0
         A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
         self.parts = (chosen[:count].copy(), V, n, n.copy(), self.S0.copy(), A, B)
+        for array in (self.X, self.worker, self.job_ptr):  # as those of Points are, so that kernels are compiled once
+            array.flags.writeable = False
         self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
         self.trace: list[Floats] = []
 

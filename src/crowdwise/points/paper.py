@@ -118,7 +118,7 @@ def _one(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, image: i
         alive = np.flatnonzero(mixture.share > 0)
         if 0 < len(alive) < len(n):
             mixture = keep(mixture, alive)
-    return kept, at, rested or len(trace.rows) < model.max_iter
+    return kept, at, rested or len(mixture.mean) < len(kept.mean)  # the search went past the best
 
 
 def _criterion(model: ClickMixture, fit: float, swept: Swept, mixture: Mixture, L: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..result import Result
+from ..result import PointsResult, Result
 from ..result.files import write_whole
 from ..scoring import Judged
 from .inspection import Inspection, inspect
@@ -45,6 +45,20 @@ def notebook(result: Result) -> str:
     return notebook_html(told, workers, result.answers.n_workers)
 
 
+def points_notebook(result: PointsResult) -> str:
+    """The header, the tiles and the most reliable workers as HTML."""
+    from .render import NOTEBOOK_ROWS, notebook_html
+
+    ranked = result.workers.sort("low", descending=True, nulls_last=True).head(NOTEBOOK_ROWS)
+    rows = ranked.select("worker", "low", "high", answers="clicks", skill="reliability").to_dicts()
+    return notebook_html(
+        summarise_points(result),
+        [{**row, "flags": ""} for row in rows],
+        result.points.n_workers,
+        ("Clicks", "Reliability"),
+    )
+
+
 __all__ = [
     "Cost",
     "Inspection",
@@ -52,6 +66,7 @@ __all__ = [
     "Summary",
     "inspect",
     "notebook",
+    "points_notebook",
     "summarise",
     "summarise_points",
     "write_points_report",

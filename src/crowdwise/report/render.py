@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from .page import LONGEST
-from .summary import Summary
 from .words import GLOSSARY, short
 
 NOTEBOOK_ROWS = 20
@@ -54,12 +53,14 @@ def page_html(page: Shown, template: str = "page.html", glossary: Sequence[tuple
     )
 
 
-def notebook_html(summary: Summary, workers: list[dict[str, Any]], total: int) -> str:
+def notebook_html(
+    summary: Any, workers: list[dict[str, Any]], total: int, heads: tuple[str, str] = ("Answers", "Skill")
+) -> str:
     """Header, tiles and the first workers, for a notebook; without script, and with styles of its own only."""
     rows = [{**row, "worker": short(row["worker"], LONGEST), "flags": _flags(row["flags"])} for row in workers]
     return str(
         _template("notebook.html").render(
-            summary=summary, workers=rows[:NOTEBOOK_ROWS], total_workers=total, scope="crowdwise-report"
+            summary=summary, workers=rows[:NOTEBOOK_ROWS], total_workers=total, heads=heads, scope="crowdwise-report"
         )
     )
 

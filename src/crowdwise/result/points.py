@@ -197,7 +197,8 @@ class PointsResult:
         """What a reader should know before trusting the objects, worst first."""
         points, said = self.points, []
         if not self.converged:
-            said.append(f"the climb stopped after {len(self.sweeps)} sweeps before it came to rest. Raise max_iter")
+            most = self.model.settings().get("max_iter")
+            said.append(f"the climb did not come to rest within max_iter ({most}) sweeps. Raise it")
         read = points.intake.rows_read
         many = [dropped for dropped in points.intake.dropped if dropped.count > 0.01 * read]
         said += [f"{dropped.count} of {read} clicks were left out: {dropped.reason}" for dropped in many]
@@ -216,6 +217,12 @@ class PointsResult:
         from ..report import write_points_report
 
         return write_points_report(self, Path(path), pictures=None if pictures is None else Path(pictures))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: header, tiles and the most reliable workers."""
+        from ..report import points_notebook
+
+        return points_notebook(self)
 
     def save(self, path: str | Path) -> Path:
         """Write this result to a folder (or a file ending in .crowdwise), whole or not at all."""
