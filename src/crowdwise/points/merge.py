@@ -501,12 +501,12 @@ def _settle(
 
 def _learnt(state: State, shapes: Shapes, thin: Floats) -> Floats:
     """The shape that objects share: the inverse of their mean expected precision."""
-    from ..kernels.fast.merging import KAPPA, precisions
+    from ..kernels.fast.merging import KAPPA, precisions, thicken
 
     total = KAPPA * np.linalg.inv(shapes.S0)
     precisions(state.V, state.n, shapes.nu, total)
     S = np.linalg.inv(total / (KAPPA + len(state.n)))
-    np.fill_diagonal(S, np.maximum(np.diag(S), thin))
+    thicken(S, thin)
     return S
 
 

@@ -50,6 +50,25 @@ def _root(V, R):
 
 
 @jit
+def thicken(S, thin):
+    """Raise variances of S in place where one is below thin (D,), given the axes before it: flat in no direction."""
+    D = len(S)
+    L = np.zeros((D, D))
+    for i in range(D):
+        for j in range(i + 1):
+            s = S[i, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            if i == j:
+                if s < thin[i]:
+                    S[i, i] += thin[i] - s
+                    s = thin[i]
+                L[i, i] = math.sqrt(s)
+            else:
+                L[i, j] = s / L[j, j]
+
+
+@jit
 def _wishart(nu, D):
     """Sum of log-gammas of a Wishart of nu degrees, and of digammas."""
     gammas, psis = 0.25 * D * (D - 1) * math.log(math.pi), 0.0
@@ -411,7 +430,7 @@ def level(
             for d in range(D):
                 for e in range(D):
                     S[d, e] = back[d, e] * (KAPPA + M)
-                S[d, d] = max(S[d, d], thin[d])
+            thicken(S, thin)
     return rows, used, sums, off, reach, rested
 
 
