@@ -41,6 +41,7 @@ _HOME = {
     "KMeansClicks": "points",
     "Dbscan": "points",
     "Hdbscan": "points",
+    "soft_assignments": "points",
     "match_objects": "matching",
     "compare": "comparison",
     "roc": "scoring",
@@ -101,7 +102,16 @@ if TYPE_CHECKING:
     from .labels.weighted_vote import WeightedVote
     from .learn.estimator import CrowdClassifier
     from .matching import match_objects
-    from .points import POINT_MODELS, ClickMixture, ClickStream, Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
+    from .points import (
+        POINT_MODELS,
+        ClickMixture,
+        ClickStream,
+        Dbscan,
+        FuzzyCMeans,
+        Hdbscan,
+        KMeansClicks,
+        soft_assignments,
+    )
     from .rating import rate
     from .reliability import agreement
     from .result import PointsResult, Result

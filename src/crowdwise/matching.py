@@ -30,6 +30,10 @@ def match_objects(found: PointsResult | Any, truth: Any, *, within: float) -> pl
     axes = found.points.axes if isinstance(found, PointsResult) else None
     mine = found.objects if isinstance(found, PointsResult) else to_frame(found)
     ours, theirs = _by_image(mine, axes, "the objects found"), _by_image(to_frame(truth), axes, "the truth")
+    kinds = {type(name) for name in (*ours, *theirs)}
+    if len(kinds) > 1:
+        known = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(f"image names are {known} in the two tables; nothing would match. Give both alike")
     names = list(theirs) + [name for name in ours if name not in theirs]
     if isinstance(found, PointsResult):
         names += [name for name in found.points.images.to_list() if name not in ours and name not in theirs]
@@ -50,7 +54,16 @@ def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) ->
     if lost:
         raise DataError(f"{source} has no column {lost[0]!r}; columns are {', '.join(table.columns)}")
     parts = table.select(columns["image"], *names).partition_by(columns["image"], as_dict=True, maintain_order=True)
-    return {key[0]: part.select(pl.col(names).cast(pl.Float64)).to_numpy() for key, part in parts.items()}
+    found = {}
+    for key, part in parts.items():
+        places = part.select(pl.col(names).cast(pl.Float64, strict=False))
+        if (
+            key[0] is None
+            or not places.select(pl.all_horizontal(pl.all().is_finite())).to_series().fill_null(value=False).all()
+        ):
+            raise DataError(f"{source} has a row without an image, or with {', '.join(names)} that are no numbers")
+        found[key[0]] = places.to_numpy()
+    return found
 
 
 def _matched(

@@ -1,49 +1,25 @@
-"""Objects by variational Bayes, from many components downwards, chosen by evidence: docs/maths/click_mixture.md."""
+"""Objects of all images by variational Bayes, with shared workers and a shared shape: docs/maths/click_mixture.md."""
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..answers import Points
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
+from .descent import A0, LEAST, Found, at_middle
 from .em import THIN, Mixture, Priors, log_prior, maximise, noise_prior, own_noise, sweep
+from .starts import begun, descents
 from .sweeps import Seen, Side, Sweeper, Swept
 from .trace import Trace
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
-FIRST = 20  # components that the first try starts from; each further one from twice as many
-SAMPLE = 3  # images that the start is chosen on
-LARGE = 6_000  # clicks of an image above which the start is chosen on a part of them
-ENOUGH = 30  # clicks an object in that part, from which it is enough to find the objects on, too
-A0 = 1.0  # of the Dirichlet of shares
-LEAST = 1.0  # clicks that an object needs
-SHARES = (
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.35,
-    0.5,
-    0.65,
-    0.8,
-    0.9,
-    0.95,
-    0.99,
-)  # of clicks on objects, tried where there may be none
-DROP = 25.0  # nats below the best at which merging ends
-CLOSE = 64  # components up to which every level is climbed to the end, and changes are made one by one
-SHORT, LONG = 6, 150  # sweeps a level, above and below that
-NEAR = 2000  # clicks of an image whose neighbours tell whether workers click an object once
-SAME = 0.5  # of the own clicks that chance would put near a click: fewer, and a worker clicks once
-MANY = 50.0  # of those expected, from which that is enough to tell
-RARE = 1e-3  # chance of so few own clicks, below which fewer are enough, too
+# Shares of clicks on objects that are tried where there may be none.
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
 POLISH = 100  # sweeps of the last climb
 
 
@@ -70,21 +46,6 @@ class State(NamedTuple):
     noise: Floats  # (W,)
 
 
-class Found(NamedTuple):
-    """What the descent of one image came to."""
-
-    mean: Floats
-    V: Floats
-    n: Floats
-    score: float
-    S: Floats
-    S0: Floats
-    A: Floats  # (workers of the image,)
-    B: Floats
-    start: int
-    trace: Floats
-
-
 class Climbed(NamedTuple):
     """What merging came to."""
 
@@ -103,279 +64,18 @@ def merged(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> Cli
         shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), points.box.mean(1))
         state = _together(model, sweeper, [None] * points.n_images, shapes)
         return Climbed(state, shapes, np.empty(0), once=True, converged=True)
-    once, ratio, shape, done = _start(model, points, run)
-    found = _descents(model, points, run, once, ratio, shape, done)
+    once, ratio, shape, done = begun(model, points, run)
+    found = descents(model, points, run, once, ratio, shape, done)
     alone = points.n_images == 1 and found[0] is not None
     S, S0 = (found[0].S, found[0].S0) if alone else (shape, shape)  # type: ignore[union-attr]
     if alone:
         trace.extend(found[0].trace)  # type: ignore[union-attr]
-    shapes = Shapes(model.freedom, S, S0, _b0(S0, points.sides), points.box.mean(1))
+    shapes = Shapes(model.freedom, S, S0, at_middle(S0, points.sides), points.box.mean(1))
     state = _together(model, sweeper, found, shapes)
     if alone and len(found[0].A):  # type: ignore[union-attr]  # the climb goes on where the descent ended
         who = np.unique(points.worker)
         state.A[who], state.B[who] = found[0].A, found[0].B  # type: ignore[union-attr]
     return _climb(model, sweeper, run, trace, state, shapes, once)
-
-
-def _b0(S: Floats, sides: Floats) -> Floats:
-    """(I,) the middle of the box counts for so many clicks that an object may be anywhere in it."""
-    D = len(S)
-    return np.asarray((np.linalg.det(S) / np.prod(sides**2 / 12, axis=1)) ** (1 / D))
-
-
-def _first_shape(X: Floats, sides: Floats, start: int) -> Floats:
-    """The shape of objects if `start` of them filled the clicks' extent."""
-    D = X.shape[1]
-    return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (THIN * sides) ** 2)))
-
-
-def descend(
-    model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
-) -> Found | None:
-    """One image for itself; None where it has no clicks. The shape is learnt unless it is given."""
-    at = points.clicks_of(image)
-    if at.stop == at.start:
-        return None
-    return _Descent(model, points, image, once, start, S, run).found()
-
-
-class _Descent:
-    """One image from many components down to the number that the evidence favours, or that is given."""
-
-    def __init__(
-        self, model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
-    ) -> None:
-        from ..kernels.fast.merging import seeds
-
-        at = points.clicks_of(image)
-        self.X, self.once, self.start = np.ascontiguousarray(points.X[at]), once, start
-        jobs = points.job_ptr[points.image_ptr[image] : points.image_ptr[image + 1] + 1]
-        self.job_ptr = (jobs - jobs[0]).astype(np.int64)
-        who, worker = np.unique(points.worker[at], return_inverse=True)
-        self.worker, self.sent = worker.astype(np.int32), np.bincount(worker).astype(np.float64)
-        sides = points.sides[image]
-        self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
-        self.learn, self.S0 = S is None, _first_shape(self.X, sides, start) if S is None else S
-        self.thin = (THIN * sides) ** 2
-        self.nu, self.b0 = float(model.freedom), float(_b0(self.S0, sides[None])[0])
-        self.hits, self.misses = np.full(len(who), float(model.hits)), np.full(len(who), float(model.misses))
-        self.given = model.objects is not None
-        self.least = model.objects if model.objects is not None else max(1, model.at_least)
-        chosen, count = seeds(self.X, np.random.default_rng([run.seed, image]).random(start))
-        n = np.full(count, len(self.X) / count)
-        V = (self.nu + n)[:, None, None] * self.S0
-        A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
-        self.parts = (chosen[:count].copy(), V, n, n.copy(), self.S0.copy(), A, B)
-        for array in (self.X, self.worker, self.job_ptr):  # as those of Points are, so that kernels are compiled once
-            array.flags.writeable = False
-        self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
-        self.trace: list[Floats] = []
-
-    def found(self) -> Found:
-        """The best of all levels, climbed to the end."""
-        best, kept = -np.inf, None
-        while True:
-            M = len(self.parts[0])
-            now, sums, rest = self.level(LONG if M <= CLOSE else SHORT)
-            poor = bool((sums[:, 0] < LEAST).any()) and self.least < M
-            if not poor and now > best and (self.least >= M or not self.given):
-                best, kept = now, tuple(array.copy() for array in self.parts)
-            if self.least >= M or (not poor and not self.given and now < best - DROP):
-                break
-            if not self.down(sums, poor, *rest):
-                break
-        self.parts = self.parts if kept is None else kept  # type: ignore[assignment]
-        self.level(LONG)
-        mean, V, n, _, S, A, B = self.parts
-        trace = np.concatenate(self.trace)
-        return Found(mean, V, n, float(trace[-1, 0] - trace[-1, 1]), S, self.S0, A, B, self.start, trace[:, [0, 2]])
-
-    def level(self, sweeps: int) -> tuple[float, Floats, tuple[Any, ...]]:
-        """Sweeps with the components as they are."""
-        from ..kernels.fast.merging import level
-
-        trace = np.empty((sweeps, 3))
-        mean, V, n, b, S, A, B = self.parts
-        rows, used, sums, off, reach, _ = level(
-            self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.thin,
-            self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, sweeps, self.alpha,
-            self.held, trace,
-        )  # fmt: skip
-        trace[:, 2] = len(mean)
-        self.trace.append(trace[:rows])
-        return float(trace[rows - 1, 0]), sums, (used, off, reach)
-
-    def down(self, sums: Floats, poor: bool, used: int, off: Floats, reach: Floats) -> bool:
-        """Fewer components: those that hold less than a click go; else the cheapest merge or removal, and where
-        components are many all that cost less than they save. Whether there was anything to do."""
-        from ..kernels.fast.merging import prices, take
-
-        mean, V, n, b, *rest = self.parts
-        M = len(mean)
-        dead = np.zeros(M, np.bool_)
-        if poor:
-            weak = np.flatnonzero(sums[:, 0] < LEAST)
-            dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.least]] = True
-        else:
-            cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
-            most = 1 if M <= CLOSE else max(1, M // 8)
-            order = np.argsort(cost, kind="stable")
-            if not take(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
-                return False
-        alive = ~dead
-        self.parts = (mean[alive], V[alive], n[alive], b[alive], *rest)
-        return bool(alive.any())
-
-
-def _sample(points: Points) -> Ints:
-    """A few images with many, but not only the most, clicks."""
-    clicks = np.array([points.clicks_of(i).stop - points.clicks_of(i).start for i in range(points.n_images)])
-    some = np.flatnonzero(clicks > 0)
-    order = some[np.argsort(clicks[some], kind="stable")]
-    picks = np.unique(np.linspace(len(order) // 2, len(order) - 1, min(SAMPLE, len(order))).astype(int))
-    return np.sort(order[picks])
-
-
-def _part(points: Points, image: int, rng: np.random.Generator) -> Points:
-    """Whole jobs of an image with about LARGE clicks in all; of jobs that are longer, as many of their clicks."""
-    own = points.only(np.array([image]))
-    order = rng.permutation(own.n_jobs)
-    enough = int(np.searchsorted(np.cumsum(np.diff(own.job_ptr)[order]), LARGE)) + 1
-    chosen = np.isin(np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr)), order[:enough])
-    clicks = np.flatnonzero(chosen)
-    if len(clicks) > 2 * LARGE:
-        clicks = np.sort(rng.choice(clicks, LARGE, replace=False))
-    job = np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr))[clicks]
-    ptr = np.searchsorted(job, np.arange(own.n_jobs + 1)).astype(np.int64)
-    fields = {name: getattr(own, name) for name in own.__dataclass_fields__}
-    return Points.of(**{**fields, "X": own.X[clicks], "worker": own.worker[clicks], "job_ptr": ptr})
-
-
-class _Ladder:
-    """Descents of a few images from ever more components, until more do not help."""
-
-    def __init__(self, model: ClickMixture, parts: list[tuple[Points, int]], run: Run) -> None:
-        self.model, self.parts, self.run = model, parts, run
-        self.clicks = [points.clicks_of(i).stop - points.clicks_of(i).start for points, i in parts]
-        self.largest = max(self.clicks)
-
-    def climb(self, once: bool, start: int) -> tuple[list[Found], int]:
-        """The best descents, and from how many components (for the largest image) they started."""
-        best: list[Found] = []
-        total, from_ = -np.inf, start
-        while True:
-            found = [
-                descend(self.model, points, i, once, starts(self.model, n, start / self.largest), None, self.run)
-                for (points, i), n in zip(self.parts, self.clicks, strict=True)
-            ]
-            kept = [each for each in found if each is not None]
-            score = sum(each.score for each in kept)
-            if score <= total + 1.0:
-                return best, from_
-            best, total, from_ = kept, score, start
-            if 2 * start > self.largest // 2 or self.model.start is not None:
-                return best, from_
-            start *= 2
-
-
-def starts(model: ClickMixture, clicks: int, ratio: float) -> int:
-    """How many components an image of so many clicks starts from."""
-    least = model.objects if model.objects is not None else model.at_least
-    if model.start is not None:
-        return max(1, min(model.start, clicks))
-    return max(1, min(clicks, max(2 * least, min(FIRST, clicks // 2), round(clicks * ratio))))
-
-
-def _start(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, Floats, dict[int, Found]]:
-    """Whether workers click an object once, components a click to start from, the shape, and what is done already."""
-    parts = []
-    for i in _sample(points):
-        size = points.clicks_of(int(i)).stop - points.clicks_of(int(i)).start
-        rng = np.random.default_rng([run.seed, int(i), 1])
-        parts.append((_part(points, int(i), rng), 0) if size > LARGE else (points, int(i)))
-    once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
-    ladder = _Ladder(model, parts, run)
-    start = min(FIRST, max(1, ladder.largest // 2)) if model.start is None else model.start
-    if once is None:
-        both = {way: ladder.climb(way, start) for way in (True, False)}
-        scores = {way: sum(each.score for each in found) for way, (found, _) in both.items()}
-        once = scores[True] + _clashes(parts, both[True][0]) > scores[False]
-        found, start = both[once]
-    else:
-        found, start = ladder.climb(once, start)
-    inverse = [len(each.mean) * np.linalg.inv(each.S) for each in found]
-    shape = np.linalg.inv(np.sum(inverse, axis=0) / sum(len(each.mean) for each in found))
-    done = {}
-    for (part, i), each in zip(parts, found, strict=True):
-        whole = part is points
-        if whole and points.n_images <= SAMPLE:
-            done[i] = each
-        elif not whole and len(part.X) / max(1, len(each.mean)) >= ENOUGH:
-            image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
-            at = points.clicks_of(image)
-            done[image] = _grown(each, (at.stop - at.start) / len(part.X), model.freedom)
-    return once, start / ladder.largest, shape, done
-
-
-def _grown(found: Found, times: float, nu: float) -> Found:
-    """As if there had been so many times the clicks; of workers and sweeps, which were of a part, nothing is kept."""
-    prior, none = nu * found.S, np.empty(0)
-    V = prior + times * (found.V - prior)
-    return found._replace(n=times * found.n, V=V, A=none, B=none, trace=np.empty((0, 2)))
-
-
-def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool | None:
-    """Whether workers click on an object at most once; None where so few clicks cannot tell. Near a click of others, a
-    worker who clicks as often as he likes has as many of his own as his share of clicks says; one who clicks once has
-    none."""
-    own, chance = 0.0, 0.0
-    for points, i in parts:
-        at = points.clicks_of(i)
-        X, worker = points.X[at], points.worker[at]
-        clicks = np.bincount(worker)
-        chosen = np.sort(rng.choice(len(X), min(len(X), NEAR), replace=False))
-        radius = None
-        for some in np.array_split(chosen, max(1, len(chosen) // 200)):
-            same = worker[some][:, None] == worker[None]
-            away = np.sqrt(((X[some][:, None] - X[None]) ** 2).sum(2))
-            to_others = np.where(same, np.inf, away).min(1)
-            if radius is None:  # the first clicks tell how far off the others' are
-                radius = 3 * float(np.median(to_others))
-            close = away <= radius if np.isfinite(radius) else np.zeros_like(same)
-            sent = clicks[worker[some]]
-            own += float((close & same & (away > 0)).sum())
-            chance += float(((close & ~same).sum(1) * (sent - 1) / np.maximum(len(X) - sent, 1)).sum())
-    if float(chance) >= MANY:
-        return own < SAME * chance
-    below = sum(math.exp(k * math.log(max(chance, 1e-300)) - chance - math.lgamma(k + 1)) for k in range(int(own) + 1))
-    return True if below < RARE else None
-
-
-def _clashes(parts: list[tuple[Points, int]], found: list[Found]) -> float:
-    """Pairs of clicks by one worker on one object that chance would make: about minus the log of the chance that there
-    are none, which the sum over matchings lacks against that over all ways."""
-    total = 0.0
-    for (points, i), each in zip(parts, found, strict=True):
-        sent = np.bincount(points.worker[points.clicks_of(i)]).astype(np.float64)
-        on, share = each.n.sum() / sent.sum(), each.n / each.n.sum()
-        total += float(0.5 * (sent * np.maximum(sent - 1, 0)).sum() * on**2 * (share**2).sum())
-    return total
-
-
-def _descents(
-    model: ClickMixture, points: Points, run: Run, once: bool, ratio: float, shape: Floats, done: dict[int, Found]
-) -> list[Found | None]:
-    from ..kernels.fast.blocks import run as in_threads
-
-    found: list[Found | None] = [done.get(i) for i in range(points.n_images)]
-
-    def one(i: int, _start: int, _stop: int) -> None:
-        if found[i] is None and not (run.stop is not None and run.stop()):
-            at = points.clicks_of(i)
-            found[i] = descend(model, points, i, once, starts(model, at.stop - at.start, ratio), shape, run)
-
-    in_threads(one, np.arange(points.n_images + 1), run.threads)
-    return found
 
 
 def _together(model: ClickMixture, sweeper: Sweeper, found: list[Found | None], shapes: Shapes) -> State:

@@ -1,0 +1,149 @@
+"""One image for itself: from many components down to the number that the evidence favours.
+
+docs/maths/click_mixture.md has the mathematics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..answers import Points
+from ..engine import Run
+from ..kernels.layout import Floats
+from .em import THIN
+
+if TYPE_CHECKING:
+    from .mixture import ClickMixture
+
+A0 = 1.0  # of the Dirichlet of shares
+LEAST = 1.0  # clicks that an object needs
+DROP = 25.0  # nats below the best at which merging ends
+CLOSE = 64  # components up to which every level is climbed to the end, and changes are made one by one
+SHORT, LONG = 6, 150  # sweeps a level, above and below that
+
+
+class Found(NamedTuple):
+    """What the descent of one image came to."""
+
+    mean: Floats
+    V: Floats
+    n: Floats
+    score: float
+    S: Floats
+    S0: Floats
+    A: Floats  # (workers of the image,)
+    B: Floats
+    start: int
+    trace: Floats
+
+
+def at_middle(S: Floats, sides: Floats) -> Floats:
+    """(I,) the middle of the box counts for so many clicks that an object may be anywhere in it."""
+    D = len(S)
+    return np.asarray((np.linalg.det(S) / np.prod(sides**2 / 12, axis=1)) ** (1 / D))
+
+
+def first_shape(X: Floats, sides: Floats, start: int) -> Floats:
+    """The shape of objects if `start` of them filled the clicks' extent."""
+    D = X.shape[1]
+    return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (THIN * sides) ** 2)))
+
+
+def descend(
+    model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
+) -> Found | None:
+    """One image for itself; None where it has no clicks. The shape is learnt unless it is given."""
+    at = points.clicks_of(image)
+    if at.stop == at.start:
+        return None
+    return Descent(model, points, image, once, start, S, run).found()
+
+
+class Descent:
+    """One image from many components down to the number that the evidence favours, or that is given."""
+
+    def __init__(
+        self, model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
+    ) -> None:
+        from ..kernels.fast.merging import seeds
+
+        at = points.clicks_of(image)
+        self.X, self.once, self.start = np.ascontiguousarray(points.X[at]), once, start
+        jobs = points.job_ptr[points.image_ptr[image] : points.image_ptr[image + 1] + 1]
+        self.job_ptr = (jobs - jobs[0]).astype(np.int64)
+        who, worker = np.unique(points.worker[at], return_inverse=True)
+        self.worker, self.sent = worker.astype(np.int32), np.bincount(worker).astype(np.float64)
+        sides = points.sides[image]
+        self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
+        self.learn, self.S0 = S is None, first_shape(self.X, sides, start) if S is None else S
+        self.thin = (THIN * sides) ** 2
+        self.nu, self.b0 = float(model.freedom), float(at_middle(self.S0, sides[None])[0])
+        self.hits, self.misses = np.full(len(who), float(model.hits)), np.full(len(who), float(model.misses))
+        self.given = model.objects is not None
+        self.least = model.objects if model.objects is not None else max(1, model.at_least)
+        chosen, count = seeds(self.X, np.random.default_rng([run.seed, image]).random(start))
+        n = np.full(count, len(self.X) / count)
+        V = (self.nu + n)[:, None, None] * self.S0
+        A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
+        self.parts = (chosen[:count].copy(), V, n, n.copy(), self.S0.copy(), A, B)
+        for array in (self.X, self.worker, self.job_ptr):  # as those of Points are, so that kernels are compiled once
+            array.flags.writeable = False
+        self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
+        self.trace: list[Floats] = []
+
+    def found(self) -> Found:
+        """The best of all levels, climbed to the end."""
+        best, kept = -np.inf, None
+        while True:
+            M = len(self.parts[0])
+            now, sums, rest = self.level(LONG if M <= CLOSE else SHORT)
+            poor = bool((sums[:, 0] < LEAST).any()) and self.least < M
+            if not poor and now > best and (self.least >= M or not self.given):
+                best, kept = now, tuple(array.copy() for array in self.parts)
+            if self.least >= M or (not poor and not self.given and now < best - DROP):
+                break
+            if not self.down(sums, poor, *rest):
+                break
+        self.parts = self.parts if kept is None else kept  # type: ignore[assignment]
+        self.level(LONG)
+        mean, V, n, _, S, A, B = self.parts
+        trace = np.concatenate(self.trace)
+        return Found(mean, V, n, float(trace[-1, 0] - trace[-1, 1]), S, self.S0, A, B, self.start, trace[:, [0, 2]])
+
+    def level(self, sweeps: int) -> tuple[float, Floats, tuple[Any, ...]]:
+        """Sweeps with the components as they are."""
+        from ..kernels.fast.merging import level
+
+        trace = np.empty((sweeps, 3))
+        mean, V, n, b, S, A, B = self.parts
+        rows, used, sums, off, reach, _ = level(
+            self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.thin,
+            self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, sweeps, self.alpha,
+            self.held, trace,
+        )  # fmt: skip
+        trace[:, 2] = len(mean)
+        self.trace.append(trace[:rows])
+        return float(trace[rows - 1, 0]), sums, (used, off, reach)
+
+    def down(self, sums: Floats, poor: bool, used: int, off: Floats, reach: Floats) -> bool:
+        """Fewer components: those that hold less than a click go; else the cheapest merge or removal, and where
+        components are many all that cost less than they save. Whether there was anything to do."""
+        from ..kernels.fast.merging import prices, take
+
+        mean, V, n, b, *rest = self.parts
+        M = len(mean)
+        dead = np.zeros(M, np.bool_)
+        if poor:
+            weak = np.flatnonzero(sums[:, 0] < LEAST)
+            dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.least]] = True
+        else:
+            cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
+            most = 1 if M <= CLOSE else max(1, M // 8)
+            order = np.argsort(cost, kind="stable")
+            if not take(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
+                return False
+        alive = ~dead
+        self.parts = (mean[alive], V[alive], n[alive], b[alive], *rest)
+        return bool(alive.any())
