@@ -19,6 +19,7 @@ from ..errors import MissingError
 from ..kernels.layout import Floats, Ints
 from ..rating.skills import wilson
 from ..result import Objects, PointsResult
+from ..result.points import HALF
 from .model import PointsModel
 
 
@@ -70,7 +71,8 @@ def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
         for e in range(D):
             cov[:, d, e] = np.bincount(label[on], away[:, d] * away[:, e], minlength=M) / n
     image = np.repeat(np.arange(points.n_images), np.diff(ptr))
-    supporters = np.unique(label[on] * W + points.worker[on]) // W
+    sure_on = on & (sure >= HALF)
+    supporters = np.unique(label[sure_on] * W + points.worker[sure_on]) // W
     jobs = np.diff(points.image_ptr)[image]
     total = np.bincount(image, n, minlength=points.n_images)
     sent = np.bincount(points.worker, minlength=W).astype(float)

@@ -105,7 +105,7 @@ def maximise(
     cov = np.where(some[:, :, None], _floored(cov, floor), mixture.cov)
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
     total = np.bincount(image, paid, minlength=len(sides))
-    share = paid / np.maximum(total[image], 1e-300)
+    share = np.divide(paid, total[image], out=mixture.share.copy(), where=total[image] > 0)
     p = np.full(len(stats.sent), 0.5)
     np.divide(stats.on + priors.hits - 1, stats.sent + priors.hits + priors.misses - 2, out=p,
               where=stats.sent + priors.hits + priors.misses > 2)  # fmt: skip

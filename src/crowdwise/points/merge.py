@@ -222,7 +222,8 @@ def polished(model: ClickMixture, sweeper: Sweeper, climbed: Climbed) -> Mixture
     cov = state.V / (shapes.nu + state.n)[:, None, None]
     image = np.repeat(np.arange(len(state.ptr) - 1), np.diff(state.ptr))
     total = np.bincount(image, state.n, minlength=len(state.ptr) - 1)
-    share = state.n / np.maximum(total[image], 1e-300) if len(image) else state.n
+    share = 1 / np.maximum(np.diff(state.ptr), 1)[image]
+    np.divide(state.n, total[image], out=share, where=total[image] > 0)
     mixture = Mixture(state.ptr, state.mean, cov, share, state.A / (state.A + state.B), state.noise)
     priors = Priors(shapes.nu, shapes.S, model.hits, model.misses)
     before = -np.inf

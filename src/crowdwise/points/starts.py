@@ -146,15 +146,16 @@ def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bo
     for points, i in parts:
         at = points.clicks_of(i)
         X, worker = points.X[at], points.worker[at]
+        worker = np.unique(worker, return_inverse=True)[1]
         clicks = np.bincount(worker)
         chosen = np.sort(rng.choice(len(X), min(len(X), NEAR), replace=False))
         radius = None
         for some in np.array_split(chosen, max(1, len(chosen) // 200)):
             same = worker[some][:, None] == worker[None]
             away = np.sqrt(((X[some][:, None] - X[None]) ** 2).sum(2))
-            to_others = np.where(same, np.inf, away).min(1)
-            if radius is None:  # the first clicks tell how far off the others' are
-                radius = 3 * float(np.median(to_others))
+            if radius is None:  # the first clicks tell how far off a few of the others' are
+                few = min(max(3, len(clicks) // 6), len(X)) - 1
+                radius = float(np.median(np.partition(np.where(same, np.inf, away), few, axis=1)[:, few]))
             close = away <= radius if np.isfinite(radius) else np.zeros_like(same)
             sent = clicks[worker[some]]
             own += float((close & same & (away > 0)).sum())

@@ -80,6 +80,7 @@ class ClickStream:
         clicked = np.flatnonzero(np.diff(points.job_ptr[points.image_ptr]) > 0)  # a shard names images of others, too
         fresh = np.array([i for i in clicked if points.images[int(i)] not in self._images], np.int64)
         known = np.setdiff1d(clicked, fresh)
+        self._same_boxes(points.only(known))
         if len(fresh):
             self._first(points.only(fresh), run)
         if len(known):
@@ -151,6 +152,16 @@ class ClickStream:
         for total, part in ((self._on, stats.on), (self._far, stats.far), (self._sent, stats.sent)):
             total[at] += part
 
+    def _same_boxes(self, points: Points) -> None:
+        """Refuse images whose box is another than before."""
+        for i, name in enumerate(points.images.to_list()):
+            had = self._images[name].box
+            if not np.array_equal(points.box[i], had):
+                raise DataError(
+                    f"image {name!r} has the box {points.box[i].ravel().tolist()} in this batch, and had "
+                    f"{had.ravel().tolist()}. Give one box to all batches (box=)"
+                )
+
     def _first(self, points: Points, run: Run) -> None:
         """New images: their objects are found, with what is known of workers put in afterwards."""
         found = self.model.fit(points, run)
@@ -184,13 +195,8 @@ class ClickStream:
             raise DataError(
                 f"the stream has not seen image {unknown[0]!r} ({len(unknown)} such). Give them to partial_fit"
             )
+        self._same_boxes(points)
         images = [self._images[name] for name in points.images.to_list()]
-        for i, image in enumerate(images):
-            if not np.array_equal(points.box[i], image.box):
-                raise DataError(
-                    f"image {image.name!r} has the box {points.box[i].ravel().tolist()} in this batch, and had "
-                    f"{image.box.ravel().tolist()}. Give one box to all batches (box=)"
-                )
         known = pl.Series([], dtype=points.workers.dtype) if self._workers is None else self._workers
         at = places(known, points.workers)
         ptr = np.concatenate([[0], np.cumsum([len(image.mean) for image in images])]).astype(np.int64)
