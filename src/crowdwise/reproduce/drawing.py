@@ -101,4 +101,4 @@ def _ticks(low: float, high: float) -> list[float]:
     step = 10 ** np.floor(np.log10((high - low) / 4))
     step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= 6)
     first = np.ceil(low / step)
-    return [float(f"{k * step:.10g}") for k in np.arange(first, np.floor(high / step) + 1)]
+    return [float(f"{k * step:.10g}") + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
