@@ -465,7 +465,11 @@ def test_the_last_climb_never_falls(once: bool, spotted: Spots) -> None:
 def test_a_fit_can_be_watched_and_stopped(spotted: Spots) -> None:
     seen: list[Any] = []
     result = cw.aggregate(spotted.points, run=cw.Run(watch=seen.append))
-    assert [step.objective for step in seen] == result.trace["objective"].to_list()
+    sweeps = [step.objective for step in seen if not np.isnan(step.objective)]
+    assert sweeps == result.trace["objective"].to_list()
+    images = [step for step in seen if np.isnan(step.objective)]  # each image that was not done at the start, one by one
+    assert all(1 <= step.iteration <= step.max_iter == spotted.points.n_images for step in images)
+    assert [step.iteration for step in images] == sorted(step.iteration for step in images)
     for method in ("merge", "paper"):
         with pytest.raises(Interrupted, match="click-mixture was stopped after"):
             cw.aggregate(spotted.points, method=method, run=cw.Run(stop=lambda: True))
@@ -720,6 +724,19 @@ def test_a_stream_comes_nearer_with_every_batch() -> None:
     assert stream.objects["clicks"].sum() < 4000
     both = stream.workers.join(sim.workers, on="worker")
     assert np.abs(both["reliability"] - both["reliability_right"]).mean() < 0.12
+
+
+def test_a_stream_follows_what_moves() -> None:
+    rng, stream = np.random.default_rng(0), cw.ClickStream(cw.ClickMixture(objects=2, once=False))
+    for k in range(30):
+        centres = np.array([(30.0, 30.0), (70.0, 60.0)]) + (1.5 if k else 0.0)
+        X = np.repeat(centres, 30, axis=0) + rng.normal(scale=[1.0, 3.0], size=(60, 2))
+        frame = {"image": ["a"] * 60, "worker": np.arange(60) % 6, "x": X[:, 0], "y": X[:, 1]}
+        stream.partial_fit(cw.Points(frame, box=SQUARE))
+    assert np.allclose(stream.objects.select("x", "y").sort("x"), centres, atol=0.4)
+    spread = stream.result(cw.Points(frame, box=SQUARE)).objects
+    assert np.allclose(spread["var_x"], 1, atol=0.3)
+    assert np.allclose(spread["var_y"], 9, atol=2.0)
 
 
 def test_a_stream_meets_new_workers_and_images() -> None:

@@ -169,6 +169,11 @@ class Points:
         """(N,) image of each click."""
         return np.repeat(self.job_image, np.diff(self.job_ptr))
 
+    @property
+    def clicks_per_image(self) -> Ints:
+        """(I,) how many clicks each image has."""
+        return np.diff(self.job_ptr[self.image_ptr])
+
     def clicks_of(self, image: int) -> slice:
         """The clicks of an image, by its number."""
         first, last = self.image_ptr[image], self.image_ptr[image + 1]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..answers import Points
-from ..engine import Run
+from ..engine import Run, Step
 from ..errors import FileError, Interrupted, ParameterError
 from ..io import read_points, read_table
 from ..matching import match_objects
@@ -70,7 +71,7 @@ def hunt(asked: Hunt, as_json: bool) -> bool:
     """Fit, write everything, say what came of it; whether it converged."""
     model, points = asked.model(), asked.points()
     truth = None if asked.truth is None else read_table(asked.truth, None, None, None).frame
-    with stoppable() as stop, progress(f"{model.name} on {points.n_clicks} clicks", "objects") as watch:
+    with stoppable() as stop, progress(f"{model.name} on {points.n_clicks} clicks", _told) as watch:
         try:
             result = model.fit(points, asked.run(watch=watch, stop=stop))
         except Interrupted as broken:
@@ -95,6 +96,13 @@ def hunt(asked: Hunt, as_json: bool) -> bool:
         words("means over images: precision {:.3f}, recall {:.3f}, F1 {:.3f}".format(*means))
     words(f"results are in {asked.out}: {', '.join(sorted(path.name for path in files))}")
     return result.converged
+
+
+def _told(step: Step) -> str:
+    """A step for a person: images one by one first, then sweeps over all."""
+    if math.isnan(step.objective):
+        return f"image {step.iteration} of {step.max_iter}, {step.flips} objects so far"
+    return f"sweep {step.iteration}, {step.flips} objects"
 
 
 def write_points(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +70,8 @@ def _cell(value: object, digits: int) -> str:
 
 
 @contextmanager
-def progress(what: str, counted: str = "labels changed") -> Iterator[Any]:
-    """A watcher for fits that draws on stderr, or None when nobody looks; `counted` is what a sweep counts."""
+def progress(what: str, tell: Callable[[Any], str] | None = None) -> Iterator[Any]:
+    """A watcher for fits that draws on stderr, or None when nobody looks; `tell` puts a step into words."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -83,7 +83,9 @@ def progress(what: str, counted: str = "labels changed") -> Iterator[Any]:
         line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
 
         def watch(step: Any) -> None:
-            state = f"sweep {step.iteration}, {step.flips} {counted}, skills moved {step.moved:.1e}"
+            state = f"sweep {step.iteration}, {step.flips} labels changed, skills moved {step.moved:.1e}"
+            if tell is not None:
+                state = tell(step)
             bar.update(line, state=state)
 
         yield watch

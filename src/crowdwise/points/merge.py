@@ -62,23 +62,22 @@ def merged(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> Cli
     if not points.n_clicks:
         D = points.n_axes
         shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), points.box.mean(1))
-        state = _together(model, sweeper, [None] * points.n_images, shapes)
+        state = _together(model, sweeper, [None] * points.n_images)
         return Climbed(state, shapes, np.empty(0), once=True, converged=True)
     once, ratio, shape, done = begun(model, points, run)
     found = descents(model, points, run, once, ratio, shape, done)
-    alone = points.n_images == 1 and found[0] is not None
-    S, S0 = (found[0].S, found[0].S0) if alone else (shape, shape)  # type: ignore[union-attr]
-    if alone:
-        trace.extend(found[0].trace)  # type: ignore[union-attr]
+    alone = found[0] if points.n_images == 1 else None
+    S, S0 = (shape, shape) if alone is None else (alone.S, alone.S0)
     shapes = Shapes(model.freedom, S, S0, at_middle(S0, points.sides), points.box.mean(1))
-    state = _together(model, sweeper, found, shapes)
-    if alone and len(found[0].A):  # type: ignore[union-attr]  # the climb goes on where the descent ended
+    state = _together(model, sweeper, found)
+    if alone is not None and len(alone.trace):  # the climb goes on where the descent ended
+        trace.extend(alone.trace)
         who = np.unique(points.worker)
-        state.A[who], state.B[who] = found[0].A, found[0].B  # type: ignore[union-attr]
+        state.A[who], state.B[who] = alone.A, alone.B
     return _climb(model, sweeper, run, trace, state, shapes, once)
 
 
-def _together(model: ClickMixture, sweeper: Sweeper, found: list[Found | None], shapes: Shapes) -> State:
+def _together(model: ClickMixture, sweeper: Sweeper, found: list[Found | None]) -> State:
     """The objects of all images as one state; workers start as 8 of 10 on objects."""
     D = sweeper.points.n_axes
     counts = [0 if each is None else len(each.mean) for each in found]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..answers import Points
-from ..engine import Run
+from ..engine import Run, Step
 from ..kernels.layout import Floats, Ints
 from .descent import Found, descend
 
@@ -28,10 +28,9 @@ RARE = 1e-3  # chance of so few own clicks, below which fewer are enough, too
 def begun(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, Floats, dict[int, Found]]:
     """Whether workers click an object once, components a click to start from, the shape, and what is done already."""
     parts = []
-    for i in sample(points):
-        size = points.clicks_of(int(i)).stop - points.clicks_of(int(i)).start
-        rng = np.random.default_rng([run.seed, int(i), 1])
-        parts.append((part_of(points, int(i), rng), 0) if size > LARGE else (points, int(i)))
+    for i in sample(points).tolist():
+        rng = np.random.default_rng([run.seed, i, 1])
+        parts.append((part_of(points, i, rng), 0) if points.clicks_per_image[i] > LARGE else (points, i))
     once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
     ladder = Ladder(model, parts, run)
     start = min(FIRST, max(1, ladder.largest // 2)) if model.start is None else model.start
@@ -51,22 +50,25 @@ def begun(model: ClickMixture, points: Points, run: Run) -> tuple[bool, float, F
             done[i] = each
         elif not whole and len(part.X) / max(1, len(each.mean)) >= ENOUGH:
             image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
-            at = points.clicks_of(image)
-            done[image] = grown(each, (at.stop - at.start) / len(part.X), model.freedom)
+            done[image] = grown(each, points.clicks_per_image[image] / len(part.X), model.freedom)
     return once, start / ladder.largest, shape, done
 
 
 def descents(
     model: ClickMixture, points: Points, run: Run, once: bool, ratio: float, shape: Floats, done: dict[int, Found]
 ) -> list[Found | None]:
+    """Every image for itself, in threads; None for one without clicks. Who watches is told of each."""
     from ..kernels.fast.blocks import run as in_threads
 
     found: list[Found | None] = [done.get(i) for i in range(points.n_images)]
+    clicks = points.clicks_per_image.tolist()
 
-    def one(i: int, begun: int, _stop: int) -> None:
+    def one(i: int, _start: int, _stop: int) -> None:
         if found[i] is None and not (run.stop is not None and run.stop()):
-            at = points.clicks_of(i)
-            found[i] = descend(model, points, i, once, starts(model, at.stop - at.start, ratio), shape, run)
+            found[i] = descend(model, points, i, once, starts(model, clicks[i], ratio), shape, run)
+            if run.watch is not None:
+                so_far = [len(each.mean) for each in found if each is not None]
+                run.watch(Step(len(so_far), points.n_images, math.nan, sum(so_far), 0.0))
 
     in_threads(one, np.arange(points.n_images + 1), run.threads)
     return found
@@ -82,7 +84,7 @@ def starts(model: ClickMixture, clicks: int, ratio: float) -> int:
 
 def sample(points: Points) -> Ints:
     """A few images with many, but not only the most, clicks."""
-    clicks = np.array([points.clicks_of(i).stop - points.clicks_of(i).start for i in range(points.n_images)])
+    clicks = points.clicks_per_image
     some = np.flatnonzero(clicks > 0)
     order = some[np.argsort(clicks[some], kind="stable")]
     picks = np.unique(np.linspace(len(order) // 2, len(order) - 1, min(SAMPLE, len(order))).astype(int))
@@ -116,7 +118,7 @@ class Ladder:
 
     def __init__(self, model: ClickMixture, parts: list[tuple[Points, int]], run: Run) -> None:
         self.model, self.parts, self.run = model, parts, run
-        self.clicks = [points.clicks_of(i).stop - points.clicks_of(i).start for points, i in parts]
+        self.clicks = [int(points.clicks_per_image[i]) for points, i in parts]
         self.largest = max(self.clicks)
 
     def climb(self, once: bool, start: int) -> tuple[list[Found], int]:
@@ -140,8 +142,8 @@ class Ladder:
 
 def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool | None:
     """Whether workers click on an object at most once; None where so few clicks cannot tell. Near a click of others, a
-    worker who clicks as often as he likes has as many of his own as his share of clicks says; one who clicks once has
-    none."""
+    worker who clicks as often as they like has as many of their own as their share of clicks says; one who clicks once
+    has none."""
     own, chance = 0.0, 0.0
     for points, i in parts:
         at = points.clicks_of(i)

@@ -77,7 +77,7 @@ class ClickStream:
         if self._workers is not None and points.axes != self._axes:
             raise DataError(f"the batch has coordinates {', '.join(points.axes)}, the stream {', '.join(self._axes)}")
         self._axes = points.axes
-        clicked = np.flatnonzero(np.diff(points.job_ptr[points.image_ptr]) > 0)  # a shard names images of others, too
+        clicked = np.flatnonzero(points.clicks_per_image > 0)  # a shard names images of others, too
         fresh = np.array([i for i in clicked if points.images[int(i)] not in self._images], np.int64)
         known = np.setdiff1d(clicked, fresh)
         self._same_boxes(points.only(known))
@@ -174,8 +174,7 @@ class ClickStream:
         self._count(points, stats)
         for i, name in enumerate(points.images.to_list()):
             own = slice(int(p.ptr[i]), int(p.ptr[i + 1]))
-            at = points.clicks_of(i)
-            clicks = max(1, at.stop - at.start)
+            clicks = int(points.clicks_per_image[i])
             self._images[name] = _Image(
                 name,
                 points.box[i],
@@ -214,7 +213,7 @@ class ClickStream:
         for i, name in enumerate(points.images.to_list()):
             image = self._images[name]
             own = slice(int(mixture.ptr[i]), int(mixture.ptr[i + 1]))
-            clicks = points.clicks_of(i).stop - points.clicks_of(i).start
+            clicks = int(points.clicks_per_image[i])
             step = (image.batches + self.delay) ** -self.rate
             now = _moved(stats.sums[own] / clicks, image.mean - image.at)
             sums = (1 - step) * image.sums + step * now

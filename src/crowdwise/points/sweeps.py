@@ -53,8 +53,7 @@ class Sweeper:
     @property
     def outliers(self) -> float:
         """The log-density of all clicks if none were on an object, apart from workers' shares."""
-        clicks = np.diff(self.points.job_ptr[self.points.image_ptr])
-        return float(clicks @ self.log_box)
+        return float(self.points.clicks_per_image @ self.log_box)
 
     def run(self, seen: Seen, side: Side, *, once: bool, cut: float, best: bool = False) -> Swept:
         """Which object each click is of."""

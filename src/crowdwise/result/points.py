@@ -162,11 +162,10 @@ class PointsResult:
     def images(self) -> pl.DataFrame:
         """image, jobs, clicks, objects and the box."""
         points = self.points
-        clicks = np.diff(points.job_ptr[points.image_ptr])
         columns = [
             points.images.alias("image"),
             pl.Series("jobs", np.diff(points.image_ptr)),
-            pl.Series("clicks", clicks),
+            pl.Series("clicks", points.clicks_per_image),
             pl.Series("objects", np.diff(self.params.ptr)),
         ]
         ends = [(f"{axis}{end}", points.box[:, end, d]) for end in (0, 1) for d, axis in enumerate(points.axes)]
