@@ -467,7 +467,9 @@ def test_a_fit_can_be_watched_and_stopped(spotted: Spots) -> None:
     result = cw.aggregate(spotted.points, run=cw.Run(watch=seen.append))
     sweeps = [step.objective for step in seen if not np.isnan(step.objective)]
     assert sweeps == result.trace["objective"].to_list()
-    images = [step for step in seen if np.isnan(step.objective)]  # each image that was not done at the start, one by one
+    images = [
+        step for step in seen if np.isnan(step.objective)
+    ]  # each image that was not done at the start, one by one
     assert all(1 <= step.iteration <= step.max_iter == spotted.points.n_images for step in images)
     assert [step.iteration for step in images] == sorted(step.iteration for step in images)
     for method in ("merge", "paper"):
@@ -1031,6 +1033,14 @@ WRONG = [
 def test_wrong_settings_are_refused_before_any_work(name: str, chosen: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"{name}: .*{next(iter(chosen))}"):
         cw.model(name, **chosen)
+
+
+@pytest.mark.parametrize("freedom", [0.5, 1.0])
+def test_a_shape_that_counts_for_too_few_clicks_is_refused(freedom: float, spotted: Spots) -> None:
+    """A Wishart distribution has more degrees of freedom than coordinates less one."""
+    with pytest.raises(ParameterError, match="freedom"):
+        cw.aggregate(spotted.points, freedom=freedom)
+    assert finite(cw.aggregate(spotted.points, freedom=1.1))
 
 
 def test_a_start_of_other_coordinates_is_refused(spotted: Spots) -> None:

@@ -77,6 +77,11 @@ class ClickMixture(PointsModel):
         """Learn from clicks; everything found is in the PointsResult."""
         run, begun = run or Run(), time.perf_counter()
         self.check(points)
+        if self.freedom <= points.n_axes - 1:
+            raise ParameterError(
+                f"{self.name}: freedom is {self.freedom}; with {points.n_axes} coordinates it must be above "
+                f"{points.n_axes - 1}"
+            )
         if self.spread is not None and len(self.spread) != points.n_axes:
             raise ParameterError(
                 f"{self.name}: spread has {len(self.spread)} variances, the clicks have {points.n_axes} coordinates"

@@ -25,7 +25,7 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = LEAST) 
     >>> cw.soft_assignments(result, "image").columns
     ['click', 'worker', 'object', 'probability']
     """
-    if result.criterion == "":
+    if result.model.name != "click-mixture":
         raise ParameterError(f"{result.model.name} assigns clicks hard; fit 'click-mixture' for soft assignments")
     if image not in result.points.images.to_list():
         raise UnknownIdError(f"no image {image!r} in these clicks")
