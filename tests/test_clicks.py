@@ -434,12 +434,15 @@ def test_with_several_images_the_papers_likelihood_never_falls(spotted: Spots) -
     assert result.criterion == "log-likelihood"
 
 
-@pytest.mark.parametrize("noise", [True, False])
+@pytest.mark.parametrize(("objects", "noise"), [(None, True), (None, False), (7, True)])
 @pytest.mark.parametrize("once", [True, False])
-@pytest.mark.parametrize("objects", [None, 7])
 def test_the_evidence_never_falls_while_objects_stay(once: bool, noise: bool, objects: Any, spotted: Spots) -> None:
-    alone = spotted.points.only(np.array([1])) if once else cw.simulate.clicks("E", seed=2).points
-    for points in (alone, spotted.points):
+    alone, several = spotted.points.only(np.array([1])), spotted.points
+    if not once:
+        alone = cw.simulate.clicks("E", seed=2).points
+        frames = [cw.simulate.clicks(layout, total=300, seed=2).points.frame() for layout in ("E", "P1")]
+        several = cw.Points(pl.concat([frames[0], frames[1].with_columns(image=pl.lit("other"))]), box=BOX)
+    for points in (alone, several):
         result = cw.aggregate(points, once=once, noise=noise, objects=objects)
         assert result.criterion == "evidence"
         assert never_falls(result, least=2)
@@ -477,7 +480,7 @@ def test_a_fit_can_be_watched_and_stopped(spotted: Spots) -> None:
             cw.aggregate(spotted.points, method=method, run=cw.Run(stop=lambda: True))
 
 
-@pytest.mark.parametrize("settings", [{}, {"method": "paper"}, {"once": True, "noise": False}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"method": "paper", "start": 15}, {"once": True, "noise": False}], ids=str)
 def test_one_seed_is_one_result_whatever_the_threads(
     settings: dict[str, Any], spotted: Spots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
