@@ -22,6 +22,7 @@ Bools: TypeAlias = NDArray[Any]
 
 
 PART = 1 << 17  # tasks whose votes are counted at a time
+HEAD = 3  # columns of the sums of clicks before moments: clicks, the same by precision, price of removal
 
 
 class Layout(NamedTuple):

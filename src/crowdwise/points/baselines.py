@@ -19,7 +19,7 @@ from ..errors import MissingError
 from ..kernels.layout import Floats, Ints
 from ..rating.skills import wilson
 from ..result import Objects, PointsResult
-from ..result.points import HALF
+from ..result.points import supporters
 from .model import PointsModel
 
 
@@ -71,8 +71,6 @@ def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
         for e in range(D):
             cov[:, d, e] = np.bincount(label[on], away[:, d] * away[:, e], minlength=M) / n
     image = np.repeat(np.arange(points.n_images), np.diff(ptr))
-    sure_on = on & (sure >= HALF)
-    supporters = np.unique(label[sure_on] * W + points.worker[sure_on]) // W
     jobs = np.diff(points.image_ptr)[image]
     total = np.bincount(image, n, minlength=points.n_images)
     sent = np.bincount(points.worker, minlength=W).astype(float)
@@ -85,7 +83,7 @@ def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
         cov=cov,
         share=n / np.maximum(total[image], 1e-300),
         clicks=n,
-        probability=np.bincount(supporters, minlength=M) / np.maximum(jobs, 1),
+        probability=np.bincount(supporters(points, label, sure)[1], minlength=M) / np.maximum(jobs, 1),
         reliability=share,
         low=low,
         high=high,

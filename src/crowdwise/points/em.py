@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.layout import Floats, Ints
-from .sweeps import HEAD, Seen, Side, Sweeper, Swept
+from ..kernels.layout import HEAD, Floats, Ints
+from .sweeps import Seen, Side, Sweeper, Swept
 
 CUT = 100.0  # squared distance at which an object no longer sees a click: e^-50 of its peak
 CLIP = 1e-6  # reliabilities stay this far from 0 and 1

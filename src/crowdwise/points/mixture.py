@@ -17,6 +17,7 @@ from ..engine.model import COUNT, POSITIVE, Rule, rules
 from ..errors import ParameterError
 from ..kernels.layout import Floats
 from ..result import PointsResult
+from .descent import at_middle
 from .em import Mixture, in_order, sweep
 from .merge import Shapes, evidence_of, merged, polished, seen_by
 from .merge import State as VariationalState
@@ -119,9 +120,7 @@ def evidence_afterwards(model: ClickMixture, sweeper: Sweeper, mixture: Mixture,
     if not len(n):
         return np.empty(0)
     S = np.linalg.inv(np.linalg.inv(mixture.cov).mean(0))
-    sides = sweeper.points.sides
-    D = sides.shape[1]
-    b0 = (np.linalg.det(S) / np.prod(sides**2 / 12, axis=1)) ** (1 / D)
+    b0 = at_middle(S, sweeper.points.sides)
     V = model.freedom * S + n[:, None, None] * mixture.cov
     ones = np.ones(sweeper.points.n_workers)
     state = VariationalState(mixture.ptr, mixture.mean, V, n.copy(), n.copy(), ones, ones, ones)

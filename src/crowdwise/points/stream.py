@@ -10,11 +10,11 @@ import polars as pl
 from ..answers import Points, places
 from ..engine import Run
 from ..errors import DataError, ParameterError
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import HEAD, Floats, Ints
 from ..result import PointsResult
 from .em import Mixture, Priors, Stats, maximise, own_noise, sweep
 from .mixture import ClickMixture, evidence_afterwards
-from .sweeps import HEAD, Sweeper
+from .sweeps import Sweeper
 from .told import told
 
 RATE, DELAY = 0.7, 5.0  # a batch counts for (batches so far + DELAY) ** -RATE

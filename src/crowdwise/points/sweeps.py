@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Points
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import HEAD, Floats, Ints
 
 BLOCK = 1 << 15  # clicks
-HEAD = 3  # columns of sums before moments, as the kernel has it
 
 
 class Seen(NamedTuple):

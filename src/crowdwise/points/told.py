@@ -7,7 +7,7 @@ import numpy as np
 from ..kernels.layout import Floats
 from ..kernels.special import expit
 from ..result import Objects
-from ..result.points import HALF
+from ..result.points import supporters
 from .em import Mixture
 from .existence import real
 from .sweeps import Sweeper, Swept
@@ -22,8 +22,7 @@ def told(
     """What a result keeps. `evidence` (M,) are log-odds of objects against chance."""
     points, alpha = sweeper.points, np.clip(swept.alpha[:, 0], 0.0, 1.0)
     image = np.repeat(np.arange(points.n_images), np.diff(mixture.ptr))
-    sure = (swept.best[:, 0] >= 0) & (swept.best[:, 1] >= HALF)
-    pairs = np.unique(swept.best[sure, 0].astype(np.int64) * points.n_workers + points.worker[sure])
+    object_, chance = swept.best[:, 0].astype(np.int32), swept.best[:, 1].copy()
     low, high = intervals(sweeper, alpha, mixture.p, beta)
     return Objects(
         ptr=mixture.ptr,
@@ -31,14 +30,14 @@ def told(
         cov=mixture.cov,
         share=mixture.share,
         clicks=swept.sums[:, 0].copy(),
-        probability=expit(evidence) * real(points, image, pairs % points.n_workers, pairs // points.n_workers),
+        probability=expit(evidence) * real(points, image, *supporters(points, object_, chance)),
         reliability=mixture.p,
         low=np.minimum(low, mixture.p),
         high=np.maximum(high, mixture.p),
         noise=mixture.noise,
         outlier=1.0 - alpha,
-        object=swept.best[:, 0].astype(np.int32),
-        chance=swept.best[:, 1].copy(),
+        object=object_,
+        chance=chance,
         once=np.array(int(once)),
     )
 

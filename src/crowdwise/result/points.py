@@ -46,6 +46,13 @@ class Objects(NamedTuple):
     once: Ints  # () whether workers were taken to click an object at most once
 
 
+def supporters(points: Points, object_: Ints, chance: Floats) -> tuple[Ints, Ints]:
+    """(worker, object) pairs, by number, each once: who has a click that is rather on an object than not."""
+    on = (object_ >= 0) & (chance >= HALF)
+    pairs = np.unique(object_[on].astype(np.int64) * points.n_workers + points.worker[on])
+    return pairs % points.n_workers, pairs // points.n_workers
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PointsResult:
     """Objects, workers, clicks and doubts of one fit.
@@ -84,9 +91,7 @@ class PointsResult:
     @cached_property
     def hits(self) -> tuple[Ints, Ints]:
         """(worker, object) pairs, by number: who clicked on which object, each once."""
-        on = (self.params.object >= 0) & (self.params.chance >= HALF)
-        pairs = np.unique(self.params.object[on].astype(np.int64) * self.points.n_workers + self.points.worker[on])
-        return pairs % self.points.n_workers, pairs // self.points.n_workers
+        return supporters(self.points, self.params.object, self.params.chance)
 
     @cached_property
     def objects(self) -> pl.DataFrame:

@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 
+from ..layout import HEAD
 from .blocks import jit
 
 FEW = 12  # objects for which a grid does not pay
 CELLS = 256  # of a grid, at most, in each direction
 ROUNDS = 200  # of messages between the clicks of a job and objects, at most
 STILL = 1e-6  # change of a message that counts as none
-HEAD = 3  # columns of sums before moments
 HELD = 1.0 / 3.0  # share of a click from which an object counts as held by its worker: at most two objects
 
 

@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
+from ..layout import HEAD
 from .blocks import jit
-from .clicks import HEAD, grid, sweep
+from .clicks import grid, sweep
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
