@@ -1122,3 +1122,30 @@ def test_any_clicks_give_finite_answers(given_: tuple[cw.Points, dict[str, Any]]
     assert ((result.workers["low"] <= result.workers["reliability"]) & result.workers["high"].is_between(0, 1)).all()
     low, high = points.box[result.image_of, 0], points.box[result.image_of, 1]
     assert ((result.params.mean >= low - 1e-6) & (result.params.mean <= high + 1e-6)).all()
+
+
+# ------------------------------------------------------------------------------------------- nothing there, and decoys
+
+
+@pytest.mark.parametrize(("workers", "each"), [(10, 6), (20, 20)])
+def test_clicks_that_agree_on_nothing_have_no_objects(workers: int, each: int) -> None:
+    """Workers are believed to click on objects, which alone would make some: one wide one, or what met by chance."""
+    for seed in range(3):
+        X = np.random.default_rng(seed).uniform(0, 500, (workers * each, 2))
+        frame = {"image": ["a"] * len(X), "worker": np.repeat(np.arange(workers), each), "x": X[:, 0], "y": X[:, 1]}
+        result = cw.aggregate(cw.Points(frame, box=(0, 0, 500, 500)))
+        assert result.objects.height == 0
+        assert result.params.outlier.min() == 1.0
+
+
+def test_what_few_of_those_who_looked_click_on_is_doubted() -> None:
+    rng = np.random.default_rng(0)
+    places = np.stack(np.meshgrid([60, 180, 300, 420], [60, 180, 300, 420]), axis=-1).reshape(-1, 2)
+    rows = [(w, *(place + rng.normal(0, 3, 2))) for w in range(20) for place in places[:-1] if rng.random() < 0.9]
+    rows += [(w, *(places[-1] + rng.normal(0, 3, 2))) for w in range(4)]  # four of twenty, and they agree
+    frame = pl.DataFrame(rows, schema=["worker", "x", "y"], orient="row").with_columns(image=pl.lit("a"))
+    objects = cw.aggregate(cw.Points(frame, box=(0, 0, 480, 480))).objects
+    assert objects.height == 16
+    doubted = objects.filter(pl.col("supporters") == 4)["probability"].item()
+    assert doubted < 0.9
+    assert objects.filter(pl.col("supporters") > 10)["probability"].min() > 0.99
