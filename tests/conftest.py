@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
     monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 64)
     return fast
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, one for all tests of pages: Playwright allows no second one beside it."""
+    from browsing import chromium
+
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import csv
 import functools
 import io
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +18,7 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 from conftest import HOSTILE
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import crowdwise as cw
 from crowdwise.report.build import build
@@ -41,17 +40,6 @@ Report = Literal[
     "demo", "hostile", "cifar10s", "two classes", "five classes", "five without truth", "groups", "groups of many"
 ]  # fmt: skip
 METHODS = ["<b>adaptive</b>", *HOSTILE[:4], "mace", "glad", "M" * 120]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail("there is no chromium; run `make test`, which installs it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

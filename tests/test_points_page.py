@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import os
 import re
 import shlex
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,8 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from browsing import data_of, painted, serious, watched
 from conftest import HOSTILE
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from crowdwise.answers.intake import Dropped, Intake
 from crowdwise.errors import FileError
@@ -28,12 +27,7 @@ from crowdwise.report import points_images, points_page, points_pictures
 from crowdwise.report.points import build_points, points_command, write_points_report
 
 ROOT = Path(__file__).resolve().parents[1]
-AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
 SECTIONS = ["summary", "images", "workers", "search", "log", "glossary"]
-WATCH = """
-window.breaches = [];
-addEventListener("securitypolicyviolation", (e) => breaches.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +125,6 @@ JUDGED = [
     {"method": "<b>fcm</b>", "success": 0.47, "ase": [0.9, 0.05], "mae": None},
     {"method": "none", "success": None, "ase": [], "mae": 0.2},
 ]
-
-
-def data_of(path: Path) -> dict[str, Any]:
-    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    return dict(json.loads(text))
 
 
 # --------------------------------------------------------------------------------------------------------- one file
@@ -326,54 +315,20 @@ def test_methods_are_told_where_they_were_judged(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- in Chromium
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail("there is no chromium; run `make test`, which installs it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     """Open the page of a result; when the test is over, nothing may have gone wrong, and nothing been asked for."""
-    contexts, noticed = [], []
+    with watched(browser) as open_:
 
-    def open_(result: Any, *, width: int = 1280, judged: Any = None, pictures: Any = None, **options: Any) -> Page:
-        url = write_points_report(result, tmp_path / "page.html", judged=judged, pictures=pictures).as_uri()
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        context.add_init_script(WATCH)
-        context.set_default_timeout(5000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: said.type in ("error", "warning") and noticed.append(f"console: {said.text}"))
-        page.on("pageerror", lambda error: noticed.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (noticed.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda asked: asked.url.startswith((url, "data:")) or noticed.append(asked.url))
-        page.goto(url)
-        page.wait_for_selector("main[data-ready]")
-        return page
+        def visit_(result: Any, *, judged: Any = None, pictures: Any = None, **options: Any) -> Page:
+            path = write_points_report(result, tmp_path / "page.html", judged=judged, pictures=pictures)
+            return open_(path, **options)
 
-    yield open_
-    for context in contexts:
-        for page in context.pages:
-            noticed += page.evaluate("window.breaches")
-        context.close()
-    assert noticed == []
+        yield visit_
 
 
 def objects_of(page: Page) -> Locator:
     return page.locator("#images [data-object]")
-
-
-def painted(page: Page) -> int:
-    """Pixels of the canvas that are not empty."""
-    copy = "const pen = new OffscreenCanvas(e.width, e.height).getContext('2d'); pen.drawImage(e, 0, 0)"
-    read = "pen.getImageData(0, 0, e.width, e.height).data.filter((v, i) => i % 4 === 3 && v).length"
-    return int(page.locator("#images canvas").evaluate(f"e => {{ {copy}; return {read} }}"))
 
 
 def test_images_rows_and_ellipses_are_linked(visit: Any) -> None:
@@ -413,11 +368,11 @@ def test_images_rows_and_ellipses_are_linked(visit: Any) -> None:
 
 def test_what_is_shown_can_be_chosen(visit: Any) -> None:
     page = visit(fake())
-    all_ = painted(page)
+    all_ = painted(page, "#images canvas")
     page.get_by_label("Clicks on no object").uncheck()
-    on = painted(page)
+    on = painted(page, "#images canvas")
     page.get_by_label("Clicks on objects").uncheck()
-    assert all_ > on > painted(page) == 0
+    assert all_ > on > painted(page, "#images canvas") == 0
     slider = page.get_by_label("Objects with probability at least")
     slider.fill("61")
     assert objects_of(page).count() == 3
@@ -517,15 +472,7 @@ def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(visit: Any, widt
     for summary in page.locator("main summary").all()[:8]:
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run({ resultTypes: ['violations'], selectors: false })")
-    serious = [
-        (each["id"], node["html"][:200])
-        for each in found["violations"] if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]  # fmt: skip
-    assert serious == []
-    assert len(found["passes"]) > 20
+    assert serious(page) == []
 
 
 def test_paper_has_the_image_with_its_name_and_all_objects(visit: Any) -> None:

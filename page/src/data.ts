@@ -1,4 +1,5 @@
 // The page's data, as `crowdwise.report.page` writes it. Classes are told by their number in `Page.classes`.
+import type { PairsPage } from "./pairs-data";
 import type { PointsPage } from "./points-data";
 
 /** A matrix in sparse form: true class, label told, and expected answers (of groups, and compared: a probability). */
@@ -181,6 +182,6 @@ export interface Page {
 }
 
 /** The data of this page. */
-export function readData(): Page | PointsPage {
-  return JSON.parse(document.getElementById("data")?.textContent ?? "null") as Page | PointsPage;
+export function readData(): Page | PointsPage | PairsPage {
+  return JSON.parse(document.getElementById("data")?.textContent ?? "null") as Page | PointsPage | PairsPage;
 }

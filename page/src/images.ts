@@ -1,4 +1,5 @@
 // The section on images: one is chosen, looked at, and its objects are listed.
+import { box, select, zoom } from "./controls";
 import { asCount, asPercent, button, type Child, el, name, sentence, svg, told } from "./dom";
 import { key, sample } from "./figure";
 import { count, percent, plural, short, significant } from "./format";
@@ -121,21 +122,6 @@ function keyOf(colouring: Colouring): HTMLElement {
   );
 }
 
-// ------------------------------------------------------------------------------------------------------ controls
-
-function box(label: string, checked: boolean, change: (checked: boolean) => void): HTMLElement {
-  const made = el("input", { type: "checkbox" });
-  made.checked = checked;
-  made.addEventListener("change", () => change(made.checked));
-  return el("label", { class: "check" }, made, ` ${label}`);
-}
-
-function select<T extends string>(label: string, options: T[], change: (value: T) => void): HTMLElement {
-  const made = el("select", {}, ...options.map((text) => el("option", {}, text)));
-  made.addEventListener("change", () => change(made.value as T));
-  return el("label", {}, `${label} `, made);
-}
-
 export function imagesSection({ images }: PointsPage): HTMLElement[] {
   const says = el("p", { class: "says" }, images.says);
   const notes = images.notes.map((note) => el("p", { class: "note" }, note));
@@ -217,7 +203,7 @@ export function imagesSection({ images }: PointsPage): HTMLElement[] {
       change({ colouring });
       keyBox.replaceChildren(keyOf(colouring));
     }),
-    select("Zoom", ["1\u00d7", "2\u00d7", "4\u00d7"], (zoom) => change({ zoom: Number.parseInt(zoom, 10) })),
+    zoom((zoom) => change({ zoom })),
     el("label", {}, "Objects with probability at least ", least, level),
   );
   const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));

@@ -35,6 +35,7 @@ export interface Ledger<Row> {
   keep?: (row: Row) => boolean; // rows that are there at all, at this moment
   detail?: (row: Row) => { label: string; content: HTMLElement[] }; // of a row that is opened
   opened?: (row: Row | null) => void;
+  printed?: number; // rows on paper, at most
 }
 
 interface State<Row> {
@@ -185,11 +186,11 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
   );
   const box = scrolling(`Table of ${what}s`, table);
   fill();
-  // Paper has no button: all that match are printed.
+  // Paper has no button: all that match are printed, or the first of very many.
   let before = state.shown;
   window.addEventListener("beforeprint", () => {
     before = state.shown;
-    state.shown = state.rows.length;
+    state.shown = Math.min(state.rows.length, told.printed ?? Infinity);
     fill();
   });
   window.addEventListener("afterprint", () => {
@@ -209,7 +210,7 @@ function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, f
       state.shown = STEP;
       fill();
     });
-    made.push(el("label", {}, `Find a ${what} `, field));
+    made.push(el("label", {}, `Find ${/^[aeiou]/.test(what) ? "an" : "a"} ${what} `, field));
   }
   if (only) {
     const box = el("input", { type: "checkbox", class: only.className });

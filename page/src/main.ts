@@ -1,4 +1,4 @@
-// Fills the sections of the page from its data: that of labels, or that of points.
+// Fills the sections of the page from its data: that of labels, of points, or of pairs.
 import { type Page, readData } from "./data";
 import { sentence } from "./dom";
 import { expertiseSection } from "./expertise";
@@ -7,6 +7,10 @@ import { drawFigures } from "./figure";
 import { groupsSection } from "./groups";
 import { imagesSection } from "./images";
 import { methodsSection } from "./methods";
+import type { PairsPage } from "./pairs-data";
+import { mapSection } from "./pairs-map";
+import { trainingSection } from "./pairs-training";
+import { weightsSection } from "./pairs-weights";
 import type { PointsPage } from "./points-data";
 import { reliabilitySection } from "./reliability";
 import { rocSection } from "./roc";
@@ -23,7 +27,8 @@ import {
 import { tasksSection } from "./tasks";
 import { workersSection } from "./workers";
 
-type Sections<P> = Record<string, (page: P) => HTMLElement[]>;
+/** What fills each section; null leaves it as it stands. */
+type Sections<P> = Record<string, (page: P) => HTMLElement[] | null>;
 
 const LABELS: Sections<Page> = {
   prevalence: prevalenceSection,
@@ -47,22 +52,31 @@ const POINTS: Sections<PointsPage> = {
   methods: methodsSection,
 };
 
+const PAIRS: Sections<PairsPage> = {
+  items: mapSection,
+  workers: weightsSection,
+  search: trainingSection,
+};
+
 function fill<P>(sections: Sections<P>, page: P): void {
   for (const [id, make] of Object.entries(sections)) {
     const body = document.querySelector(`#${id} > .body`);
+    if (!body) continue;
     try {
-      body?.replaceChildren(...make(page));
+      const made = make(page);
+      if (made) body.replaceChildren(...made);
     } catch (problem) {
       // One section that fails must not take the others with it.
       console.error(id, problem);
-      body?.replaceChildren(sentence("This section could not be drawn."));
+      body.replaceChildren(sentence("This section could not be drawn."));
     }
   }
 }
 
 const data = readData();
-if ("kind" in data) fill(POINTS, data);
-else fill(LABELS, data);
+if (!("kind" in data)) fill(LABELS, data);
+else if (data.kind === "pairs") fill(PAIRS, data);
+else fill(POINTS, data);
 drawFigures();
 offerCopy();
 followNavigation();

@@ -2,13 +2,13 @@
 import { axisX, axisY, dot, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
 import { nameRoom } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER } from "./chart-style";
-import { asCount, asPercent, type Child, el, name, sentence, told, unknown } from "./dom";
+import { asCount, asPercent, el, name, sentence, told } from "./dom";
 import { figure } from "./figure";
 import { count, percent, plain, short, significant } from "./format";
 import { type Column, column as of, filled, ledger } from "./ledger";
 import type { PointsPage, PointsWorker } from "./points-data";
 import { number } from "./table";
-import { interval, skillPicture } from "./worker-columns";
+import { interval, shareCell } from "./worker-columns";
 
 const NAMED = 40; // workers up to which each has a line with a name
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
@@ -73,18 +73,6 @@ function drawMany(rows: Ranked[], width: number): Element {
       dot(rows, { ...place, r: thin ? 2 : 3.5, fill: COOL, stroke: thin ? undefined : PAPER, title: words }),
     ],
   });
-}
-
-function shareCell(share: number | null, low: number | null, high: number | null): Child {
-  if (share === null) return unknown();
-  const range = interval({ low, high });
-  return el(
-    "div",
-    { class: "skill" },
-    skillPicture({ skill: share, low, high }),
-    el("span", { class: "value" }, percent(share)),
-    range && el("small", {}, range),
-  );
 }
 
 const column = of<PointsWorker>;

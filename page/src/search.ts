@@ -1,4 +1,4 @@
-// How the number of objects was found: the criterion and the number, sweep by sweep.
+// How the number of objects, or of clusters, was found: the criterion and the number, sweep by sweep.
 import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
 import { LETTER } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
@@ -8,7 +8,6 @@ import { count, decimal, significant } from "./format";
 import type { PointsPage, Search, Sweep } from "./points-data";
 import { ringSample } from "./series";
 import { number } from "./table";
-
 
 /** A number of any size, short enough for an axis. */
 function value(v: number): string {
@@ -52,8 +51,8 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
 }
 
 /** Both charts, one above the other, as one picture. */
-function draw(search: Search, width: number): Element {
-  const all: Omit<Part, "last">[] = [{ of: 1, label: search.criterion }, { of: 2, label: "objects" }];
+function draw(search: Search, what: string, width: number): Element {
+  const all: Omit<Part, "last">[] = [{ of: 1, label: search.criterion }, { of: 2, label: what }];
   const parts = all.filter(({ of }) => search.rows.some((r) => r[of] !== null));
   const letters = search.rows.flatMap((r) => parts.map(({ of }) => value(r[of] ?? 0).length));
   const left = Math.min(110, Math.max(54, Math.max(...letters) * LETTER + 14));
@@ -61,22 +60,26 @@ function draw(search: Search, width: number): Element {
   return el("div", {}, ...parts.map((part) => drawOne(search, { ...part, last: part === last }, left, width)));
 }
 
-export function searchSection({ search }: PointsPage): HTMLElement[] {
+/** The search for so many of `what`. */
+export function searchFigure(search: Search, what: "objects" | "clusters"): HTMLElement[] {
   const { rows, says, best, criterion } = search;
   if (!rows.some((r) => r[1] !== null || r[2] !== null)) return nothing(says, "There is no search to show.");
+  const title = `${what[0]!.toUpperCase()}${what.slice(1)}`;
   return [
     figure({
-      label: "The criterion and the number of objects against the sweep",
+      label: `The criterion and the number of ${what} against the sweep`,
       says,
       key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
-      draw: (width) => draw(search, width),
-      heads: [number("Sweep"), number(criterion), number("Objects"), { title: "Taken" }],
-      rows: rows.map(([sweep, objective, objects]) => [
+      draw: (width) => draw(search, what, width),
+      heads: [number("Sweep"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
+      rows: rows.map(([sweep, objective, many]) => [
         count(sweep),
         told(objective, (v) => decimal(v)),
-        asCount(objects),
-        sweep === best ? "taken" : "",
+        asCount(many),
+        ...(best === null ? [] : [sweep === best ? "taken" : ""]),
       ]),
     }),
   ];
 }
+
+export const searchSection = ({ search }: PointsPage): HTMLElement[] => searchFigure(search, "objects");

@@ -1,4 +1,5 @@
 // Clicks as marks on a canvas.
+import { cleared, type Colour, coloursOf, radiusOf } from "./canvas";
 import type { Clicks, Images, ImageRow } from "./points-data";
 import type { Scale } from "./stage-scale";
 
@@ -15,21 +16,12 @@ export interface Look {
 export const STEPS = [0.5, 0.7, 0.8, 0.9];
 const UNKNOWN = STEPS.length + 1;
 const OBJECT_COLOURS = ["--cool", "--warm", "--green", "--violet", "--pink", "--teal", "--ochre"];
-const PIXELS = 16e6; // of a canvas, at most
 
 const stepOf = (reliability: number | null): number =>
   reliability === null ? UNKNOWN : STEPS.filter((end) => reliability >= end).length;
 
 /** How large the marks of a step are, beside others: better workers have larger ones. */
 export const sizeOf = (step: number): number => 0.8 + (0.45 * Math.min(step, STEPS.length)) / STEPS.length;
-
-type Colour = (name: string) => string;
-
-/** Colours as they are where an element stands: in light, in dark, on paper, or over a picture. */
-function coloursOf(element: Element): Colour {
-  const style = getComputedStyle(element);
-  return (name) => style.getPropertyValue(name).trim();
-}
 
 /** A colour between two, each as #rrggbb. */
 function mixed(from: string, to: string, part: number): string {
@@ -50,10 +42,6 @@ export const isOff = ({ object }: Clicks, i: number): boolean => object[i] === 0
 export function visible({ clicks }: ImageRow, { on, off }: Look): number[] {
   return clicks.x.flatMap((_, i) => ((isOff(clicks, i) ? off : on) ? [i] : []));
 }
-
-/** Radius of a mark, in pixels: the less room there is for each, the smaller. */
-const radiusOf = (many: number, { width, height }: Scale): number =>
-  Math.min(4.2, Math.max(1.2, 0.26 * Math.sqrt((width * height) / Math.max(1, many))));
 
 interface Group {
   layer: number; // what is drawn later lies above
@@ -87,12 +75,8 @@ function groupsOf(image: ImageRow, images: Images, look: Look, scale: Scale, col
 
 /** Paints the clicks of an image, sharp on any screen. */
 export function paint(canvas: HTMLCanvasElement, image: ImageRow, images: Images, scale: Scale, look: Look): void {
-  const sharp = Math.min(window.devicePixelRatio || 1, Math.sqrt(PIXELS / (scale.width * scale.height)));
-  canvas.width = Math.round(scale.width * sharp);
-  canvas.height = Math.round(scale.height * sharp);
-  const pen = canvas.getContext("2d");
+  const pen = cleared(canvas, scale);
   if (!pen) return;
-  pen.scale(sharp, sharp);
   const colour = coloursOf(canvas);
   if (look.colouring === "object" && look.on) spokes(pen, image, scale, look, colour);
   for (const { fill, radius, members } of groupsOf(image, images, look, scale, colour)) {

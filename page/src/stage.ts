@@ -1,4 +1,5 @@
 // One image: its picture, the clicks on a canvas, the objects as ellipses; walked by pointer and by keys.
+import { bring, onLook, onPaper, stepOf, within } from "./canvas";
 import { el, svg } from "./dom";
 import { onWidth } from "./figure";
 import { count, plain, plural } from "./format";
@@ -6,7 +7,8 @@ import type { Box, Images, ImageRow, ObjectRow } from "./points-data";
 import { type Colouring, type Look, paint, visible } from "./stage-marks";
 import { drawFinder, drawFrame, drawNumbers, drawObject, hasRoom } from "./stage-objects";
 import { distance, fits, scaleOf } from "./stage-scale";
-import { clickLines, clickWords, objectLines, tip as makeTip } from "./stage-tip";
+import { clickLines, clickWords, objectLines } from "./stage-tip";
+import { tip as makeTip } from "./tip";
 
 const NEAR = 6; // pixels within which a click is meant
 const PAGE = 10; // clicks that "page up" and "page down" walk
@@ -30,24 +32,6 @@ export interface Stage {
 }
 
 export const isShown = ({ probability }: ObjectRow, { least }: Wanted): boolean => (probability ?? 0) >= least;
-
-/** Where a key leads in a list: a number of steps, or all the way. */
-function stepOf({ key, ctrlKey, metaKey, altKey }: KeyboardEvent, page: number): number | null {
-  if (ctrlKey || metaKey || altKey) return null;
-  const steps: Record<string, number> = {
-    ArrowRight: 1,
-    ArrowDown: 1,
-    ArrowLeft: -1,
-    ArrowUp: -1,
-    PageDown: page,
-    PageUp: -page,
-    Home: -Infinity,
-    End: Infinity,
-  };
-  return steps[key] ?? null;
-}
-
-const within = (place: number, length: number): number => Math.min(length - 1, Math.max(0, place));
 
 /** The stage, empty until an image is shown; `pick` is told of objects that are clicked. */
 export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) => void): Stage {
@@ -76,7 +60,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
 
   function layout(): void {
     if (width < 1) return;
-    scale = scaleOf(box, width, window.matchMedia("print").matches ? 1 : wanted.zoom);
+    scale = scaleOf(box, width, onPaper() ? 1 : wanted.zoom);
     for (const each of [inner, canvas]) {
       each.style.width = `${scale.width}px`;
       each.style.height = `${scale.height}px`;
@@ -153,17 +137,6 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
     ring();
   }
 
-  /** Scrolls the box, where it is zoomed, until a place can be seen. */
-  function bring(x: number, y: number): void {
-    const [left, top] = [scale.x(x), scale.y(y)];
-    if (Math.abs(left - node.scrollLeft - node.clientWidth / 2) > node.clientWidth / 2 - 20) {
-      node.scrollLeft = left - node.clientWidth / 2;
-    }
-    if (Math.abs(top - node.scrollTop - node.clientHeight / 2) > node.clientHeight / 2 - 20) {
-      node.scrollTop = top - node.clientHeight / 2;
-    }
-  }
-
   // ---------------------------------------------------------------------------------------------------- by pointer
 
   function under(event: MouseEvent): { click: number; object: ObjectRow | null } {
@@ -209,7 +182,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
     current = within(current + step, clicks.length);
     describe();
     const i = clicks[current]!;
-    bring(image.clicks.x[i]!, image.clicks.y[i]!);
+    bring(node, scale.x(image.clicks.x[i]!), scale.y(image.clicks.y[i]!));
     tellClick(i);
   });
 
@@ -235,7 +208,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
   inner.addEventListener("focusin", (event) => {
     const object = objectAt(event.target);
     if (!object) return;
-    bring(object.x, object.y);
+    bring(node, scale.x(object.x), scale.y(object.y));
     tellObject(object);
   });
   inner.addEventListener("focusout", hide);
@@ -279,9 +252,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
     width = now;
     layout();
   });
-  for (const query of ["print", "(prefers-color-scheme: dark)"]) {
-    window.matchMedia(query).addEventListener("change", layout);
-  }
+  onLook(layout);
   return {
     node: el("div", {}, node, hint),
     show,
@@ -289,7 +260,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
     choose: (object) => {
       chosen = object;
       drawObjects();
-      if (object) bring(object.x, object.y);
+      if (object) bring(node, scale.x(object.x), scale.y(object.y));
     },
   };
 }

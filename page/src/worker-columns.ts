@@ -25,14 +25,15 @@ export function interval({ low, high }: Pick<WorkerRow, "low" | "high">): string
   return low === null || high === null ? null : `${(100 * low).toFixed(1)}\u2013${percent(high)}`;
 }
 
-function skillCell(row: WorkerRow): Child {
-  if (row.skill === null) return unknown();
-  const range = interval(row);
+/** A share as a picture, a number and its interval. */
+export function shareCell(skill: number | null, low: number | null, high: number | null): Child {
+  if (skill === null) return unknown();
+  const range = interval({ low, high });
   return el(
     "div",
     { class: "skill" },
-    skillPicture(row),
-    el("span", { class: "value" }, percent(row.skill)),
+    skillPicture({ skill, low, high }),
+    el("span", { class: "value" }, percent(skill)),
     range && el("small", {}, range),
   );
 }
@@ -84,7 +85,7 @@ const ALL: Column<WorkerRow>[] = [
     help: "Chance of a right answer, with its interval",
     numeric: false,
     value: (r) => r.skill,
-    cell: skillCell,
+    cell: (r) => shareCell(r.skill, r.low, r.high),
   }),
   column({
     title: "Spam score",

@@ -18,8 +18,10 @@ __version__ = "0.1.0"
 _HOME = {
     "Labels": "answers",
     "Points": "answers",
+    "Pairs": "answers",
     "Result": "result",
     "PointsResult": "result",
+    "PairsResult": "result",
     "Run": "engine",
     "aggregate": "aggregation",
     "model": "aggregation",
@@ -42,7 +44,14 @@ _HOME = {
     "Dbscan": "points",
     "Hdbscan": "points",
     "soft_assignments": "points",
+    "PAIR_MODELS": "pairs",
+    "PairMixture": "pairs",
+    "PairVote": "pairs",
+    "BayesScdc": "pairs",
+    "Scdc": "pairs",
     "match_objects": "matching",
+    "match_clusters": "matching",
+    "next_pairs": "pairing",
     "compare": "comparison",
     "roc": "scoring",
     "auc": "scoring",
@@ -60,6 +69,7 @@ _HOME = {
     "read": "io",
     "read_features": "io",
     "read_points": "io",
+    "read_pairs": "io",
     "load": "io",
     "errors": "errors",
     "compat": "compat",
@@ -85,11 +95,11 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import compat, errors, learn, simulate
     from .aggregation import aggregate, model
-    from .answers import Labels, Points
+    from .answers import Labels, Pairs, Points
     from .asking import cost_curve, next_tasks, review
     from .comparison import compare
     from .engine import Run
-    from .io import load, read, read_features, read_points
+    from .io import load, read, read_features, read_pairs, read_points
     from .labels import MODELS
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
@@ -101,7 +111,9 @@ if TYPE_CHECKING:
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
     from .learn.estimator import CrowdClassifier
-    from .matching import match_objects
+    from .matching import match_clusters, match_objects
+    from .pairing import next_pairs
+    from .pairs import PAIR_MODELS, BayesScdc, PairMixture, PairVote, Scdc
     from .points import (
         POINT_MODELS,
         ClickMixture,
@@ -114,5 +126,5 @@ if TYPE_CHECKING:
     )
     from .rating import rate
     from .reliability import agreement
-    from .result import PointsResult, Result
+    from .result import PairsResult, PointsResult, Result
     from .scoring import auc, divergence, expertise, rand_index, roc

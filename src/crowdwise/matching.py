@@ -1,4 +1,4 @@
-"""Objects found held against true ones, matched one to one."""
+"""Objects and clusters found held against true ones, matched one to one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .answers.columns import POINT_NAMES, find
 from .answers.frames import to_frame
 from .errors import DataError, MissingError, ParameterError
 from .kernels.layout import Floats
-from .result import PointsResult
+from .result import PairsResult, PointsResult
 
 
 def match_objects(found: PointsResult | Any, truth: Any, *, within: float) -> pl.DataFrame:
@@ -86,3 +86,79 @@ def _matched(
         error = float(np.sqrt((distance[good] ** 2).mean())) if pairs else None
     precision, recall = pairs / n if n else float(m == 0), pairs / m if m else float(n == 0)
     return n, m, pairs, precision, recall, 2 * pairs / (n + m) if n + m else 1.0, error
+
+
+def match_clusters(result: PairsResult, truth: Any) -> dict[str, float]:
+    """How well clusters were found: by items (`truth` has item and label) or by pairs (left, right and answer).
+
+    By items: items known, clusters, true (clusters), accuracy (by the best matching of clusters one to one), nmi and
+    ami (normalised and adjusted mutual information). By pairs: pairs known, precision, recall and f1 of "the same".
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.pinwheel(seed=1)
+    >>> scores = cw.match_clusters(cw.aggregate(sim.pairs, features=sim.features), sim.truth)
+    >>> scores["accuracy"] > 0.95, scores["clusters"]
+    (True, 5)
+    """
+    table = to_frame(truth)
+    if {"left", "right"} <= set(table.columns):
+        return _by_pairs(result, table)
+    item = next((name for name in ("item", "task", "image") if name in table.columns), None)
+    if item is None or "label" not in table.columns:
+        raise DataError(
+            f"truth has columns {', '.join(table.columns)}; wanted are item and label, or left, right and answer"
+        )
+    mine = _like(result.clusters.select("item", "cluster"), table[item])
+    both = mine.join(table.select(pl.col(item).alias("item"), pl.col("label").alias("true")), on="item")
+    both = both.drop_nulls()
+    if both.is_empty():
+        raise DataError("the truth names no item of this result: nothing can be scored. Check its items")
+    found = both["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
+    true = both["true"].rank("dense").to_numpy().astype(np.int64) - 1
+    return scored(found, true)
+
+
+def scored(found: Floats, true: Floats) -> dict[str, float]:
+    """Scores of clusters by number against true ones."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+        from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
+    except ImportError:
+        raise MissingError("scores need scikit-learn and scipy. pip install 'crowdwise[learn]'") from None
+    C, T = int(found.max()) + 1, int(true.max()) + 1
+    table = np.bincount(found * T + true, minlength=C * T).reshape(C, T)
+    rows, columns = linear_sum_assignment(-table)
+    return {
+        "items": len(found),
+        "clusters": len(np.unique(found)),
+        "true": len(np.unique(true)),
+        "accuracy": float(table[rows, columns].sum() / len(found)),
+        "nmi": float(normalized_mutual_info_score(true, found)),
+        "ami": float(adjusted_mutual_info_score(true, found)),
+    }
+
+
+def _by_pairs(result: PairsResult, table: pl.DataFrame) -> dict[str, float]:
+    name = next((name for name in ("answer", "same", "label") if name in table.columns), None)
+    if name is None:
+        raise DataError(f"truth has columns {', '.join(table.columns)}; wanted are left, right and answer")
+    place = _like(result.clusters.select("item", "cluster"), table["left"])
+    sides = [place.rename({"item": side, "cluster": f"{side}_cluster"}) for side in ("left", "right")]
+    both = table.join(sides[0], on="left").join(sides[1], on="right")
+    if both.is_empty():
+        raise DataError("the truth names no pair of this result: nothing can be scored. Check its items")
+    together = (both["left_cluster"] == both["right_cluster"]).to_numpy()
+    same = both[name].cast(pl.Int64).to_numpy() == 1
+    hit = int((together & same).sum())
+    precision, recall = hit / max(int(together.sum()), 1), hit / max(int(same.sum()), 1)
+    return {
+        "pairs": len(same),
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * hit / max(int(together.sum() + same.sum()), 1),
+    }
+
+
+def _like(mine: pl.DataFrame, other: pl.Series) -> pl.DataFrame:
+    """Items of the same type as those of another table."""
+    return mine.with_columns(pl.col("item").cast(other.dtype)) if mine["item"].dtype != other.dtype else mine

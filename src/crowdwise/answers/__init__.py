@@ -2,6 +2,7 @@
 
 from .intake import Dropped, Intake
 from .labels import Labels, places
+from .pairs import Pairs
 from .points import Points
 
-__all__ = ["Dropped", "Intake", "Labels", "Points", "places"]
+__all__ = ["Dropped", "Intake", "Labels", "Pairs", "Points", "places"]

@@ -49,6 +49,19 @@ POINT_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# And for a table of pairs.
+PAIR_NAMES: dict[str, tuple[str, ...]] = {
+    "left": ("left", "leftid", "leftitem", "item1", "itema", "first", "firstitem", "a", "i", "id1", "ida", "record1",
+             "image1", "object1", "lid"),
+    "right": ("right", "rightid", "rightitem", "item2", "itemb", "second", "seconditem", "b", "j", "id2", "idb",
+              "record2", "image2", "object2", "rid"),
+    "worker": NAMES["worker"],
+    "answer": ("answer", "same", "issame", "match", "ismatch", "label", "link", "judgment", "judgement", "response",
+               "vote", "value"),
+    "hit": ("hit", "hitid", "job", "jobid", "assignment", "assignmentid"),
+}  # fmt: skip
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())
 
@@ -72,7 +85,7 @@ def find(
     found = {role: name for role, name in given.items() if name is not None}
     for role, name in found.items():
         if name not in columns:
-            raise missing(role, name, columns, source, clicks=names is POINT_NAMES)
+            raise missing(role, name, columns, source, clicks=names is not NAMES)
     guessed = False
     for role in names:
         likely = None if role in found else guess(role, columns, set(found.values()), names)
@@ -81,7 +94,7 @@ def find(
             guessed = True
     for role in required:
         if role not in found:
-            raise missing(role, role, columns, source, clicks=names is POINT_NAMES)
+            raise missing(role, role, columns, source, clicks=names is not NAMES)
     return found, guessed
 
 

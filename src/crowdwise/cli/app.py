@@ -196,9 +196,9 @@ def report(
 
     chosen_models(compare_with, 0)
     place = out or (source.folder or Path()) / "report.html"
-    clicks = source.clicks(pictures, model=model, seed=seed, compare_with=compare_with, check=check)
-    if clicks is not None:
-        words(f"wrote {clicks.report(place, pictures=pictures)}")
+    other = source.clusters_or_clicks(pictures, model=model, seed=seed, compare_with=compare_with, check=check)
+    if other is not None:
+        words(f"wrote {other.report(place, pictures=pictures)}")
         return
     result = source.result(model, seed, threads)
     words(f"wrote {result.report(place, models=compare_with, check=check)}")
@@ -322,6 +322,67 @@ def points(
         raise typer.Exit(3)
 
 
+@app.command(epilog=_example("crowdwise pairs pairs.csv --features features.npz --out results"))
+def pairs(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    features: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table with a column item, or npz with arrays x and item")
+    ] = None,
+    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    unknown: Annotated[
+        str, typer.Option(metavar="RULE", help="Pairs whose items have no features: error or drop")
+    ] = "error",
+    left: Annotated[str | None, typer.Option(metavar="COL", help="Column of one item")] = None,
+    right: Annotated[str | None, typer.Option(metavar="COL", help="Column of the other item")] = None,
+    worker: Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")] = None,
+    answer: Annotated[str | None, typer.Option(metavar="COL", help="Column of the answer")] = None,
+    hit: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of the job, whose answers hang together")
+    ] = None,
+    same: Annotated[
+        list[str] | None, typer.Option(metavar="VALUE", help="An answer that means the same; may be repeated")
+    ] = None,
+    contradictions: Annotated[
+        str, typer.Option(metavar="RULE", help="Answers of a worker to a pair that contradict: drop, each or error")
+    ] = "drop",
+    format: Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")] = None,
+    delimiter: Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")] = None,
+    encoding: Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "pair-mixture",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
+    ] = None,
+    ask: Annotated[int, typer.Option(help="Pairs worth asking next that are written")] = 100,
+    page: Page = True,
+    excel_safe: ExcelSafe = False,
+    seed: Seed = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Find clusters of items in same/different answers, with or without features. Writes clusters.csv, sizes.csv,
+    workers.csv, asked.csv, next.csv, report.html and the saved result."""
+    from .pairs import Sorting, sort_out
+    from .run import settings_of
+
+    reading = {
+        "left": left, "right": right, "worker": worker, "answer": answer, "hit": hit, "same": same or None,
+        "contradictions": contradictions, "format": format, "encoding": encoding,
+        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None,
+    }  # fmt: skip
+    asked = Sorting(
+        file, reading, features, array, unknown, model, settings_of(setting or []), out, truth, ask, seed, threads,
+        page, excel_safe,
+    )  # fmt: skip
+    if not sort_out(asked, as_json):
+        raise typer.Exit(3)
+
+
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
 @from_source
 def compare(
@@ -350,17 +411,19 @@ def compare(
 
 @app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty, groups or clicks")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty, groups, clicks or pairs")],
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Folder of real data: for lecture cifar10s itself; else the folder that holds cifar10n, "
-            "cifar10h_counts and, for groups, labelme; for clicks fish_spots, smfish_cells and beads",
+            "cifar10h_counts and, for groups, labelme; for clicks fish_spots, smfish_cells and beads; for pairs "
+            "cmu_faces, mnist, mnist_pairs and product_er",
         ),
     ] = None,
     out: Out = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure less: fewer seeds, starts and images")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Measure more: of pairs, all 60,000 images")] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -369,14 +432,17 @@ def reproduce(
     from .say import words
     from .show import reproduced
 
-    reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick), as_json)
+    reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full), as_json)
 
 
 @app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))
 def simulate(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="confusion, one-coin, hammer-spammer, groups, experts, triangle or clicks"),
+        typer.Argument(
+            metavar="NAME",
+            help="confusion, one-coin, hammer-spammer, groups, experts, triangle, clicks or pinwheel",
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
     layout: Annotated[str, typer.Option(metavar="NAME", help="Of clicks: E, P1, P2, or H1 to H5")] = "P1",
@@ -404,6 +470,18 @@ def simulate(
             words(f"{drawn.points.n_clicks} clicks of {drawn.points.n_workers} workers on {len(drawn.centres)} objects")
             words("all in the box 1,0,4,5", *files)
         return
+    if name == "pinwheel":
+        from ..simulate import pinwheel
+
+        spun = pinwheel(workers=workers if workers != 50 else 20, seed=seed)
+        files = [str(path) for path in spun.save(out)]
+        if as_json:
+            say_json({"files": files, "answers": spun.pairs.n_answers, "seed": seed})
+        else:
+            words(
+                f"{spun.pairs.n_answers} answers of {spun.pairs.n_workers} workers on {spun.truth.height} items", *files
+            )
+        return
     if load not in ("even", "skewed"):
         raise ParameterError(f"--load is {load!r}; it can be even or skewed")
     more = {"fresh": fresh} if fresh else {}
@@ -417,9 +495,10 @@ def simulate(
 
 @app.command(epilog=_example("crowdwise models --json"))
 def models(as_json: Json = False) -> None:
-    """List the models and their settings: of labels alone, the worker sides of `crowdwise learn`, and of clicks."""
+    """List the models and their settings: of labels alone, worker sides of `crowdwise learn`, of clicks, of pairs."""
     from ..labels import DEFAULT, MODELS
     from ..learn.sides import SIDES
+    from ..pairs import PAIR_MODELS
     from ..points import POINT_MODELS
 
     if as_json:
@@ -431,6 +510,9 @@ def models(as_json: Json = False) -> None:
             about[name]["beside"] = {"about": SIDES[name].about, "settings": SIDES[name]().settings()}
         for name, each in POINT_MODELS.items():
             about[name] = {"about": each.about, "settings": each().settings(), "needs_clicks": True}
+        for name, each_pair in PAIR_MODELS.items():
+            told = {"needs_pairs": True, "needs_features": each_pair.needs_features}
+            about[name] = {"about": each_pair.about, "settings": each_pair().settings(), **told}
         say_json(about)
         return
     for name, kind in [*sorted(MODELS.items()), *SIDES.items()]:
@@ -440,6 +522,9 @@ def models(as_json: Json = False) -> None:
     for name, each in POINT_MODELS.items():
         settings = ", ".join(f"{key}={value}" for key, value in each().settings().items())
         print(f"{name} (of clicks: crowdwise points)\n    {each.about}\n    {settings}")
+    for name, each_pair in PAIR_MODELS.items():
+        settings = ", ".join(f"{key}={value}" for key, value in each_pair().settings().items())
+        print(f"{name} (of pairs: crowdwise pairs)\n    {each_pair.about}\n    {settings}".rstrip())
 
 
 @app.command(epilog=_example("crowdwise demo --out demo"))

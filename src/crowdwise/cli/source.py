@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..answers import Labels
-    from ..result import PointsResult, Result
+    from ..result import PairsResult, PointsResult, Result
 
 Model = Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")]
 Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
@@ -86,7 +86,7 @@ class Source:
         """The saved result; options that would need the answers read or fitted anew are refused."""
         from ..errors import ParameterError
         from ..io import load
-        from ..result import Result
+        from ..result import PointsResult, Result
 
         usual = Source(self.file)
         told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
@@ -98,25 +98,28 @@ class Source:
             )
         found = load(self.file)
         if not isinstance(found, Result):
+            what = "objects found in clicks" if isinstance(found, PointsResult) else "clusters found in pairs"
             raise ParameterError(
-                f"{self.file} holds objects found in clicks, not labels; their tables stand in its folder, and "
+                f"{self.file} holds {what}, not labels; their tables stand in its folder, and "
                 "`crowdwise report` makes their page"
             )
         return found
 
-    def clicks(self, pictures: Path | None, **further: Any) -> PointsResult | None:
-        """The saved result of clicks; None where this is something else, which has no pictures of images."""
+    def clusters_or_clicks(self, pictures: Path | None, **further: Any) -> PairsResult | PointsResult | None:
+        """The saved result of clicks or of pairs; None where this is something else. Only clicks have pictures."""
         from ..errors import ParameterError
         from ..io import load
         from ..result.store import kind_of
 
-        if not self.saved or kind_of(Path(self.file)) != "points":
-            if pictures is not None:
-                raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
+        kind = kind_of(Path(self.file)) if self.saved else "result"
+        if pictures is not None and kind != "points":
+            raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
+        if kind == "result":
             return None
         told = [name for name, value in further.items() if value is not None]
         if told:
-            raise ParameterError(f"--{told[0].replace('_', '-')} has no meaning for a result of clicks. Leave it away")
+            what = "clicks" if kind == "points" else "pairs"
+            raise ParameterError(f"--{told[0].replace('_', '-')} has no meaning for a result of {what}. Leave it away")
         return load(self.file)  # type: ignore[return-value]
 
     def result(self, model: str | None, seed: int | None, threads: int) -> Result:

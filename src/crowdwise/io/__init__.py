@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..answers import Labels, Points
+from ..answers import Labels, Pairs, Points
 from ..answers.repeats import check_policy
-from ..result import PointsResult, Result, store
+from ..result import PairsResult, PointsResult, Result, store
 from .features import Features, read_features
 from .tables import read_table
 
@@ -84,14 +84,40 @@ def read_points(
     )
 
 
+def read_pairs(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    **options: Any,
+) -> Pairs:
+    """Same/different answers from a file of any kind that `read` takes; other options are those of `Pairs`.
+
+    >>> import crowdwise as cw, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = file.write_text("left,right,worker,answer\\na,b,ann,same\\nb,a,bob,different\\n")
+    >>> cw.read_pairs(file)
+    Pairs(2 answers on 1 pair of 2 items, 2 workers)
+    """
+    table = read_table(path, format, delimiter, encoding)
+    words = _told(format, delimiter, encoding)
+    return Pairs(table.frame, source=table.name, notes=table.notes, where=table.where, options=words, **options)
+
+
 def _told(format: str | None, delimiter: str | None, encoding: str | None) -> list[str]:
     told = {"format": format, "delimiter": delimiter, "encoding": encoding}
     return [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
 
 
-def load(path: str | Path) -> Result | PointsResult:
-    """A result that `save`, `crowdwise aggregate`, `crowdwise learn` or `crowdwise points` wrote."""
-    if store.kind_of(Path(path)) == "points":
+def load(path: str | Path) -> Result | PointsResult | PairsResult:
+    """A result that `save`, `crowdwise aggregate`, `crowdwise learn`, `crowdwise points` or `crowdwise pairs` wrote."""
+    kind = store.kind_of(Path(path))
+    if kind == "pairs":
+        from ..pairs import pair_model
+
+        return store.read_pairs(Path(path), lambda name, settings: pair_model(name, **settings))
+    if kind == "points":
         from ..points import point_model
 
         return store.read_points(Path(path), lambda name, settings: point_model(name, **settings))
@@ -109,4 +135,4 @@ def _model(name: str, beside: bool, settings: dict[str, Any]) -> Any:
     return revived(name, beside, settings)
 
 
-__all__ = ["Features", "load", "read", "read_features", "read_points", "read_table"]
+__all__ = ["Features", "load", "read", "read_features", "read_pairs", "read_points", "read_table"]

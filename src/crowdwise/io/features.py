@@ -13,7 +13,7 @@ from ..errors import FeatureError, FileError, nearest
 from ..kernels.layout import Floats
 from .tables import read_table
 
-IDS = ("task", "item")
+IDS = ("task", "item", "image")
 
 
 class Features(NamedTuple):

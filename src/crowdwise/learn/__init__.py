@@ -33,7 +33,7 @@ _HOME = {
     "Ideal": "sides",
     "load": "store",
 }
-_EXTRA = {"sklearn": "learn", "scipy": "learn", "threadpoolctl": "learn", "torch": "deep"}
+_EXTRA = {"sklearn": "learn", "scipy": "learn", "torch": "deep"}
 
 __all__ = list(_HOME)
 

@@ -8,9 +8,7 @@ for a while, the network has learnt what it can, and stays as it is.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, Rule, check
+from ..engine.threads import one_thread
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
 from .objective import SHARPER, Objective, climb_workers, softmax, told
@@ -31,17 +30,6 @@ RULES = {
 }  # fmt: skip
 MANY = 1024  # rows told at a time
 STEPS = 50  # of Adam in a sweep, at least: small tables are gone through more than once
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Small networks gain little by more, lose much where cores are shared, and would not give the same bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Network(BaseEstimator):  # type: ignore[misc]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..result import PointsResult, Result
+from ..result import PairsResult, PointsResult, Result
 from ..result.files import write_whole
 from ..scoring import Judged
 from .inspection import Inspection, inspect
 from .page import Cost, Scaling
+from .pairs import summarise_pairs, write_pairs_report
 from .points import summarise_points, write_points_report
 from .summary import Summary, summarise
 from .words import short
@@ -59,6 +60,15 @@ def points_notebook(result: PointsResult) -> str:
     )
 
 
+def pairs_notebook(result: PairsResult) -> str:
+    """The header, the tiles and the workers who weigh most as HTML."""
+    from .render import NOTEBOOK_ROWS, notebook_html
+
+    ranked = result.workers.sort("weight", descending=True, nulls_last=True).head(NOTEBOOK_ROWS)
+    rows = ranked.select("worker", "answers", "skill", "low", "high").to_dicts()
+    return notebook_html(summarise_pairs(result), [{**row, "flags": ""} for row in rows], result.pairs.n_workers)
+
+
 __all__ = [
     "Cost",
     "Inspection",
@@ -66,9 +76,12 @@ __all__ = [
     "Summary",
     "inspect",
     "notebook",
+    "pairs_notebook",
     "points_notebook",
     "summarise",
+    "summarise_pairs",
     "summarise_points",
+    "write_pairs_report",
     "write_points_report",
     "write_report",
 ]

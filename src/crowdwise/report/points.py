@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from ..result.files import write_whole
-from .page import LONGEST, LogEntry
+from .frame import command_of, log_of, notes_of, told_of
 from .points_images import images_section
 from .points_page import PointsPage, PointsSummary
 from .points_people import workers_section
 from .points_search import methods_section, search_section
-from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, SENTENCE, is_doubtful, many, numbers
+from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, is_doubtful
 from .summary import NOT_KNOWN, Tile
-from .words import count, percent, short
+from .words import count, many, numbers, percent
 
 if TYPE_CHECKING:
     from ..result import PointsResult
@@ -56,45 +55,25 @@ def build_points(
         workers=workers_section(result.workers),
         search=search_section(result),
         methods=methods_section(judged) if judged else None,
-        log=[
-            LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
-            for d in intake.dropped
-        ],
-        notes=[short(note, SENTENCE) for note in intake.notes],
+        log=log_of(intake),
+        notes=notes_of(intake),
         command=points_command(result),
     )
 
 
 def points_command(result: PointsResult) -> str:
     """The line that makes this result again."""
-    model, intake = result.model, result.points.intake
-    parts = ["crowdwise", "points", *(short(word, SENTENCE) for word in (intake.source, *intake.options))]
-    parts += ["--model", model.name, "--seed", str(result.seed)]
-    usual = type(model)().settings()
-    for name, value in model.settings().items():
-        if value != usual.get(name) and isinstance(value, (int, float, str)):
-            parts += ["--set", f"{name}={value}"]
-    return shlex.join([*parts, "--out", "results"])
+    return command_of("points", result, result.points.intake)
 
 
 def summarise_points(result: PointsResult) -> PointsSummary:
     """The summary of a result of clicks."""
-    intake, images, clicks = result.points.intake, result.images.height, result.clicks.height
-    objects, workers = result.objects.height, result.workers.height
-    said = ", ".join([many(images, "image"), many(workers, "worker"), many(objects, "object")])
+    images, clicks, objects = result.images.height, result.clicks.height, result.objects.height
+    said = ", ".join([many(images, "image"), many(result.workers.height, "worker"), many(objects, "object")])
     return PointsSummary(
-        source=short(intake.source, LONGEST),
-        rows_read=intake.rows_read,
-        rows_used=intake.rows_used,
-        dropped={short(d.reason, SENTENCE): d.count for d in intake.dropped},
+        **told_of(result, result.points.intake),
         counted=f"{many(clicks, 'click')}: {said}",
         clicks=clicks,
-        model=short(result.model.name, LONGEST),
-        converged=bool(result.converged),
-        sweeps=result.trace.height,
-        seed=result.seed,
-        versions=dict(result.versions),
-        warnings=[short(text, SENTENCE) for text in result.warnings],
         tiles=_tiles(result),
     )
 

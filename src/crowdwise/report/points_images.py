@@ -13,8 +13,8 @@ import polars as pl
 from .page import LONGEST
 from .points_page import Clicks, ImageRow, Images, ObjectRow
 from .points_pictures import pictures_of
-from .points_words import column, is_doubtful, known, many
-from .words import count, short
+from .points_words import is_doubtful
+from .words import column, count, digits_of, known, many, short
 
 if TYPE_CHECKING:
     from ..result import PointsResult
@@ -93,7 +93,7 @@ def _image(
     picture: str | None,
 ) -> ImageRow:
     left, top, right, bottom = _box(row, axes)
-    digits = _digits(max(right - left, bottom - top))
+    digits = digits_of(max(right - left, bottom - top))
     off = clicks["object"].null_count()
     if clicks.height > CLICKS:
         clicks = clicks[np.linspace(0, clicks.height - 1, CLICKS).astype(int)]
@@ -150,11 +150,6 @@ def _ellipse(row: dict[str, Any], axes: Sequence[str], digits: int) -> tuple[flo
     middle, apart = (xx + yy) / 2, math.hypot((xx - yy) / 2, xy)
     long, short_ = (round(2 * math.sqrt(max(var, 0.0)), digits) for var in (middle + apart, middle - apart))
     return long, short_, round(math.degrees(math.atan2(2 * xy, xx - yy) / 2), 1)
-
-
-def _digits(extent: float) -> int:
-    """Digits behind the point that tell places apart in a picture of this extent."""
-    return min(12, max(0, 4 - math.floor(math.log10(extent)))) if extent > 0 else 4
 
 
 def _images_say(table: pl.DataFrame) -> str:

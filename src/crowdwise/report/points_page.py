@@ -6,42 +6,18 @@ of clicks are kept as columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from .frame import CountedSummary, Search, plain
 from .page import LogEntry
-from .summary import Tile
 
 
 @dataclass(frozen=True)
-class PointsSummary:
-    """What stands on top."""
+class PointsSummary(CountedSummary):
+    rows_are, at_once = "clicks", "clustered"
 
-    source: str
-    rows_read: int
-    rows_used: int
-    dropped: dict[str, int]
-    counted: str  # clicks, images, workers and objects, in words
     clicks: int
-    model: str
-    converged: bool
-    sweeps: int
-    seed: int
-    versions: dict[str, str]
-    warnings: list[str]
-    tiles: list[Tile]
-
-    def lines(self) -> list[str]:
-        """The summary for a person, warnings first."""
-        dropped = "".join(f"; {count} left out: {reason}" for reason, count in self.dropped.items())
-        state = "converged" if self.converged else "NOT converged"
-        return [
-            *(f"warning: {text}" for text in self.warnings),
-            f"{self.source}: {self.rows_read} clicks read, {self.rows_used} used{dropped}",
-            self.counted,
-            f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: clustered",
-            *(f"{tile.name}: {tile.value}{f' ({tile.detail})' if tile.detail else ''}" for tile in self.tiles[2:]),
-        ]
 
 
 @dataclass(frozen=True)
@@ -122,16 +98,6 @@ class PointsWorkers:
 
 
 @dataclass(frozen=True)
-class Search:
-    """How the number of objects was found."""
-
-    says: str
-    criterion: str
-    best: float | None  # sweep at which the answer was taken
-    rows: list[tuple[float, float | None, float | None]]  # sweep, objective, objects
-
-
-@dataclass(frozen=True)
 class Method:
     """A method held against the truth, over many runs."""
 
@@ -164,12 +130,5 @@ class PointsPage:
     command: str
 
     def as_dict(self) -> dict[str, Any]:
-        """As `asdict`, but long columns are not copied number by number."""
-        told: dict[str, Any] = _plain(self)
+        told: dict[str, Any] = plain(self)
         return told
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return [_plain(item) for item in value] if isinstance(value, list) and value and is_dataclass(value[0]) else value

@@ -6,8 +6,7 @@ import polars as pl
 
 from .page import LONGEST
 from .points_page import PointsWorker, PointsWorkers
-from .points_words import known, many, numbers
-from .words import percent, short
+from .words import known, many, numbers, percent, short
 
 WORKERS = 400  # shown at most
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .frame import SWEEPS, Search, spread
 from .page import LONGEST
-from .points_page import Method, Methods, Search
-from .points_words import known, many
-from .words import count, percent, quoted, short
+from .points_page import Method, Methods
+from .words import count, known, many, percent, quoted, short
 
 if TYPE_CHECKING:
     from ..result import PointsResult
 
-SWEEPS, CURVE = 1000, 300  # shown at most: sweeps, steps of a curve
+CURVE = 300  # steps shown at most
 
 
 def search_section(result: PointsResult) -> Search:
@@ -29,8 +29,8 @@ def search_section(result: PointsResult) -> Search:
     found = "" if at[2] is None else f", with {many(round(at[2]), 'object')}"
     says = f"The search took {many(len(rows), 'sweep')}; its answer is that of sweep {count(int(at[0]))}{found}."
     if len(rows) > SWEEPS:
-        kept = np.unique(np.linspace(0, len(rows) - 1, SWEEPS).astype(int)).tolist()
-        rows = [row for n, row in enumerate(rows) if n in set(kept) or row is taken]
+        kept = set(spread(len(rows), SWEEPS))
+        rows = [row for n, row in enumerate(rows) if n in kept or row is taken]
     return Search(says, criterion, None if taken is None else taken[0], rows)
 
 
@@ -46,8 +46,7 @@ def methods_section(judged: Sequence[Mapping[str, Any]]) -> Methods:
 def _method(told: Mapping[str, Any]) -> Method:
     errors = np.sort(np.asarray(told.get("ase") or [], float))
     finite = errors[np.isfinite(errors)]
-    at = np.unique(np.linspace(0, max(len(finite) - 1, 0), min(CURVE, len(finite))).astype(int))
-    curve = [(float(f"{finite[n]:.4g}"), round((n + 1) / len(errors), 4)) for n in at.tolist()]
+    curve = [(float(f"{finite[n]:.4g}"), round((n + 1) / len(errors), 4)) for n in spread(len(finite), CURVE)]
     middle = float(f"{np.median(finite):.4g}") if len(finite) else None
     success, mae = (known(told.get(name), 4) for name in ("success", "mae"))
     return Method(short(told["method"], LONGEST), success, mae, len(errors), middle, curve)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import polars as pl
 
-from .words import count, percent
+from .words import numbers, percent
 
-SENTENCE = 300  # characters of a warning or note
 DOUBTFUL = 0.9  # probability below which an object is worth a look
 GLOSSARY = [
     ("click", "A point that one worker set in one image."),
@@ -35,26 +31,6 @@ GLOSSARY_TRUTH = [
 ]
 
 
-def many(number: int, word: str) -> str:
-    return f"{count(number)} {word}{'' if number == 1 else 's'}"
-
-
 def is_doubtful() -> pl.Expr:
     """Of objects: whether they are worth a look."""
     return (numbers("probability") < DOUBTFUL).fill_null(True)
-
-
-def numbers(*names: str) -> pl.Expr:
-    """Columns whose values are known numbers or null, whatever they were."""
-    return pl.col(*names).cast(pl.Float64).fill_nan(None)
-
-
-def known(value: Any, digits: int) -> float | None:
-    """A number as the page keeps it; what is not known, or no number, is null."""
-    return None if value is None or not math.isfinite(value) else round(float(value), digits)
-
-
-def column(values: pl.Series, digits: int) -> list[Any]:
-    told = values.cast(pl.Float64)
-    told = told.set(~told.is_finite(), None)
-    return told.round(digits).to_list()

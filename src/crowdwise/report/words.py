@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import polars as pl
+
+SENTENCE = 300  # characters of a warning or note
 GLOSSARY = [
     ("answer", "What one worker said of one task: a label."),
     ("posterior", "How probable each class is for a task, given all answers and what is known of the workers."),
@@ -46,6 +50,11 @@ def count(number: int) -> str:
     return f"{number:,}".replace(",", "\u202f")
 
 
+def many(number: int, word: str) -> str:
+    """1 object, 2 objects."""
+    return f"{count(number)} {word}{'' if number == 1 else 's'}"
+
+
 def percent(share: float, digits: int = 1) -> str:
     """12.3 %, with a narrow blank."""
     return f"{100 * share:.{digits}f}\u202f%"
@@ -59,3 +68,24 @@ def quoted(name: object) -> str:
 def rounded(value: Any, digits: int = 4) -> Any:
     """A number as the page keeps it; null stays null."""
     return None if value is None else round(float(value), digits)
+
+
+def known(value: Any, digits: int) -> float | None:
+    """A number as the page keeps it; what is not known, or no number, is null."""
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
+
+
+def numbers(*names: str) -> pl.Expr:
+    """Columns whose values are known numbers or null, whatever they were."""
+    return pl.col(*names).cast(pl.Float64).fill_nan(None)
+
+
+def column(values: pl.Series, digits: int) -> list[Any]:
+    told = values.cast(pl.Float64)
+    told = told.set(~told.is_finite(), None)
+    return told.round(digits).to_list()
+
+
+def digits_of(extent: float) -> int:
+    """Digits behind the point that tell places apart in a picture of this extent."""
+    return min(12, max(0, 4 - math.floor(math.log10(extent)))) if extent > 0 else 4

@@ -53,7 +53,7 @@ class Lot(NamedTuple):
 def difficulty(asked: Asked) -> Study:
     """Tables 1 to 3, the ROC figure and the expertise figure; `data` holds cifar10n and cifar10h_counts; `quick` takes
     fewer seeds."""
-    data, out, seed, watch, quick = asked
+    data, out, seed, watch, quick, _ = asked
     images = None if data is None else _images(data)
     parts = [_seeds_part(seed, FEW if quick else SEEDS, watch), _published_part()]
     figures, files = _figures(seed, out)

@@ -66,7 +66,7 @@ QUICK = Effort(FEWER, (100, 10000), 1, 2, 3_000, (100, 10000), 1, 1, 1, 1)
 
 def groups(asked: Asked) -> Study:
     """Tables 2, 3 and 4 and Figure 3; `data` is the folder of cifar10n, cifar10h_counts and labelme."""
-    data, out, seed, watch, quick = asked
+    data, out, seed, watch, quick, _ = asked
     effort = QUICK if quick else FULL
     if data is not None:
         from .labelme import needed

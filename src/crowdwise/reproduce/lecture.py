@@ -37,7 +37,7 @@ REAL_CHECKS = 0.2  # part of the real set's images whose truth is taken as known
 
 def lecture(asked: Asked) -> Study:
     """The four rankings side by side, on the simulated crowd and on the real set; it is quick in any case."""
-    data, out, seed, watch, _ = asked
+    data, out, seed, watch, _, _ = asked
     watch("the simulated crowd")
     real = None if data is None else cifar10s(data, seed)
     answers, truth, skill = simulated(seed)

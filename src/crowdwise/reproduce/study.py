@@ -18,6 +18,7 @@ class Asked(NamedTuple):
     seed: int
     watch: Callable[[str], None]  # told of each step
     quick: bool  # measure less
+    full: bool = False  # measure more
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..answers import Intake, Labels, Points
+from ..answers import Intake, Labels, Pairs, Points
 from ..errors import ChecksumError, FileError
 from ..kernels.layout import Layout
 from .files import write_whole
 
 if TYPE_CHECKING:
+    from .pairs import PairsResult
     from .points import PointsResult
     from .result import Result
 
 FORMAT = 1
 NAME = "result.crowdwise"
 ENDING = ".crowdwise"
+PAIRS_ARRAYS = ("left", "right", "worker", "same", "hit", "weight")
 POINTS_ARRAYS = ("X", "worker", "job_image", "job_worker", "job_ptr", "image_ptr", "box")
 
 
@@ -143,10 +145,9 @@ def read_points(path: Path, model: Callable[..., Any]) -> PointsResult:
         extras=_table(parts["extras.parquet"]) if "extras.parquet" in parts else pl.DataFrame(),
         intake=Intake.from_dict(about["intake"]),
     )
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in _mappings(about["settings"]).items()}
     return PointsResult(
         points=points,
-        model=model(about["model"], settings),
+        model=model(about["model"], _tuples(about["settings"])),
         params=Objects(**_under(arrays, "params.")),
         sweeps=arrays["sweeps"],
         criterion=about["criterion"],
@@ -158,8 +159,52 @@ def read_points(path: Path, model: Callable[..., Any]) -> PointsResult:
     )
 
 
+def write_pairs(result: PairsResult, path: Path) -> Path:
+    """Save a result of pairs; returns the file written."""
+    from safetensors.numpy import save
+
+    pairs = result.pairs
+    arrays = {f"pairs.{name}": getattr(pairs, name) for name in PAIRS_ARRAYS}
+    arrays |= {f"params.{name}": array for name, array in result.params._asdict().items()}
+    arrays |= {f"space.{name}": np.asarray(array) for name, array in result.space.items()} | {"sweeps": result.sweeps}
+    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
+    for name in ("items", "workers"):
+        parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(pairs, name)}))
+    about = {
+        "model": result.model.name, "settings": _plain(result.model.settings()), "criterion": result.criterion,
+        "converged": result.converged, "seed": result.seed, "seconds": result.seconds, "versions": result.versions,
+        "intake": pairs.intake.as_dict(),
+    }  # fmt: skip
+    return pack(place(path), "pairs", about, parts)
+
+
+def read_pairs(path: Path, model: Callable[..., Any]) -> PairsResult:
+    """Load a result of pairs; `model(name, settings)` brings back the model."""
+    from .pairs import Clusters, PairsResult
+
+    about, parts = unpack(place(path), "pairs")
+    arrays = _arrays(parts["arrays.safetensors"])
+    return PairsResult(
+        pairs=Pairs.of(
+            **{name: _table(parts[f"{name}.parquet"])[name] for name in ("items", "workers")},
+            **_under(arrays, "pairs."),
+            intake=Intake.from_dict(about["intake"]),
+        ),
+        model=model(about["model"], _tuples(about["settings"])),
+        params=Clusters(**_under(arrays, "params.")),
+        space=_under(arrays, "space."),
+        sweeps=arrays["sweeps"],
+        **{name: about[name] for name in ("criterion", "converged", "seed", "seconds", "versions")},
+    )
+
+
+def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were: JSON knows no tuples."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in _mappings(settings).items()}
+
+
 def kind_of(path: Path) -> str:
-    """What a saved file holds: "result" or "points"; "result" where that cannot be told, and reading says why."""
+    """What a saved file holds: "result", "points" or "pairs"; "result" where that cannot be told: reading says why."""
     try:
         with zipfile.ZipFile(place(path)) as archive:
             return str(json.loads(archive.read("result.json")).get("kind", "result"))

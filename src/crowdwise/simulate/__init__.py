@@ -13,6 +13,7 @@ from .clicks import LAYOUTS, ClickCrowd, clicks, hard_layouts
 from .draws import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
 from .experts import SENSITIVITY, SPECIFICITY, experts
 from .levels import LEVELS, SHARES, levels, perturbed, triangle
+from .pairs import PairCrowd, answers_about, pinwheel
 
 MAKERS: dict[str, Callable[..., Any]] = {
     "confusion": confusion,
@@ -76,7 +77,9 @@ def crowd(
 
 
 __all__ = [
-    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "clicks",
+    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "PairCrowd",
+    "answers_about", "clicks",
     "confusion", "crowd", "experts",
-    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "spoken", "triangle", "who_answers",
+    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "pinwheel",
+    "spoken", "triangle", "who_answers",
 ]  # fmt: skip

@@ -1,0 +1,301 @@
+"""Semi-crowdsourced deep clustering, fully Bayesian: natural gradients, message passing and amortised networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...kernels.layout import Floats
+from ..model import Answers
+from . import posteriors
+from .networks import (
+    Climbed,
+    Networks,
+    Observation,
+    Record,
+    Scaling,
+    Space,
+    build_networks,
+    default_shape,
+    fit_scaling,
+    pack,
+    pack_scaling,
+    seeded,
+    unpack_heads,
+    unpack_scaling,
+)
+from .posteriors import Expected, Globals, Placed
+from .relations import Batch, Relations
+from .starts import default_start, partition
+
+CHUNK = 2000
+DRAWS = 5
+NARROW = 0.02
+SHARP = 10.0
+
+
+@dataclass(frozen=True)
+class BayesSettings:
+    """Sizes and rates of a start; None leaves the choice to the data."""
+
+    components: int = 15
+    latent: int | None = None
+    hidden: tuple[int, ...] | None = None
+    observation: Observation | None = None
+    epochs: int = 250
+    batch: int | None = None
+    rate: float | None = None
+    step: float | None = None
+    passes: int = 5
+    start: Literal["random", "pairs"] | None = None
+    warmup: int | None = None
+    anew: int | None = None
+    relations: Literal["all", "sampled"] = "all"
+    width: float | None = None
+    scale: bool = True
+
+
+class _Model:
+    """Everything that changes while a start climbs."""
+
+    def __init__(self, o: Tensor, nets: Networks, relations: Relations, settings: BayesSettings) -> None:
+        self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
+        self.items, latent = len(o), nets.encoder.linear.shape[0]
+        width = settings.width or (NARROW if settings.scale and nets.observation == "gaussian" else 1.0)
+        self.prior = posteriors.prior(settings.components, latent, relations.n_workers, width)
+        self.now = posteriors.scattered(settings.components, latent, relations.n_workers, width)
+        self.table = torch.full((self.items, settings.components), 1 / settings.components)
+        small = settings.batch is not None and settings.batch < self.items
+        self.step = settings.step or (0.02 if small else 0.1)
+        self.optimiser = torch.optim.Adam(nets.parameters(), settings.rate or (1e-3 if small else 3e-3))
+
+    def messages(self, e: Expected, batch: Batch) -> Tensor:
+        """What the answers tell about the component of every item of the batch, last term of eq. (14)."""
+        sent = torch.zeros(len(batch.items), self.table.shape[1])
+        if len(batch.row):
+            sent.index_add_(0, batch.row, self.odds(e, batch)[:, None] * self.table[batch.other])
+        return sent
+
+    def odds(self, e: Expected, batch: Batch) -> Tensor:
+        """Weighted expected log-odds of equal against different of every answer of the batch."""
+        told = batch.same.long()
+        return batch.weight * (e.same[batch.worker, told] - e.different[batch.worker, told])
+
+    def settle(self, e: Expected, precision: Tensor, pull: Tensor, batch: Batch, times: int = 1) -> Tensor:
+        """Alternate eqs. (12) and (14) from the potentials on, with damping; keeps and gives q(z)."""
+        z = posteriors.first_guess(e, precision, pull)
+        self.table[batch.items] = z
+        for _ in range(times * self.settings.passes):
+            x = posteriors.place(e, precision, pull, z)
+            logits = e.log_share + posteriors.densities(e, x.mean, x.second) + self.messages(e, batch)
+            z = 0.5 * (z + torch.softmax(logits, 1))
+            self.table[batch.items] = z
+        return z
+
+    def climb(self, batch: Batch) -> float:
+        """One step of networks and of global posteriors; returns the bound per item."""
+        e = posteriors.expected(self.now)
+        precision, pull = self.nets.potential(self.o[batch.items])
+        with torch.no_grad():
+            z = self.settle(e, precision, pull, batch)
+            sent = self.messages(e, batch)
+        x = posteriors.place(e, precision, pull, z)
+        z = torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second) + sent, 1)
+        x = posteriors.place(e, precision, pull, z)
+        likelihood = self.nets.likelihood(self.o[batch.items], posteriors.drawn(x))
+        local = (batch.scale * (likelihood + posteriors.local_bound(e, z, x))).sum()
+        loss = -(local + (batch.scale[:, None] * sent * z).sum()) / self.items
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        with torch.no_grad():
+            z = z.detach()
+            self.table[batch.items] = z
+            bound = float(local.detach()) + self.related(e, z, batch)
+            bound -= posteriors.divergence(self.now, self.prior)
+            self.follow(z, Placed(*(t.detach() for t in x)), batch)
+        return bound / self.items
+
+    def related(self, e: Expected, z: Tensor, batch: Batch) -> float:
+        """Expected log-likelihood of the answers."""
+        told = batch.same.long()
+        together = (z[batch.row] * self.table[batch.other]).sum(1)
+        flat = batch.weight * e.different[batch.worker, told]
+        return float((batch.share * (self.odds(e, batch) * together + flat)).sum())
+
+    def follow(self, z: Tensor, x: Placed, batch: Batch, step: float | None = None) -> None:
+        """Natural-gradient step of the global posteriors, first term of eq. (17)."""
+        p, rho = self.prior, self.step if step is None else step
+        count, first, second = posteriors.item_statistics(z, x, batch.scale)
+        together = (z[batch.row] * self.table[batch.other]).sum(1)
+        weight = batch.weight * batch.share
+        equal, unequal = posteriors.worker_statistics(together, batch.same, batch.worker, weight, len(p.alpha))
+        target = Globals(
+            p.counts + count,
+            p.first + first,
+            p.second + second,
+            p.kappa + count,
+            p.nu + count,
+            p.alpha + equal,
+            p.beta + unequal,
+        )
+        self.now = self.now.plus(target, 1 - rho, rho)
+
+    def potentials(self) -> tuple[Tensor, Tensor]:
+        """Potentials of all items."""
+        parts = [self.nets.potential(o) for o in torch.split(self.o, CHUNK)]
+        return torch.cat([p for p, _ in parts]), torch.cat([h for _, h in parts])
+
+
+def _warm_up(model: _Model, epochs: int, stop: Callable[[], bool]) -> None:
+    """Train the networks as a variational autoencoder with a standard normal prior."""
+    for _ in range(epochs):
+        for rows in torch.split(torch.randperm(model.items), model.settings.batch or model.items):
+            o = model.o[rows]
+            precision, pull = model.nets.potential(o)
+            total = precision + 1
+            mean = pull / total
+            x = mean + torch.randn_like(mean) / total.sqrt()
+            gap = 0.5 * (mean**2 + 1 / total - 1 + total.log()).sum(1)
+            loss = (gap - model.nets.likelihood(o, x)).mean()
+            model.optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            model.optimiser.step()
+            if stop():
+                raise KeyboardInterrupt
+
+
+def _start_from_pairs(model: _Model, answers: Answers, rng: np.random.Generator) -> None:
+    """Let the components begin at joined micro-clusters of the latent means."""
+    settings = model.settings
+    with torch.no_grad():
+        precision, pull = model.potentials()
+        mean = pull / precision
+        points = mean.double().numpy()
+        labels = partition(points, answers, settings.components, rng)
+        z = torch.nn.functional.one_hot(torch.as_tensor(labels), settings.components).float()
+        model.table = z.clone()
+        second = torch.diag_embed(1 / precision) + mean[:, :, None] * mean[:, None, :]
+        whole = model.relations.everything()
+        workers = model.now.alpha, model.now.beta
+        model.follow(z, Placed(mean, second, second), whole, step=1.0)
+        model.now.alpha, model.now.beta = workers
+
+
+def _prepared(X: Floats, answers: Answers, settings: BayesSettings) -> tuple[_Model, Scaling]:
+    """Scaled inputs, networks and posteriors at their random start."""
+    scaling = fit_scaling(X, settings.observation, settings.scale)
+    o = scaling.apply(X)
+    shape = default_shape(X.shape[1], settings.latent, settings.hidden, scaling.observation)
+    nets = build_networks(o, shape, scaling.observation)
+    return _Model(o, nets, Relations(answers, len(X)), settings), scaling
+
+
+def _sharpen(model: _Model) -> None:
+    """Let untrained potentials be narrow, so that the clusters of a start are not blurred into one."""
+    assert model.nets.encoder.spread is not None
+    with torch.no_grad():
+        model.nets.encoder.spread.bias.add_(SHARP)
+
+
+def _times(epochs: int, count: int) -> set[int]:
+    """Epochs after which the mixture is started anew: spread over the first half."""
+    return {round(epochs * share) for share in np.linspace(0.1, 0.5, count)} if count else set()
+
+
+def bayes_scdc(
+    X: Floats,
+    answers: Answers,
+    settings: BayesSettings,
+    rng: np.random.Generator,
+    watch: Callable[[int, float, int], None],
+    stop: Callable[[], bool],
+) -> Climbed:
+    """Fit from one start; `watch` hears of every epoch, and KeyboardInterrupt is raised once `stop` says so."""
+    with seeded(rng):
+        model, scaling = _prepared(X, answers, settings)
+        raw = scaling.observation == "bernoulli"
+        _warm_up(model, settings.warmup if settings.warmup is not None else 20 * raw, stop)
+        by_pairs = (settings.start or default_start(answers, len(X), raw)) == "pairs"
+        if by_pairs and not raw:
+            _sharpen(model)
+        anew = settings.anew if settings.anew is not None else 4 * (raw and len(answers.left) > 0)
+        times = {0} | _times(settings.epochs, anew) if by_pairs else set()
+        record = Record(settings.epochs, model.items, watch)
+        for epoch in range(settings.epochs):
+            if epoch in times:
+                _start_from_pairs(model, answers, rng)
+            bounds = []
+            for batch in model.relations.batches(settings.batch, settings.relations):
+                bounds.append(model.climb(batch))
+                if stop():
+                    raise KeyboardInterrupt
+            record.add(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
+        return _finished(model, scaling, record)
+
+
+def _finished(model: _Model, scaling: Scaling, record: Record) -> Climbed:
+    """Settle all items at once, tell the last bound with less noise, and pack."""
+    with torch.no_grad():
+        e, whole = posteriors.expected(model.now), model.relations.everything()
+        precision, pull = model.potentials()
+        z = model.settle(e, precision, pull, whole, times=4)
+        x = posteriors.place(e, precision, pull, z)
+        seen = torch.zeros(model.items)
+        for rows in torch.split(torch.arange(model.items), CHUNK):
+            part = Placed(*(t[rows] for t in x))
+            draws = [model.nets.likelihood(model.o[rows], posteriors.drawn(part)) for _ in range(DRAWS)]
+            seen[rows] = torch.stack(draws).mean(0)
+        total = float((seen + posteriors.local_bound(e, z, x)).double().sum()) + model.related(e, z, whole)
+        record.bound[-1] = (total - posteriors.divergence(model.now, model.prior)) / model.items
+        space = pack_scaling(scaling) | posteriors.pack_globals(model.now)
+        space |= pack(model.nets.encoder, "encoder") | pack(model.nets.decoder, "decoder")
+        return Climbed(
+            z.double().numpy(),
+            x.mean.double().numpy(),
+            model.now.alpha.numpy().copy(),
+            model.now.beta.numpy().copy(),
+            record.bound,
+            record.shares(),
+            record.epochs,
+            space,
+        )
+
+
+def _unpacked(space: Space) -> tuple[Networks, Scaling, Globals]:
+    """Networks, scaling and posteriors from packed arrays."""
+    scaling = unpack_scaling(space)
+    encoder, decoder = (unpack_heads(space, name, scaling.observation) for name in ("encoder", "decoder"))
+    return Networks(encoder, decoder, scaling.observation), scaling, posteriors.unpack_globals(space)
+
+
+def assign(space: Space, X: Floats, passes: int = 5) -> Floats:
+    """Posterior of the component of new items, from features alone."""
+    nets, scaling, g = _unpacked(space)
+    e = posteriors.expected(g)
+    parts = []
+    with torch.no_grad():
+        for o in torch.split(scaling.apply(X), CHUNK):
+            precision, pull = nets.potential(o)
+            z = posteriors.first_guess(e, precision, pull)
+            for _ in range(passes):
+                x = posteriors.place(e, precision, pull, z)
+                z = 0.5 * (z + torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second), 1))
+            parts.append(z)
+    return torch.cat(parts).double().numpy()
+
+
+def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
+    """Generated observations of every component in the units of the features; probabilities where Bernoulli."""
+    nets, scaling, g = _unpacked(space)
+    m, S = g.centre()
+    with seeded(rng), torch.no_grad():
+        root = torch.linalg.cholesky(S / g.nu[:, None, None])
+        noise = torch.randn(len(m), count, m.shape[1], dtype=torch.float64)
+        x = m[:, None] + noise @ root.mT
+        return scaling.undo(nets.generate(x.float()))

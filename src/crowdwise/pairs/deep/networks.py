@@ -1,0 +1,248 @@
+"""Encoder and decoder networks, scaling of features, observation likelihoods, and packing of weights into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...errors import FeatureError
+from ...kernels.layout import Floats, Ints
+
+Space = dict[str, NDArray[Any]]
+Observation = Literal["gaussian", "bernoulli"]
+
+FEW_COLUMNS = 50
+
+
+class Climbed(NamedTuple):
+    """What one start of a deep clustering model ends with."""
+
+    posterior: Floats
+    latent: Floats
+    alpha: Floats
+    beta: Floats
+    bound: list[float]
+    shares: Floats
+    epochs: Ints
+    space: Space
+
+
+class Scaling(NamedTuple):
+    """How features become the inputs of the networks: (x - shift) / width, and what kind of noise they have."""
+
+    shift: Floats
+    width: Floats
+    observation: Observation
+
+    def apply(self, X: NDArray[Any]) -> Tensor:
+        """Inputs of the networks."""
+        return torch.as_tensor((np.asarray(X, dtype=np.float64) - self.shift) / self.width, dtype=torch.float32)
+
+    def undo(self, o: Tensor) -> Floats:
+        """Back to the units of the features."""
+        return o.double().numpy() * self.width + self.shift
+
+
+class Shape(NamedTuple):
+    """Sizes of the networks."""
+
+    latent: int
+    hidden: tuple[int, ...]
+
+
+class TwoHeads(nn.Module):
+    """A perceptron with a location head, that a linear map is added to, and a spread head."""
+
+    def __init__(self, linear: Tensor, hidden: Sequence[int], activation: type[nn.Module], spread: bool) -> None:
+        super().__init__()
+        outputs, inputs = linear.shape
+        layers: list[nn.Module] = []
+        width = inputs
+        for size in hidden:
+            layers += [nn.Linear(width, size), activation()]
+            width = size
+        self.trunk = nn.Sequential(*layers)
+        self.location = nn.Linear(width, outputs)
+        self.spread = nn.Linear(width, outputs) if spread else None
+        self.linear = nn.Parameter(linear.clone())
+        with torch.no_grad():
+            self.location.weight.mul_(0.1)
+            self.location.bias.zero_()
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Location and, where there is a head for it, unbounded spread."""
+        h = self.trunk(x)
+        location = functional.linear(x, self.linear) + self.location(h)
+        return location, None if self.spread is None else self.spread(h)
+
+
+class Networks(nn.Module):
+    """Recognition network o -> potential of x, and decoder x -> distribution of o."""
+
+    def __init__(self, encoder: TwoHeads, decoder: TwoHeads, observation: Observation) -> None:
+        super().__init__()
+        self.encoder, self.decoder, self.observation = encoder, decoder, observation
+
+    def potential(self, o: Tensor) -> tuple[Tensor, Tensor]:
+        """Precision and precision times mean of the Gaussian potential of every row."""
+        mean, spread = self.encoder(o)
+        precision = functional.softplus(spread) + 1e-4
+        return precision, precision * mean
+
+    def likelihood(self, o: Tensor, x: Tensor) -> Tensor:
+        """Log p(o | x) of every row."""
+        return log_likelihood(self.decoder, self.observation, o, x)
+
+    def generate(self, x: Tensor) -> Tensor:
+        """Observations of latent points: drawn where they are Gaussian, probabilities where they are Bernoulli."""
+        return generated(self.decoder, self.observation, x)
+
+
+def log_likelihood(decoder: nn.Module, observation: Observation, o: Tensor, x: Tensor) -> Tensor:
+    """Log p(o | x); leading dimensions of o and x are broadcast."""
+    location, spread = decoder(x)
+    seen: Tensor
+    if observation == "bernoulli":
+        seen = (location * o - functional.softplus(location)).sum(-1)
+    else:
+        variance = functional.softplus(spread) + 1e-4
+        seen = -0.5 * ((o - location) ** 2 / variance + variance.log() + float(np.log(2 * np.pi))).sum(-1)
+    return seen
+
+
+def generated(decoder: nn.Module, observation: Observation, x: Tensor) -> Tensor:
+    """Observations of latent points: drawn where they are Gaussian, probabilities where they are Bernoulli."""
+    location, spread = decoder(x)
+    if observation == "bernoulli":
+        return torch.sigmoid(location)
+    width: Tensor = (functional.softplus(spread) + 1e-4).sqrt()
+    drawn: Tensor = location + width * torch.randn_like(location)
+    return drawn
+
+
+def fit_scaling(X: NDArray[Any], observation: Observation | None, scale: bool) -> Scaling:
+    """Choose kind of noise, where it is not given, and the scaling of the features."""
+    low, high = float(X.min()), float(X.max())
+    whole = bool(np.issubdtype(X.dtype, np.integer)) or (high > 1 and bool(np.all(np.round(X) == X)))
+    bounded = low >= 0 and (high <= 1 or (whole and high <= 255))
+    kind: Observation = observation or ("bernoulli" if X.shape[1] > FEW_COLUMNS and bounded else "gaussian")
+    columns = X.shape[1]
+    if kind == "bernoulli":
+        if not bounded:
+            raise FeatureError(
+                f"features lie from {low:g} to {high:g}; those of 'bernoulli' lie from 0 to 1, or are whole numbers "
+                "up to 255. Scale them, or say observation='gaussian'"
+            )
+        return Scaling(np.zeros(columns), np.full(columns, 255.0 if high > 1 else 1.0), kind)
+    if not scale:
+        return Scaling(np.zeros(columns), np.ones(columns), kind)
+    width = X.std(0, dtype=np.float64)
+    return Scaling(X.mean(0, dtype=np.float64), np.where(width > 0, width, 1.0), kind)
+
+
+def default_shape(columns: int, latent: int | None, hidden: tuple[int, ...] | None, kind: Observation) -> Shape:
+    """Sizes of the networks where they are not given."""
+    return Shape(latent or min(columns, 10), hidden or ((500, 500) if kind == "bernoulli" else (40, 40)))
+
+
+def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, Tensor]:
+    """Linear maps to and from the latent space: the identity where sizes agree, else principal directions."""
+    columns = o.shape[1]
+    if latent == columns:
+        return torch.eye(columns), torch.eye(columns)
+    centred = (o - o.mean(0)).double()
+    values, vectors = torch.linalg.eigh(centred.T @ centred / max(len(o), 1))
+    top = vectors[:, -min(latent, columns) :].flip(1)
+    sd = values[-min(latent, columns) :].flip(0).clamp_min(1e-9).sqrt()
+    if latent > columns:
+        top = functional.pad(top, (0, latent - columns))
+        sd = functional.pad(sd, (0, latent - columns), value=1.0)
+    inward = (top / sd).T if kind == "bernoulli" else top.T
+    outward = top * sd * 4 if kind == "bernoulli" else top
+    return inward.float(), outward.float()
+
+
+def build_networks(o: Tensor, shape: Shape, kind: Observation) -> Networks:
+    """Networks whose linear parts start at principal directions and whose curved parts start small."""
+    inward, outward = principal_maps(o, shape.latent, kind)
+    inward = inward + 0.05 * torch.randn_like(inward) / (1 if kind == "gaussian" else np.sqrt(o.shape[1]))
+    outward = outward + 0.05 * torch.randn_like(outward)
+    unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
+    encoder = TwoHeads(inward, shape.hidden, unit, spread=True)
+    decoder = TwoHeads(outward, shape.hidden[::-1], unit, spread=kind == "gaussian")
+    with torch.no_grad():
+        middle = o.mean(0)
+        encoder.location.bias.copy_(-inward @ middle)
+        share = middle.clamp(0.01, 0.99)
+        decoder.location.bias.copy_(torch.log(share / (1 - share)) if kind == "bernoulli" else middle)
+    return Networks(encoder, decoder, kind)
+
+
+def pack(module: nn.Module, prefix: str) -> Space:
+    """Weights of a module as arrays under a prefix."""
+    return {f"{prefix}.{name}": value.detach().numpy().copy() for name, value in module.state_dict().items()}
+
+
+def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
+    """A two-headed perceptron from packed arrays."""
+    weights = {
+        name.removeprefix(f"{prefix}."): torch.as_tensor(value)
+        for name, value in space.items()
+        if name.startswith(f"{prefix}.")
+    }
+    hidden = [len(value) for name, value in weights.items() if name.startswith("trunk") and name.endswith("bias")]
+    unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
+    heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights)
+    heads.load_state_dict(weights)
+    return heads
+
+
+def pack_scaling(scaling: Scaling) -> Space:
+    """Scaling as arrays."""
+    return {
+        "scaling.shift": scaling.shift,
+        "scaling.width": scaling.width,
+        "scaling.bernoulli": np.array(scaling.observation == "bernoulli", dtype=np.float64),
+    }
+
+
+def unpack_scaling(space: Space) -> Scaling:
+    """Scaling from packed arrays."""
+    kind: Observation = "bernoulli" if float(space["scaling.bernoulli"]) else "gaussian"
+    return Scaling(space["scaling.shift"], space["scaling.width"], kind)
+
+
+@contextmanager
+def seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Let all randomness of torch inside come from the generator, and leave its state outside alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**62)))
+        yield
+
+
+class Record:
+    """What is kept of every epoch, and mixing proportions of evenly spaced ones, the last among them."""
+
+    def __init__(self, epochs: int, items: int, watch: Callable[[int, float, int], None], most: int = 50) -> None:
+        self.epochs = np.unique(np.linspace(1, epochs, min(epochs, most)).round().astype(np.int64))
+        self.items, self.watch = items, watch
+        self.bound: list[float] = []
+        self.kept: list[Floats] = []
+
+    def add(self, bound: float, share: Tensor, least: int = 5) -> None:
+        """Keep an epoch and tell of it: its bound, and how many components are expected to hold enough items."""
+        self.bound.append(bound)
+        if len(self.bound) in self.epochs:
+            self.kept.append(share.double().numpy().copy())
+        self.watch(len(self.bound), bound, int((share * self.items >= least).sum()))
+
+    def shares(self) -> Floats:
+        """Kept mixing proportions, a row for every kept epoch."""
+        return np.stack(self.kept)

@@ -1,0 +1,102 @@
+"""Pair answers seen from every item, and mini-batches of items and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...kernels.layout import Ints
+from ..model import Answers
+
+
+class Batch(NamedTuple):
+    """Some items and the answers about them, each answer once for every end that lies in the batch."""
+
+    items: Tensor
+    scale: Tensor  # how many items of the whole every item stands for
+    row: Tensor
+    other: Tensor
+    worker: Tensor
+    same: Tensor
+    weight: Tensor
+    share: Tensor  # how many answers of the whole every end stands for
+
+
+class Relations:
+    """The answers sorted by item."""
+
+    def __init__(self, answers: Answers, items: int) -> None:
+        self.items, self.n_workers, self.count = items, answers.n_workers, len(answers.left)
+        end = np.concatenate([answers.left, answers.right])
+        order = np.argsort(end, kind="stable")
+        self.end = end[order]
+        self.other = np.concatenate([answers.right, answers.left])[order]
+        self.answer = np.tile(np.arange(self.count), 2)[order]
+        self.begin = np.searchsorted(self.end, np.arange(items + 1))
+        self.left, self.right = answers.left, answers.right
+        self.worker = torch.as_tensor(np.asarray(answers.worker, dtype=np.int64))
+        self.same = torch.as_tensor(np.asarray(answers.same, dtype=np.bool_))
+        self.weight = torch.as_tensor(np.asarray(answers.weight, dtype=np.float32))
+        self.annotated = np.unique(end)
+        self.plain = np.setdiff1d(np.arange(items), self.annotated)
+        self._whole: Batch | None = None
+
+    def everything(self) -> Batch:
+        """All items and all answers."""
+        if self._whole is None:
+            self._whole = self.touching(np.arange(self.items))
+        return self._whole
+
+    def touching(self, items: Ints) -> Batch:
+        """The items and all answers about them; an answer counts half at each of its ends."""
+        number = self.begin[items + 1] - self.begin[items]
+        row = np.repeat(np.arange(len(items)), number)
+        jump = np.repeat(self.begin[items] - np.concatenate([[0], np.cumsum(number)[:-1]]), number)
+        edge = np.arange(number.sum()) + jump
+        scale = torch.full((len(items),), self.items / len(items))
+        return self._made(items, scale, row, self.other[edge], self.answer[edge], 0.5 * self.items / len(items))
+
+    def sampled(self, plain: Ints, chosen: Ints) -> Batch:
+        """Items without answers, and the ends of the chosen answers with no other answer."""
+        ends, row = np.unique(np.concatenate([self.left[chosen], self.right[chosen]]), return_inverse=True)
+        other = np.concatenate([self.right[chosen], self.left[chosen]])
+        scale = torch.cat(
+            [
+                torch.full((len(ends),), len(self.annotated) / max(len(ends), 1)),
+                torch.full((len(plain),), len(self.plain) / max(len(plain), 1)),
+            ]
+        )
+        items = np.concatenate([ends, plain])
+        share = 0.5 * self.count / max(len(chosen), 1)
+        return self._made(items, scale, row.ravel(), other, np.tile(chosen, 2), share)
+
+    def _made(self, items: Ints, scale: Tensor, row: Ints, other: Ints, answer: Ints, share: float) -> Batch:
+        at = torch.as_tensor(answer)
+        return Batch(
+            torch.as_tensor(items),
+            scale,
+            torch.as_tensor(row),
+            torch.as_tensor(other),
+            self.worker[at],
+            self.same[at],
+            self.weight[at],
+            torch.full((len(at),), share),
+        )
+
+    def batches(self, size: int | None, how: Literal["all", "sampled"]) -> Iterator[Batch]:
+        """One epoch: everything at once, or shuffled mini-batches with all or with sampled answers."""
+        if size is None or size >= self.items:
+            yield self.everything()
+        elif how == "all" or not self.count:
+            for part in torch.split(torch.randperm(self.items), size):
+                yield self.touching(part.numpy())
+        else:
+            steps = -(-self.items // size)
+            plain = np.array_split(self.plain[torch.randperm(len(self.plain)).numpy()], steps)
+            half = max(1, size // 2)
+            for some in plain:
+                yield self.sampled(some, torch.randint(self.count, (half,)).numpy())

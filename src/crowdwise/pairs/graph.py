@@ -1,0 +1,73 @@
+"""An embedding of many raw features, images above all: directions along which neighbours hang together.
+
+Items are linked to their nearest ones, and the main eigenvectors of the links, each row made of unit length, are the
+new features (Ng, Jordan and Weiss 2001). Nothing is trained and nothing downloaded. A new item goes where its nearest
+ones are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingError
+from ..kernels.layout import Floats
+
+NEAR = 10  # neighbours of an item
+MAIN = 50  # main directions in which neighbours are sought
+FEWEST, MOST = 1000, 100_000  # items for which it is the default where features are many
+
+
+def usable(X: Floats, dims: int) -> bool:
+    """Whether the embedding is worth it, and can be had."""
+    if X.shape[1] <= dims or not FEWEST <= len(X) <= MOST:
+        return False
+    try:
+        _libraries()
+    except MissingError:
+        return False
+    return True
+
+
+def _libraries() -> tuple[Any, Any, Any]:
+    try:
+        import scipy.sparse as sparse
+        from scipy.sparse.linalg import eigsh
+        from sklearn.neighbors import NearestNeighbors
+    except ImportError:
+        raise MissingError("space='graph' needs scikit-learn and scipy. pip install 'crowdwise[learn]'") from None
+    return sparse, eigsh, NearestNeighbors
+
+
+def embedded(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """What places items: their centre and main directions, where they lie in these, and their embedding (N, dims)."""
+    sparse, eigsh, NearestNeighbors = _libraries()
+    centre = X.mean(0, dtype=np.float64)
+    middle = np.asarray(X, np.float64) - centre
+    values, vectors = np.linalg.eigh(middle.T @ middle)
+    main = vectors[:, np.argsort(-values)[: min(MAIN, X.shape[1])]]
+    P = middle @ main
+    N, near = len(P), min(NEAR, len(P) - 1)
+    index = NearestNeighbors(n_neighbors=near + 1, algorithm="brute").fit(P)
+    at = index.kneighbors(P, return_distance=False)
+    own = at == np.arange(N)[:, None]
+    own[~own.any(1), -1] = True  # equal items may hide oneself
+    at = at[~own].reshape(N, near)
+    links = sparse.csr_matrix((np.ones(at.size), at.ravel(), np.arange(0, at.size + 1, near)), (N, N))
+    links = 0.5 * (links + links.T)
+    scale = sparse.diags(1 / np.sqrt(np.asarray(links.sum(1)).ravel()))
+    count = min(dims, N - 2)
+    _, E = eigsh(scale @ links @ scale, count, which="LA", v0=rng.random(N) + 0.5)
+    E = E * np.sign(E[np.abs(E).argmax(0), np.arange(count)])
+    E = E / np.maximum(np.linalg.norm(E, axis=1, keepdims=True), 1e-12)
+    return {"graph.centre": centre, "graph.main": main, "graph.rows": P, "graph.embedding": E}
+
+
+def placed(space: dict[str, Any], X: Floats) -> Floats:
+    """(n, dims) where new items go: amid their nearest ones."""
+    _, _, NearestNeighbors = _libraries()
+    rows = space["graph.rows"]
+    index = NearestNeighbors(n_neighbors=min(NEAR, len(rows)), algorithm="brute").fit(rows)
+    at = index.kneighbors((X - space["graph.centre"]) @ space["graph.main"], return_distance=False)
+    return np.asarray(space["graph.embedding"][at].mean(1))

@@ -1,0 +1,203 @@
+"""scdc and bayes-scdc: deep generative mixtures whose clusters answer for the pairs, too.
+
+docs/maths/scdc.md has the mathematics; `deep` the networks, in torch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..engine import Run
+from ..engine.model import COUNT, Rule, rules
+from ..engine.threads import one_thread
+from ..errors import Interrupted, MissingError, ParameterError
+from ..kernels.layout import Floats
+from .model import Answers, Found, PairsModel, tell
+
+FULL = 2000  # items up to which all are taken at once
+BATCH = 256
+WIDE = 50  # features from which they are taken for raw
+DRAWN = 6  # made-up observations of a cluster
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Deep(PairsModel):
+    """What both have in common."""
+
+    needs_features: ClassVar[bool] = True
+    full_epochs: ClassVar[int]
+    criterion: ClassVar[str] = "evidence lower bound an item"
+
+    parts: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
+    latent: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
+    hidden: tuple[int, ...] | None = None
+    observation: str | None = field(
+        default=None, metadata=rules(Rule(str, choices=(None, "gaussian", "bernoulli"), may_be_none=True))
+    )
+    epochs: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
+    batch: int | None = field(default=None, metadata=rules(Rule(int, low=2, may_be_none=True)))
+    rate: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, may_be_none=True)))
+    start: str | None = field(
+        default=None, metadata=rules(Rule(str, choices=(None, "random", "pairs"), may_be_none=True))
+    )
+    restarts: int = field(default=1, metadata=rules(COUNT))
+    scale: bool = field(default=True, metadata=rules(Rule(bool, choices=(True, False))))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = self.hidden
+        whole = isinstance(sizes, tuple) and len(sizes) > 0 and all(isinstance(n, int) and n > 0 for n in sizes)
+        if sizes is not None and not whole:
+            raise ParameterError(
+                f"{self.name}: hidden is {sizes!r}; it must be a tuple of sizes, for instance (40, 40)"
+            )
+
+    def plan(self, X: Floats) -> dict[str, Any]:
+        """The settings of one start, where they were left open by the data."""
+        batch = self.batch or (None if len(X) <= FULL else BATCH)
+        small = batch is not None and batch < len(X)
+        return {
+            "components": min(self.parts or (15 if X.shape[1] <= WIDE else 50), len(X)),
+            "latent": self.latent,
+            "hidden": self.hidden,
+            "observation": self.observation,
+            "epochs": self.epochs or (30 if small else self.full_epochs),
+            "batch": batch,
+            "rate": self.rate,
+            "scale": self.scale,
+        }
+
+    @abstractmethod
+    def one(self, X: Floats, answers: Answers, start: int, rng: np.random.Generator, watch: Any, stop: Any) -> Any:
+        """One start, climbed."""
+
+    def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
+        """The best of some starts, by the bound."""
+        torch_or_refuse()
+        own = {name: getattr(answers, name).astype(np.int64) for name in ("left", "right", "worker")}
+        own |= {"same": answers.same.copy(), "weight": answers.weight.copy()}  # torch takes no read-only arrays
+        answers, rng, best = answers._replace(**own), run.rng(), None
+        most = self.plan(X)["epochs"]
+        with one_thread():
+            for start in range(self.restarts):
+                trace: list[tuple[float, int]] = []
+
+                def heard(epoch: int, objective: float, clusters: int, trace: list[tuple[float, int]] = trace) -> None:
+                    trace.append((objective, clusters))
+                    tell(run, epoch, most, objective, clusters)
+
+                try:
+                    found = self.one(X, answers, start, rng, heard, run.stop or (lambda: False))
+                except KeyboardInterrupt:
+                    raise Interrupted("stopped before the clusters were found; nothing was written") from None
+                if best is None or found.bound[-1] > best[0].bound[-1]:
+                    best = found, trace
+        assert best is not None
+        found, trace = best
+        trace[-1] = (found.bound[-1], trace[-1][1])
+        return Found(
+            found.posterior, found.alpha, found.beta, trace, found.latent, found.space, True, found.shares, found.epochs
+        )
+
+    def drawn(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        made = self.made_up(space, DRAWN, rng)[space["used"]]
+        low, high = float(made.min()), float(made.max())
+        top = 255.0 if high > 1.5 else 1.0
+        if low < -0.05 * top or high > 1.05 * max(top, 255.0 if high > 1.5 else 1.0):
+            made = (made - low) / max(high - low, 1e-12)
+            top = 1.0
+        return np.asarray(np.clip(made / top * 255.0, 0, 255).astype(np.uint8).reshape(len(made), DRAWN, *shape))
+
+    @abstractmethod
+    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
+        """(K, count, D) observations drawn from every component."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesScdc(_Deep):
+    """Clusters by a Bayesian deep generative mixture that finds their number by itself.
+
+    A network tells from each item where it may lie in a space of `latent` dimensions, in which up to `parts` Gaussians
+    (None: 15, or 50 of more than 50 features) are the clusters; another tells features from there. `hidden` are the
+    sizes of layers. Features are `observation` "gaussian" (scaled, unless `scale` is false) or "bernoulli" (None: by
+    the features). All items at once, or in mini-batches of `batch` with all their answers, or, `relations` "sampled",
+    with as many answers drawn at random. `start` "pairs" lets the clusters begin where features and answers together
+    say, "random" anywhere (None: "pairs" where there are as many answers as items, or images); where it is None, every other of `restarts` is
+    "random", and the best by the bound is kept.
+    """
+
+    name: ClassVar[str] = "bayes-scdc"
+    about: ClassVar[str] = "a Bayesian deep generative mixture with pairs; finds the number of clusters (torch)"
+    full_epochs: ClassVar[int] = 250
+
+    step: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, may_be_none=True)))
+    relations: str = field(default="all", metadata=rules(Rule(str, choices=("all", "sampled"))))
+    width: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, may_be_none=True)))
+
+    def one(self, X: Floats, answers: Answers, start: int, rng: np.random.Generator, watch: Any, stop: Any) -> Any:
+        from .deep.bayes import BayesSettings, bayes_scdc
+
+        turn = self.start or (None if start % 2 == 0 else "random")
+        more: dict[str, Any] = {
+            "step": self.step,
+            "relations": self.relations,
+            "width": self.width,
+            "start": kinds[start % 2],
+        }
+        return bayes_scdc(X, answers, BayesSettings(**self.plan(X), **more), rng, watch, stop)
+
+    def components(self, space: dict[str, Any], X: Floats) -> Floats:
+        torch_or_refuse()
+        from .deep.bayes import assign
+
+        with one_thread():
+            return assign(space, X)
+
+    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
+        from .deep.bayes import draw
+
+        return draw(space, count, rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scdc(_Deep):
+    """Clusters by a deep generative mixture with amortised inference and point estimates.
+
+    As `bayes-scdc`, but networks tell the cluster of an item, too, and all else is found by gradients; slower, for each
+    item passes the networks once a component. The number of clusters is that of components that keep items.
+    """
+
+    name: ClassVar[str] = "scdc"
+    about: ClassVar[str] = "a deep generative mixture with pairs, inference by networks alone (torch)"
+    full_epochs: ClassVar[int] = 600
+
+    def one(self, X: Floats, answers: Answers, start: int, rng: np.random.Generator, watch: Any, stop: Any) -> Any:
+        from .deep.amortised import ScdcSettings, scdc
+
+        settings = ScdcSettings(**self.plan(X), start=self.start or "random")  # type: ignore[arg-type]
+        return scdc(X, answers, settings, rng, watch, stop)
+
+    def components(self, space: dict[str, Any], X: Floats) -> Floats:
+        torch_or_refuse()
+        from .deep.amortised import assign
+
+        with one_thread():
+            return assign(space, X)
+
+    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
+        from .deep.amortised import draw
+
+        return draw(space, count, rng)
+
+
+def torch_or_refuse() -> None:
+    """Refuse where torch is not installed."""
+    try:
+        import sklearn  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingError(f"{error.name} is not installed. Say: pip install 'crowdwise[deep]'") from None

@@ -1,0 +1,127 @@
+"""The page of clusters found from pairs: from a result to the plain values that are shown. Totals are of everything."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..result.files import write_whole
+from .frame import command_of, log_of, notes_of, told_of
+from .pairs_doubts import doubts_of, doubts_section
+from .pairs_items import clusters_section, drawn, map_section, surest
+from .pairs_page import PairsPage, PairsSummary
+from .pairs_people import workers_section, workers_table
+from .pairs_pictures import album, checked
+from .pairs_training import training_section
+from .pairs_words import DOUBTFUL, GLOSSARY
+from .summary import NOT_KNOWN, Tile
+from .words import count, many, percent
+
+if TYPE_CHECKING:
+    from ..result.pairs import PairsResult
+
+
+def write_pairs_report(result: PairsResult, path: str | Path, *, pictures: Any = None) -> Path:
+    """Write the page of clusters found from pairs to one self-contained HTML file, whole or not at all.
+
+    `pictures` (items, height, width) are bytes, in the order of the items; some of them are shown, scaled down.
+    """
+    from .render import page_html
+
+    data = page_html(build_pairs(result, pictures), "pairs.html", GLOSSARY).encode("utf-8", "backslashreplace")
+    return write_whole(Path(path), lambda file: file.write(data))
+
+
+def build_pairs(result: PairsResult, pictures: Any = None) -> PairsPage:
+    intake = result.pairs.intake
+    images = checked(pictures, result.pairs.n_items)
+    doubts, dots, workers = doubts_of(result), drawn(result), workers_section(result.workers)
+    in_tables = [*doubts.items.tolist(), *chain.from_iterable(surest(result).values()), *doubts.named()]
+    found = album(images, chain(in_tables, dots.tolist()))
+    pool = {item: src for item, src in found.items() if item not in set(in_tables)}
+    return PairsPage(
+        kind="pairs",
+        summary=summarise_pairs(result),
+        map=map_section(result, dots, pool, bool(found)),
+        clusters=clusters_section(result, found),
+        workers=workers,
+        workers_table=workers_table(workers),
+        training=training_section(result),
+        doubts=doubts_section(result, doubts, found),
+        log=log_of(intake),
+        notes=notes_of(intake),
+        command=command_of("pairs", result, intake),
+    )
+
+
+def summarise_pairs(result: PairsResult) -> PairsSummary:
+    """The summary of a result of pairs."""
+    pairs = result.pairs
+    said = [many(pairs.n_items, "item"), many(pairs.n_workers, "worker"), many(result.n_clusters, "cluster")]
+    return PairsSummary(
+        **told_of(result, pairs.intake),
+        counted=f"{many(pairs.n_answers, 'answer')} on {many(len(pairs.edges[0]), 'pair')}: {', '.join(said)}",
+        answers=pairs.n_answers,
+        tiles=_tiles(result),
+    )
+
+
+def _tiles(result: PairsResult) -> list[Tile]:
+    pairs, sizes, sure = result.pairs, result.sizes["items"].to_list(), result.params.chances[:, 0]
+    asked = int((result.answers_of > 0).sum())
+    skills = result.workers["skill"].fill_nan(None).drop_nulls().to_numpy()
+    return [
+        Tile(
+            "Clusters found",
+            count(result.n_clusters),
+            _extent(sizes),
+            "Items that seem to be the same, by the answers, and by features where there are some.",
+        ),
+        Tile(
+            "Items",
+            count(pairs.n_items),
+            f"{count(asked)} in some pair, {count(pairs.n_items - asked)} placed by features alone"
+            if asked < pairs.n_items
+            else "all in some pair",
+            "What was put into clusters.",
+        ),
+        Tile(
+            "Doubtful items to review",
+            count(int((sure < DOUBTFUL).sum())),
+            f"probability below {percent(DOUBTFUL, 0)}; about {many(round(float((1 - sure).sum())), 'item')} in all "
+            "may be elsewhere",
+            "A look by an expert, or another answer, helps here most.",
+        ),
+        Tile(
+            "Median skill",
+            percent(float(np.median(skills))) if len(skills) else NOT_KNOWN,
+            f"of {many(pairs.n_workers, 'worker')}",
+            "Half of the workers are better, half are worse. Skill is the mean of the chances to call the same what is "
+            "the same, and different what is different: 50 % is guessing.",
+        ),
+        Tile(
+            "Answers",
+            count(pairs.n_answers),
+            _counting(result),
+            "Answers of one job hang together: who sorts items into piles decides once that an item is not like a "
+            "pile, however many pairs say so.",
+        ),
+    ]  # fmt: skip
+
+
+def _extent(sizes: list[int]) -> str:
+    """How large clusters are, the largest first."""
+    if len(sizes) < 2:
+        return ""
+    each = f"of {many(sizes[0], 'item')} each"
+    return each if sizes[0] == sizes[-1] else f"of {count(sizes[-1])} to {many(sizes[0], 'item')}"
+
+
+def _counting(result: PairsResult) -> str:
+    pairs = result.pairs
+    on = f"on {many(len(pairs.edges[0]), 'pair')}"
+    worth = round(float(pairs.weight.sum()))
+    return f"{on}; they count for {count(worth)}, as those of one job hang together" if worth < len(pairs) else on

@@ -1,0 +1,143 @@
+"""Same/different answers made up from one seed: a pinwheel of items, and workers of given skill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..answers import Pairs
+from ..errors import ParameterError
+from ..kernels.layout import Floats, Ints
+from ..result.files import write_whole
+
+RADIAL, TANGENTIAL, RATE, SIZE = 0.3, 0.05, 0.25, 10.0  # of the pinwheel
+
+
+@dataclass(frozen=True, repr=False)
+class PairCrowd:
+    """Simulated pairs with everything that is usually hidden."""
+
+    pairs: Pairs
+    features: tuple[pl.Series, Floats]  # ids, and a row an item
+    truth: pl.DataFrame  # item, label
+    workers: pl.DataFrame  # worker, sensitivity, specificity
+
+    def __repr__(self) -> str:
+        return f"PairCrowd({self.pairs!r}, {self.truth['label'].n_unique()} clusters)"
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write pairs.csv, features.csv, truth.csv and workers.csv."""
+        ids, X = self.features
+        columns = {f"x{d + 1}": X[:, d] for d in range(X.shape[1])}
+        tables = {
+            "pairs": self.pairs.frame(),
+            "features": pl.DataFrame({"item": ids, **columns}),
+            "truth": self.truth,
+            "workers": self.workers,
+        }
+        return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+
+
+def pinwheel(
+    *,
+    clusters: int = 5,
+    per_cluster: int = 100,
+    asked: int = 100,
+    workers: int = 20,
+    each: int = 49,
+    alpha: float | Sequence[float] = 0.9,
+    beta: float | Sequence[float] | None = None,
+    seed: int = 0,
+) -> PairCrowd:
+    """The pinwheel of the paper: arms of items that wind around a middle, and answers about some of them.
+
+    `asked` items are drawn, among which each of `workers` compares `each` pairs; `alpha` and `beta` (as alpha, if not
+    given) are the chances to call the same what is the same, and different what is not, one for all or one a worker.
+
+    >>> pinwheel(seed=3)
+    PairCrowd(Pairs(980 answers on 892 pairs of 100 items, 20 workers), 5 clusters)
+    """
+    n = clusters * per_cluster
+    if min(clusters, per_cluster, workers, each) < 1 or not 2 <= asked <= n:
+        raise ParameterError(
+            f"{clusters} clusters of {per_cluster} items, {asked} asked, {workers} workers of {each} pairs cannot be: "
+            "all must be at least 1, and from 2 items to all can be asked about"
+        )
+    rng = np.random.default_rng([1, seed])
+    truth = np.repeat(np.arange(clusters), per_cluster)
+    arm = rng.standard_normal((n, 2)) * (RADIAL, TANGENTIAL) + (1.0, 0.0)
+    angle = 2 * np.pi * truth / clusters + RATE * np.exp(arm[:, 0])
+    turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(-1, 2, 2)
+    X = SIZE * np.einsum("ni,nij->nj", arm, turn)
+    some = np.sort(rng.choice(n, asked, replace=False))
+    made = answers_about(truth, some, workers, each, alpha, beta, rng, source=f"pinwheel simulated with seed {seed}")
+    names = [f"i{k + 1:0{len(str(n))}d}" for k in range(n)]
+    return PairCrowd(made[0], (pl.Series("item", names), X), pl.DataFrame({"item": names, "label": truth}), made[1])
+
+
+def answers_about(
+    truth: Ints,
+    some: Ints,
+    workers: int,
+    each: int,
+    alpha: float | Sequence[float],
+    beta: float | Sequence[float] | None,
+    rng: np.random.Generator,
+    *,
+    balanced: bool = False,
+    names: Sequence[Any] | None = None,
+    source: str = "simulated pairs",
+) -> tuple[Pairs, pl.DataFrame]:
+    """Answers of workers to random pairs of `some` items, whose clusters are `truth` (N,), no worker meeting a pair
+    twice; `balanced` has as many pairs that are the same as pairs that are not."""
+    a = _skills(alpha, workers, "alpha")
+    b = a if beta is None else _skills(beta, workers, "beta")
+    worker = np.repeat(np.arange(workers), each)
+    left, right = _pairs(truth, some, worker, balanced, rng)
+    same = truth[left] == truth[right]
+    right_answer = rng.random(len(left)) < np.where(same, a[worker], b[worker])
+    width = len(str(len(truth)))
+    ids = [f"i{k + 1:0{width}d}" for k in range(len(truth))] if names is None else list(names)
+    who = [f"w{w + 1:02d}" for w in range(workers)]
+    frame = pl.DataFrame(
+        {
+            "left": [ids[k] for k in left], "right": [ids[k] for k in right], "worker": [who[w] for w in worker],
+            "answer": (same == right_answer).astype(np.int64),
+        }
+    )  # fmt: skip
+    return Pairs(frame, source=source), pl.DataFrame({"worker": who, "sensitivity": a, "specificity": b})
+
+
+def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
+    skills = np.broadcast_to(np.asarray(value, np.float64), (workers,)) if np.ndim(value) == 0 else np.asarray(value)
+    if skills.shape != (workers,) or not ((skills >= 0) & (skills <= 1)).all():
+        raise ParameterError(f"{name} is {value!r}; wanted is a chance from 0 to 1, for all or one a worker")
+    return skills.astype(np.float64)
+
+
+def _pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """A random pair of two different items for each place of `worker`; balanced: every other one the same."""
+    count, sizes = len(worker), np.unique(truth[some], return_counts=True)[1]
+    same = int((sizes * (sizes - 1) // 2).sum())
+    there = min(same, len(some) * (len(some) - 1) // 2 - same) * 2 if balanced else len(some) * (len(some) - 1) // 2
+    if np.bincount(worker).max() > there:
+        raise ParameterError(
+            f"a worker is to compare {np.bincount(worker).max()} pairs, but {len(some)} items have {there} such pairs"
+        )
+    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
+    open_ = np.arange(count)
+    while len(open_):
+        left[open_], right[open_] = rng.choice(some, len(open_)), rng.choice(some, len(open_))
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        bad = np.ones(count, bool)
+        bad[np.unique((worker * len(truth) + low) * len(truth) + high, return_index=True)[1]] = False
+        bad |= left == right
+        if balanced:
+            bad |= (truth[left] == truth[right]) != (np.arange(count) % 2 == 0)
+        open_ = np.flatnonzero(bad)
+    return left, right
