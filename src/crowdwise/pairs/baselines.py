@@ -26,6 +26,7 @@ from .model import Answers, Found, PairsModel
 from .workers import Coins
 
 FLAT = np.ones(2)  # Beta parameters of workers
+ROUNDS = 100  # of metric learners
 
 
 def _seen(answers: Answers, label: Ints) -> Coins:
@@ -152,7 +153,7 @@ class _Metric(_ToldHowMany):
         Z = (X - X.mean(0)) / max(float(X.std()), 1e-12)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed)
+            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, max_iter=ROUNDS)
             return np.asarray(model.fit(np.column_stack([left, right]), y).components_.T)
 
 

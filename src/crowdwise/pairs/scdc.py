@@ -126,8 +126,9 @@ class BayesScdc(_Deep):
     sizes of layers. Features are `observation` "gaussian" (scaled, unless `scale` is false) or "bernoulli" (None: by
     the features). All items at once, or in mini-batches of `batch` with all their answers, or, `relations` "sampled",
     with as many answers drawn at random. `start` "pairs" lets the clusters begin where features and answers together
-    say, "random" anywhere (None: "pairs" where there are as many answers as items, or images); where it is None, every other of `restarts` is
-    "random", and the best by the bound is kept.
+    say, "random" anywhere (None: "pairs" of images, and where there are as many answers as items; of `restarts` every
+    other one "random"). The best start by the bound is kept. `step` is that of the natural gradient, `width` that of
+    the clusters believed beforehand, in variances of the latent space.
     """
 
     name: ClassVar[str] = "bayes-scdc"
@@ -146,7 +147,7 @@ class BayesScdc(_Deep):
             "step": self.step,
             "relations": self.relations,
             "width": self.width,
-            "start": kinds[start % 2],
+            "start": turn,
         }
         return bayes_scdc(X, answers, BayesSettings(**self.plan(X), **more), rng, watch, stop)
 

@@ -13,7 +13,7 @@ from .clicks import LAYOUTS, ClickCrowd, clicks, hard_layouts
 from .draws import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
 from .experts import SENSITIVITY, SPECIFICITY, experts
 from .levels import LEVELS, SHARES, levels, perturbed, triangle
-from .pairs import PairCrowd, answers_about, pinwheel
+from .pairs import PairCrowd, answers_about, pinwheel, sorting_jobs
 
 MAKERS: dict[str, Callable[..., Any]] = {
     "confusion": confusion,
@@ -80,6 +80,6 @@ __all__ = [
     "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "PairCrowd",
     "answers_about", "clicks",
     "confusion", "crowd", "experts",
-    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "pinwheel",
+    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "pinwheel", "sorting_jobs",
     "spoken", "triangle", "who_answers",
 ]  # fmt: skip

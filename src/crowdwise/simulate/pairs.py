@@ -113,6 +113,36 @@ def answers_about(
     return Pairs(frame, source=source), pl.DataFrame({"worker": who, "sensitivity": a, "specificity": b})
 
 
+def sorting_jobs(
+    truth: Ints,
+    some: Ints,
+    jobs: int,
+    size: int,
+    right: float,
+    workers: int,
+    rng: np.random.Generator,
+    *,
+    names: Sequence[Any] | None = None,
+    source: str = "simulated sorting jobs",
+) -> Pairs:
+    """Answers of workers who sort `size` of `some` items into piles, a job at a time, and put each on the pile of its
+    cluster with a chance of `right`, else on another: all pairs of a job, with its number as `hit`."""
+    if not 2 <= size <= len(some) or jobs < 1 or workers < 1 or not 0 <= right <= 1:
+        raise ParameterError(f"{jobs} jobs of {size} items by {workers} workers, right with {right}, cannot be")
+    C = int(truth.max()) + 1
+    a, b = np.triu_indices(size, 1)
+    ids = np.arange(len(truth)) if names is None else np.asarray(names)
+    parts = []
+    for job in range(jobs):
+        items = rng.choice(some, size, replace=False)
+        wrong = rng.random(size) >= right
+        pile = np.where(wrong, (truth[items] + rng.integers(1, max(C, 2), size)) % C, truth[items])
+        told = {"left": ids[items[a]], "right": ids[items[b]], "answer": (pile[a] == pile[b]).astype(np.int64)}
+        who = pl.lit(f"w{job % workers + 1:02d}").alias("worker")
+        parts.append(pl.DataFrame(told).with_columns(who, pl.lit(job).alias("hit")))
+    return Pairs(pl.concat(parts), source=source)
+
+
 def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
     skills = np.broadcast_to(np.asarray(value, np.float64), (workers,)) if np.ndim(value) == 0 else np.asarray(value)
     if skills.shape != (workers,) or not ((skills >= 0) & (skills <= 1)).all():
