@@ -9,6 +9,7 @@ import polars as pl
 
 from .answers.columns import POINT_NAMES, find
 from .answers.frames import to_frame
+from .answers.pairs import in_words, said_same
 from .errors import DataError, MissingError, ParameterError
 from .kernels.layout import Floats
 from .result import PairsResult, PointsResult
@@ -108,14 +109,17 @@ def match_clusters(result: PairsResult, truth: Any) -> dict[str, float]:
         raise DataError(
             f"truth has columns {', '.join(table.columns)}; wanted are item and label, or left, right and answer"
         )
-    mine = _like(result.clusters.select("item", "cluster"), table[item])
-    both = mine.join(table.select(pl.col(item).alias("item"), pl.col("label").alias("true")), on="item")
+    mine = result.clusters.select("item", "cluster")
+    mine, true = _alike(mine, table.select(pl.col(item).alias("item"), pl.col("label").alias("true")), "item")
+    both = mine.join(true, on="item")
     both = both.drop_nulls()
+    if both["item"].n_unique() < both.height:
+        twice = both["item"].filter(both["item"].is_duplicated())[0]
+        raise DataError(f"the truth names item {twice!r} more than once. Keep one label an item")
     if both.is_empty():
         raise DataError("the truth names no item of this result: nothing can be scored. Check its items")
     found = both["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
-    true = both["true"].rank("dense").to_numpy().astype(np.int64) - 1
-    return scored(found, true)
+    return scored(found, both["true"].rank("dense").to_numpy().astype(np.int64) - 1)
 
 
 def scored(found: Floats, true: Floats) -> dict[str, float]:
@@ -142,13 +146,16 @@ def _by_pairs(result: PairsResult, table: pl.DataFrame) -> dict[str, float]:
     name = next((name for name in ("answer", "same", "label") if name in table.columns), None)
     if name is None:
         raise DataError(f"truth has columns {', '.join(table.columns)}; wanted are left, right and answer")
-    place = _like(result.clusters.select("item", "cluster"), table["left"])
-    sides = [place.rename({"item": side, "cluster": f"{side}_cluster"}) for side in ("left", "right")]
-    both = table.join(sides[0], on="left").join(sides[1], on="right")
+    both = table.with_columns(pl.Series("same", said_same(table[name], None, "the truth")))
+    for side in ("left", "right"):
+        place = result.clusters.select(pl.col("item").alias(side), pl.col("cluster").alias(f"{side}_cluster"))
+        place, both = _alike(place, both, side)
+        both = both.join(place, on=side)
+    both = both.filter(pl.col("same") >= 0)
     if both.is_empty():
         raise DataError("the truth names no pair of this result: nothing can be scored. Check its items")
     together = (both["left_cluster"] == both["right_cluster"]).to_numpy()
-    same = both[name].cast(pl.Int64).to_numpy() == 1
+    same = both["same"].to_numpy() == 1
     hit = int((together & same).sum())
     precision, recall = hit / max(int(together.sum()), 1), hit / max(int(same.sum()), 1)
     return {
@@ -159,6 +166,9 @@ def _by_pairs(result: PairsResult, table: pl.DataFrame) -> dict[str, float]:
     }
 
 
-def _like(mine: pl.DataFrame, other: pl.Series) -> pl.DataFrame:
-    """Items of the same type as those of another table."""
-    return mine.with_columns(pl.col("item").cast(other.dtype)) if mine["item"].dtype != other.dtype else mine
+def _alike(mine: pl.DataFrame, other: pl.DataFrame, column: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Two tables whose ids in a column are of one type: text, where they were not."""
+    if mine[column].dtype == other[column].dtype:
+        return mine, other
+    texts = [frame.with_columns(in_words(frame[column])) for frame in (mine, other)]
+    return texts[0], texts[1]

@@ -10,6 +10,7 @@ from .kernels.layout import Floats, Ints
 from .result import PairsResult
 
 DOUBTFUL = 2000  # items that are looked at, the most doubtful
+USUAL = 0.9  # chance of a right answer where nobody has answered yet
 SURE = 50  # items of a cluster that a doubtful one may be compared with, the surest
 
 
@@ -67,7 +68,7 @@ def _candidates(result: PairsResult, doubtful: Ints) -> tuple[Ints, Ints]:
 
 
 def _average(beta: Floats) -> float:
-    return float(beta[:, 0].sum() / beta.sum())
+    return float(beta[:, 0].sum() / beta.sum()) if len(beta) else USUAL
 
 
 def _gain(same: Floats, alpha: float, beta: float) -> Floats:

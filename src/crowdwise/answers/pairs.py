@@ -25,6 +25,13 @@ DIFFERENT = frozenset(
 CONTRADICTIONS = ("drop", "each", "error")
 
 
+def check_rule(contradictions: str) -> None:
+    """Refuse a rule that is not known, before anything is read."""
+    if contradictions not in CONTRADICTIONS:
+        known = ", ".join(map(repr, CONTRADICTIONS))
+        raise ParameterError(f"contradictions is {contradictions!r}; it can be {known}")
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Pairs:
     """Answers of the kind "these two are the same, these are not", from a frame with a row an answer.
@@ -65,20 +72,18 @@ class Pairs:
         where: Where | None = None,
         options: Sequence[str] = (),
     ) -> None:
-        if contradictions not in CONTRADICTIONS:
-            known = ", ".join(map(repr, CONTRADICTIONS))
-            raise ParameterError(f"contradictions is {contradictions!r}; it can be {known}")
+        check_rule(contradictions)
         frame, place = to_frame(data), where or (lambda row: f"row {row + 1}")
         if frame.height == 0:
             raise EmptyDataError(f"no answers in {source}: it has {frame.width} column(s) and no rows")
         given = {"left": left, "right": right, "worker": worker, "answer": answer, "hit": hit}
         columns, guessed = find(frame.columns, given, source, PAIR_NAMES, ("left", "right", "worker", "answer"))
         rows = _Rows(frame, columns, same, source, place)
-        keep, dropped = _settled(rows, contradictions)
+        hits, jobs = rows.jobs
+        keep, dropped = _settled(rows, jobs, contradictions)
         told = {**given, "contradictions": None if contradictions == "drop" else contradictions}
         told["same"] = None if same is None else ",".join(map(str, same))
         words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
-        hits, jobs = rows.jobs
         fields = {name: getattr(rows, name)[keep] for name in ("left", "right", "worker", "same")} | {"hit": jobs[keep]}
         order = np.lexsort((fields["hit"], fields["same"], fields["worker"], fields["right"], fields["left"]))
         fields = {name: np.ascontiguousarray(values[order]) for name, values in fields.items()}
@@ -133,11 +138,11 @@ class Pairs:
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        asked = len(self.edges[0])
-        return (
-            f"Pairs({self.n_answers} answers on {asked} pair{'s' * (asked != 1)} of {self.n_items} items, "
-            f"{self.n_workers} worker{'s' * (self.n_workers != 1)})"
-        )
+        counts = {
+            "answer": self.n_answers, "pair": len(self.edges[0]), "item": self.n_items, "worker": self.n_workers,
+        }  # fmt: skip
+        said = [f"{n} {name}{'s' * (n != 1)}" for name, n in counts.items()]
+        return f"Pairs({said[0]} on {said[1]} of {said[2]}, {said[3]})"
 
     def __len__(self) -> int:
         return self.n_answers
@@ -170,13 +175,15 @@ class Pairs:
             raise ParameterError(f"unknown is {unknown!r}; it can be 'error' or 'drop'")
         names = pl.Series("item", ids)
         own = self.items
+        if not len(names):
+            raise FeatureError("there are no features: no rows. Give a row an item")
         if names.null_count():
             raise FeatureError(f"{names.null_count()} row(s) of the features have no item. Name the item of every row")
         if names.n_unique() < len(names):
             twice = names.filter(names.is_duplicated())[0]
             raise FeatureError(f"item {twice!r} has more than one row of features. Keep one row an item")
         if own.dtype != names.dtype:
-            own, text = _text(own), _text(names)
+            own, text = in_words(own), in_words(names)
             place = {name: k for k, name in enumerate(text.to_list())}
         else:
             place = {name: k for k, name in enumerate(names.to_list())}
@@ -207,11 +214,13 @@ class Pairs:
 
     def frame(self) -> pl.DataFrame:
         """The answers as a table again: left, right, worker, answer (1: the same), and hit where there is one."""
-        table = {
+        table: dict[str, Any] = {
             "left": self.items[self.left], "right": self.items[self.right], "worker": self.workers[self.worker],
             "answer": self.same.astype(np.int64),
         }  # fmt: skip
-        return pl.DataFrame(table | ({"hit": self.hit} if (self.hit >= 0).any() else {}))
+        if (self.hit >= 0).any():
+            table["hit"] = pl.Series(self.hit).set(pl.Series(self.hit < 0), None)
+        return pl.DataFrame(table)
 
 
 class _Rows:
@@ -227,13 +236,15 @@ class _Rows:
         for role in ("left", "right", "worker"):
             ids[role], said = settle(frame[columns[role]], role, source)
             self.warnings += said
+        if all(ids[role].dtype.is_integer() for role in ("left", "right")) and ids["left"].dtype != ids["right"].dtype:
+            ids |= {role: ids[role].cast(pl.Int64) for role in ("left", "right")}
         if ids["left"].dtype != ids["right"].dtype:
             self.warnings.append(
                 f"columns {columns['left']!r} and {columns['right']!r} hold {ids['left'].dtype} and "
                 f"{ids['right'].dtype}: items are taken as text"
             )
-            ids |= {role: _text(ids[role]) for role in ("left", "right")}
-        self.answer = _answers(frame[columns["answer"]], same, source, where)
+            ids |= {role: in_words(ids[role]) for role in ("left", "right")}
+        self.answer = said_same(frame[columns["answer"]], same, source, where)
         bad = np.zeros(frame.height, bool)
         for reason, mask in (
             ("no item", (ids["left"].is_null() | ids["right"].is_null()).to_numpy()),
@@ -283,19 +294,20 @@ class _Rows:
         return len(names), number
 
 
-def _text(column: pl.Series) -> pl.Series:
+def in_words(column: pl.Series) -> pl.Series:
+    """Ids as text: 1, 1.0 and "1" are "1"."""
     if column.dtype == pl.String:
         return column
     return pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
 
 
-def _answers(column: pl.Series, same: Sequence[Any] | None, source: str, where: Where) -> Ints:
+def said_same(column: pl.Series, same: Sequence[Any] | None, source: str, where: Where | None = None) -> Ints:
     """(rows,) 1 for the same, 0 for different, -1 for no answer."""
-    plain = _text(column.cast(pl.Int64) if column.dtype == pl.Boolean else column)
+    plain = in_words(column.cast(pl.Int64) if column.dtype == pl.Boolean and same is None else column)
     text = plain.str.strip_chars().str.to_lowercase()
     gap = (text.is_null() | (text == "")).to_numpy()
     if same is not None:
-        if isinstance(same, str) or not len(same):
+        if isinstance(same, str) or not isinstance(same, Sequence) or not len(same):
             raise ParameterError(f"same is {same!r}; give the values that mean the same, as a list")
         wanted = {str(as_text(value)).strip().lower() for value in same}
         found = text.is_in(sorted(wanted)).fill_null(False).to_numpy()
@@ -307,17 +319,17 @@ def _answers(column: pl.Series, same: Sequence[Any] | None, source: str, where: 
     no = text.is_in(sorted(DIFFERENT)).fill_null(False).to_numpy()
     strange = ~(yes | no | gap)
     if strange.any():
-        row = int(np.argmax(strange))
+        row, place = int(np.argmax(strange)), where or (lambda row: f"row {row + 1}")
         raise ColumnError(
-            f"answer column {column.name!r} of {source} has {column[row]!r} at {where(row)}, which is neither the same "
+            f"answer column {column.name!r} of {source} has {column[row]!r} at {place(row)}, which is neither the same "
             "nor different. Say which values mean the same: --same VALUE (in Python same=['VALUE'])"
         )
     return np.where(gap, -1, yes.astype(np.int64))
 
 
-def _settled(rows: _Rows, contradictions: str) -> tuple[Ints, list[Dropped]]:
+def _settled(rows: _Rows, jobs: Ints, contradictions: str) -> tuple[Ints, list[Dropped]]:
     """Rows that count: of equal answers of a worker to a pair the first; of contradictory ones by the rule."""
-    order = np.lexsort((rows.same, rows.worker, rows.right, rows.left))
+    order = np.lexsort((jobs, rows.same, rows.worker, rows.right, rows.left))
     sorted_ = {name: getattr(rows, name)[order] for name in ("left", "right", "worker", "same")}
     again = np.zeros(len(order), bool)
     again[1:] = np.logical_and.reduce([sorted_[name][1:] == sorted_[name][:-1] for name in ("left", "right", "worker")])

@@ -447,7 +447,7 @@ def simulate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
     layout: Annotated[str, typer.Option(metavar="NAME", help="Of clicks: E, P1, P2, or H1 to H5")] = "P1",
     tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
-    workers: Annotated[int, typer.Option(help="How many workers")] = 50,
+    workers: Annotated[int | None, typer.Option(help="How many workers; 50, of a pinwheel 20")] = None,
     classes: Annotated[int, typer.Option(help="How many classes")] = 3,
     per_task: Annotated[int, typer.Option(help="Answers a task")] = 5,
     load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
@@ -473,7 +473,7 @@ def simulate(
     if name == "pinwheel":
         from ..simulate import pinwheel
 
-        spun = pinwheel(workers=workers if workers != 50 else 20, seed=seed)
+        spun = pinwheel(workers=20 if workers is None else workers, seed=seed)
         files = [str(path) for path in spun.save(out)]
         if as_json:
             say_json({"files": files, "answers": spun.pairs.n_answers, "seed": seed})
@@ -482,6 +482,7 @@ def simulate(
                 f"{spun.pairs.n_answers} answers of {spun.pairs.n_workers} workers on {spun.truth.height} items", *files
             )
         return
+    workers = 50 if workers is None else workers
     if load not in ("even", "skewed"):
         raise ParameterError(f"--load is {load!r}; it can be even or skewed")
     more = {"fresh": fresh} if fresh else {}

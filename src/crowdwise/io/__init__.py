@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels, Pairs, Points
+from ..answers.pairs import check_rule
 from ..answers.repeats import check_policy
 from ..result import PairsResult, PointsResult, Result, store
 from .features import Features, read_features
@@ -100,6 +101,7 @@ def read_pairs(
     >>> cw.read_pairs(file)
     Pairs(2 answers on 1 pair of 2 items, 2 workers)
     """
+    check_rule(options.get("contradictions", "drop"))
     table = read_table(path, format, delimiter, encoding)
     words = _told(format, delimiter, encoding)
     return Pairs(table.frame, source=table.name, notes=table.notes, where=table.where, options=words, **options)

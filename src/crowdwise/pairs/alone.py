@@ -210,6 +210,7 @@ class Walk:
         self.edges, self.weight = edges, weight
         self.label, self.members, self.free, self.n_free = _names(label)
         self.room, self.alone = _room(edges), np.zeros(len(label))
+        self.mark, self.stack = np.empty(len(label), np.int64), np.empty(len(label) + 1, np.int64)
 
     def step(self, rng: np.random.Generator) -> None:
         """Every item once."""
@@ -217,7 +218,7 @@ class Walk:
 
         uniform, (score, seen) = rng.random(len(self.label)), self.room
         given = self.edges.ptr, self.edges.other, self.weight, self.label, self.members
-        self.n_free = draw(*given, score, seen, self.free, self.n_free, uniform, self.alone)
+        self.n_free = draw(*given, score, seen, self.free, self.n_free, uniform, self.alone, self.mark, self.stack)
 
 
 def _names(label: Ints) -> tuple[Ints, Ints, Ints, int]:

@@ -6,8 +6,10 @@ clusters; all but the vote are told it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +20,7 @@ from ..answers.pairs import components
 from ..engine import Run
 from ..engine.model import COUNT, rules
 from ..engine.threads import one_thread
-from ..errors import DataError, MissingError
+from ..errors import DataError, FeatureError, MissingError
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters, PairsResult
 from .gaussians import near
@@ -119,9 +121,13 @@ class GaussianItems(_ToldHowMany):
     def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
         X, seed = np.asarray(X, np.float64), int(run.rng().integers(2**31))
         K = min(self.clusters, len(np.unique(X, axis=0)))
-        with one_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings(), _refused(self.name):
             warnings.simplefilter("ignore")
-            made = _sklearn("mixture").GaussianMixture(K, n_init=5, reg_covar=1e-4 * X.var(), random_state=seed).fit(X)
+            made = (
+                _sklearn("mixture")
+                .GaussianMixture(K, n_init=5, reg_covar=1e-4 * X.var() + 1e-9, random_state=seed)
+                .fit(X)
+            )
             P = made.predict_proba(X)
         coins = _seen(answers, P.argmax(1))
         space = {"weights": made.weights_, "means": made.means_, "half": made.precisions_cholesky_}
@@ -151,7 +157,7 @@ class _Metric(_ToldHowMany):
         if len(np.unique(y)) < 2:
             raise DataError(f"{self.name} needs pairs that are the same and pairs that are not. Take pair-mixture")
         Z = (X - X.mean(0)) / max(float(X.std()), 1e-12)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _refused(self.name):
             warnings.simplefilter("ignore")
             model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, max_iter=ROUNDS)
             return np.asarray(model.fit(np.column_stack([left, right]), y).components_.T)
@@ -173,6 +179,15 @@ class Mmc(_Metric):
     name: ClassVar[str] = "mmc"
     about: ClassVar[str] = "metric-learn's MMC on voted pairs, then k-means, the number of clusters given"
     learner: ClassVar[str] = "MMC"
+
+
+@contextlib.contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """What a library cannot do with these features, as an error of ours."""
+    try:
+        yield
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise FeatureError(f"{name} cannot use these features: {error}. Take pair-mixture") from error
 
 
 def _votes(answers: Answers) -> tuple[Ints, Ints, Ints]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MissingError
+from ..errors import FeatureError, MissingError
 from ..kernels.layout import Floats
 
 NEAR = 10  # neighbours of an item
@@ -43,6 +43,8 @@ def _libraries() -> tuple[Any, Any, Any]:
 def embedded(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats]:
     """What places items: their centre and main directions, where they lie in these, and their embedding (N, dims)."""
     sparse, eigsh, NearestNeighbors = _libraries()
+    if len(X) < 2 * NEAR:
+        raise FeatureError(f"space='graph' needs {2 * NEAR} items or more; there are {len(X)}. Take space='features'")
     centre = X.mean(0, dtype=np.float64)
     middle = np.asarray(X, np.float64) - centre
     values, vectors = np.linalg.eigh(middle.T @ middle)

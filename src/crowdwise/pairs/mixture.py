@@ -14,6 +14,7 @@ from ..answers import Pairs
 from ..engine import Run
 from ..engine.model import COUNT, POSITIVE, Rule, rules
 from ..engine.threads import one_thread
+from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
 from ..result import PairsResult
 from .alone import alone, clustered
@@ -30,6 +31,7 @@ TIMES = (1.0, 0.7, 1.4)  # the square root of the number of items, in turn
 ROUNDS = 3  # of messages in a sweep
 STILL = 2e-4  # rise of the bound an item that counts as rest
 FEW = 1e-3  # share of asked items that may still change then
+MANY = 1 << 24  # densities from which they are kept in single precision
 LOYAL = 1.0  # items that a component's first cluster counts for
 OPEN = 0.02  # and each other one
 
@@ -64,6 +66,8 @@ class PairMixture(PairsModel):
 
     def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
         """The best of some starts, by the bound."""
+        if not len(answers.left):
+            raise EmptyDataError("there are no answers about these items. Of features alone take bayes-scdc")
         rng, best = run.rng(), None
         with one_thread():
             graph = embedded(X, self.dims, rng) if self._by_graph(X) else {}
@@ -159,8 +163,11 @@ class _Climb:
             return R.T @ phi(X[rows])
 
         self.normals = Normals.seen(sums + over_blocks(len(X), run.threads, hard), self.gauss)
-        self._start(*(self._by_answers(which, K) if start % 2 else self._by_components(which, centres)))
+        self._start(*(self._by_answers(which, centres) if start % 2 else self._by_components(which, centres)))
         self.bound: list[tuple[float, int]] = []
+        self.top, self.E = np.empty(len(X)), np.empty((len(X), K), np.float64 if len(X) * K <= MANY else np.float32)
+        self.place = np.full(len(X), -1, np.int64)
+        self.place[self.links.items] = np.arange(len(self.links.items))
 
     def _within(self, which: Ints, centres: Floats) -> Floats:
         """(D, D) mean covariance around centres, kept from being singular."""
@@ -180,18 +187,18 @@ class _Climb:
         group = adopted(joined(S, n), n.sum(1), centres)
         return group, _certain(group[which[self.links.items]], int(group.max()) + 1)
 
-    def _by_answers(self, which: Ints, K: int) -> tuple[Ints, Floats]:
+    def _by_answers(self, which: Ints, centres: Floats) -> tuple[Ints, Floats]:
         """Asked items clustered by their answers alone; a component goes where most of its items are."""
         label, links = clustered(self.answers, self.prior, self.run), self.links
         names, code = np.unique(label[links.items], return_inverse=True)
         size = np.bincount(code)
         kept = np.flatnonzero(size >= max(2, LEAST * len(code)))
-        if not len(kept):
-            kept = np.array([int(size.argmax())])
+        if len(kept) < 2 and not self.answers.same.all():  # answers alone do not show any clusters
+            return self._by_components(which, centres)
         place = np.full(len(names), -1)
         place[kept] = np.arange(len(kept))
         at, component = place[code], which[links.items]
-        counts = np.zeros((K, len(kept)))
+        counts = np.zeros((len(centres), len(kept)))
         np.add.at(counts, (component[at >= 0], at[at >= 0]), 1.0)
         group = (counts + 1e-9 * size[kept]).argmax(1)
         return group, _certain(np.where(at >= 0, at, group[component]), len(kept))
@@ -233,74 +240,81 @@ class _Climb:
         """Items given all else, then all else given items; the bound in between, and how many items changed."""
         from ..kernels.fast.links import pass_messages
 
-        links, W = self.links, self.normals.coefficients()
-        B = np.log(self.theta)
-        U = self._by_features(W, B)
+        links = self.links
+        self._densities()
+        U = self._by_features()
         same, other = self.coins.logs(self.answers)
         weight, own, flips = (same - other)[links.answer], np.empty(len(U)), 0
         for _ in range(ROUNDS):
             flips += pass_messages(links.ptr, links.other, weight, U, self.R, self.M, own)
-        sums, belongs, evidence = self._statistics(W, B)
+        sums, belongs, evidence = self._statistics()
         P = self._same()
         value = evidence + float(own.sum()) + float((other + (same - other) * P).sum())
         value -= self.coins.divergence() + self.normals.divergence(self.gauss)
-        value += float((self.loyal * B).sum())
+        value += float((self.loyal * np.log(self.theta)).sum())
         self.normals = Normals.seen(sums, self.gauss)
         self.theta = _shares(self.loyal + belongs)
         self.coins = Coins.seen(self.answers, P, self.prior)
         return value, flips
 
-    def _by_features(self, W: Floats, B: Floats) -> Floats:
-        """(n, C) logs of what features say of clusters, of the items that were asked about."""
-        items, U = self.links.items, np.empty((len(self.links.items), B.shape[1]))
-        E = np.exp(B)
+    def _densities(self) -> None:
+        """What features say of components, of every item: shares of the greatest, and its logarithm."""
+        W = self.normals.coefficients()
 
         def some(rows: slice) -> Floats:
-            A = phi(self.X[items[rows]]) @ W
-            top = A.max(1, keepdims=True)
-            np.log(np.maximum(np.exp(A - top) @ E, 1e-300), out=U[rows])
-            U[rows] += top
+            A = phi(self.X[rows]) @ W
+            self.top[rows] = A.max(1)
+            A -= self.top[rows][:, None]
+            self.E[rows] = np.exp(A, out=A)
+            return np.zeros(1)
+
+        over_blocks(len(self.X), self.run.threads, some)
+
+    def _by_features(self) -> Floats:
+        """(n, C) logs of what features say of clusters, of the items that were asked about."""
+        items, U = self.links.items, np.empty_like(self.R)
+
+        def some(rows: slice) -> Floats:
+            at = items[rows]
+            np.log(np.maximum(self.E[at] @ self.theta, 1e-300), out=U[rows])
+            U[rows] += self.top[at][:, None]
             return np.zeros(1)
 
         over_blocks(len(items), self.run.threads, some)
         return U
 
-    def _statistics(self, W: Floats, B: Floats) -> tuple[Floats, Floats, float]:
+    def _statistics(self) -> tuple[Floats, Floats, float]:
         """Sums of phi by component, of items by component and cluster, and the evidence of items without answers."""
-        N, (K, C) = len(self.X), B.shape
-        place = np.full(N, -1, np.int64)
-        place[self.links.items] = np.arange(len(self.links.items))
-        E, F = np.exp(B), 1 + self.X.shape[1] * (self.X.shape[1] + 3) // 2
+        (K, C), F = self.theta.shape, 1 + self.X.shape[1] * (self.X.shape[1] + 3) // 2
 
         def some(rows: slice) -> Floats:
-            features = phi(self.X[rows])
-            A = features @ W
-            at = place[rows]
+            at, R = self.place[rows], self.E[rows].astype(np.float64)
             asked = at >= 0
-            M = np.zeros((len(A), C))
-            M[asked] = self.M[at[asked]]
+            M = self.M[at[asked]]
             M = np.exp(M - M.max(1, keepdims=True))
-            heard = M @ E.T  # (n, K)
-            A += np.log(np.maximum(heard, 1e-300))
-            R, total = log_sum(A)
-            scaled = R / np.maximum(heard, 1e-300)
-            counts = E * (scaled.T @ M)
+            heard = M @ self.theta.T  # (n, K)
+            whole = R.sum(1)
+            whole[asked] = (R[asked] * heard).sum(1)
+            scaled = R / whole[:, None]
+            counts = self.theta * (scaled[asked].T @ M + scaled[~asked].sum(0)[:, None])
+            scaled[asked] *= heard
             out = np.empty(K * F + K * C + 1)
-            out[: K * F] = (R.T @ features).ravel()
+            out[: K * F] = (scaled.T @ phi(self.X[rows])).ravel()
             out[K * F : -1] = counts.ravel()
-            out[-1] = total[~asked].sum()
+            out[-1] = (self.top[rows] + np.log(whole))[~asked].sum()
             return out
 
-        out = over_blocks(N, self.run.threads, some)
+        out = over_blocks(len(self.X), self.run.threads, some)
         return out[: K * F].reshape(K, F), out[K * F : -1].reshape(K, C), float(out[-1])
 
     def _posterior(self) -> Floats:
         """(N, C) clusters of all items: by answers and features, or by features alone."""
-        W, P = self.normals.coefficients(), np.empty((len(self.X), self.theta.shape[1]))
+        self._densities()
+        P = np.empty((len(self.X), self.theta.shape[1]))
 
         def some(rows: slice) -> Floats:
-            A, _ = log_sum(phi(self.X[rows]) @ W)
-            P[rows] = A @ self.theta
+            E = self.E[rows].astype(np.float64)
+            P[rows] = (E / E.sum(1, keepdims=True)) @ self.theta
             return np.zeros(1)
 
         over_blocks(len(self.X), self.run.threads, some)

@@ -18,6 +18,8 @@ from ..kernels.layout import Bools, Floats, Ints
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
 
+HUGE = 1e100  # features beyond cannot be squared
+
 
 class Answers(NamedTuple):
     """Answers about pairs of items, as arrays."""
@@ -160,7 +162,10 @@ def items_of(features: Any) -> Items:
             "crowdwise.read_features reads"
         ) from None
     names = ids if isinstance(ids, pl.Series) else pl.Series("item", np.asarray(ids).tolist(), strict=False)
-    rows = np.asarray(X)
+    try:
+        rows = np.asarray(X)
+    except ValueError as error:
+        raise FeatureError(f"X is no table of numbers ({error}). Give a row of as many numbers an item") from None
     if rows.ndim < 2 or rows.dtype.kind not in "fiub":
         raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; wanted are numbers, a row an item")
     if len(rows) != len(names):
@@ -177,6 +182,9 @@ def items_of(features: Any) -> Items:
                 f"{int(bad.any(1).sum())} item(s) have features that are no finite numbers, the first {names[row]!r} "
                 f"in column {column + 1}. Fill them, or leave these items out"
             )
+        most = float(np.abs(flat).max(initial=0.0))
+        if most > HUGE or 0 < most < 1 / HUGE:
+            raise FeatureError(f"features are as large as {most:g}: their squares are no numbers. Scale them")
     flat = flat if flat.dtype == np.uint8 else flat.astype(np.float64, copy=False)
     return Items(names.alias("item"), flat, shape)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..engine import Run
 from ..engine.model import COUNT, Rule, rules
 from ..engine.threads import one_thread
-from ..errors import Interrupted, MissingError, ParameterError
+from ..errors import FeatureError, Interrupted, MissingError, ParameterError
 from ..kernels.layout import Floats
 from .model import Answers, Found, PairsModel, tell
 
@@ -49,9 +49,11 @@ class _Deep(PairsModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes = self.hidden
-        whole = isinstance(sizes, tuple) and len(sizes) > 0 and all(isinstance(n, int) and n > 0 for n in sizes)
-        if sizes is not None and not whole:
+        sizes: Any = (self.hidden,) if isinstance(self.hidden, int) else self.hidden
+        whole = isinstance(sizes, tuple) and len(sizes) > 0 and all(_is_size(n) for n in sizes)
+        if whole:
+            object.__setattr__(self, "hidden", tuple(int(n) for n in sizes))
+        elif sizes is not None:
             raise ParameterError(
                 f"{self.name}: hidden is {sizes!r}; it must be a tuple of sizes, for instance (40, 40)"
             )
@@ -92,6 +94,10 @@ class _Deep(PairsModel):
 
                 try:
                     found = self.one(X, answers, start, rng, heard, run.stop or (lambda: False))
+                except RuntimeError as error:
+                    if "linalg" not in str(error) and "cholesky" not in str(error):
+                        raise
+                    raise FeatureError(f"{self.name} lost its way in these features ({error}). Scale them") from error
                 except KeyboardInterrupt:
                     raise Interrupted("stopped before the clusters were found; nothing was written") from None
                 if best is None or found.bound[-1] > best[0].bound[-1]:
@@ -135,7 +141,7 @@ class BayesScdc(_Deep):
     about: ClassVar[str] = "a Bayesian deep generative mixture with pairs; finds the number of clusters (torch)"
     full_epochs: ClassVar[int] = 250
 
-    step: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, may_be_none=True)))
+    step: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, high=1.0, may_be_none=True)))
     relations: str = field(default="all", metadata=rules(Rule(str, choices=("all", "sampled"))))
     width: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, may_be_none=True)))
 
@@ -193,6 +199,10 @@ class Scdc(_Deep):
         from .deep.amortised import draw
 
         return draw(space, count, rng)
+
+
+def _is_size(n: Any) -> bool:
+    return not isinstance(n, bool) and isinstance(n, (int, float)) and n >= 1 and float(n).is_integer()
 
 
 def torch_or_refuse() -> None:

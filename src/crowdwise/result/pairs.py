@@ -71,7 +71,7 @@ class PairsResult:
     def __repr__(self) -> str:
         N, C, W = self.pairs.n_items, self.n_clusters, self.pairs.n_workers
         state = "converged" if self.converged else "NOT CONVERGED"
-        counts = f"{N} items in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
+        counts = f"{N} item{'s' * (N != 1)} in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
         return f"PairsResult({self.model.name}: {counts}, {state})"
 
     @property
@@ -203,10 +203,15 @@ class PairsResult:
             raise FeatureError(
                 f"{self.model.name} knows no features, so that new items cannot be placed. Fit with some"
             )
-        rows = np.asarray(X, np.float64)
+        try:
+            rows = np.asarray(X, np.float64)
+        except (TypeError, ValueError) as error:
+            raise FeatureError(
+                f"X holds something else than numbers ({error}). Give a row of numbers an item"
+            ) from None
         if rows.ndim < 2:
             raise FeatureError(f"X has shape {rows.shape}; wanted is a row an item")
-        rows = rows.reshape(len(rows), -1)
+        rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
         wanted = int(self.space["width"])
         if rows.shape[1] != wanted:
             raise FeatureError(f"X has {rows.shape[1]} features an item; the fit had {wanted}. Give the same ones")
@@ -215,7 +220,7 @@ class PairsResult:
         names = pl.Series("item", np.arange(len(rows)) if items is None else items)
         if len(names) != len(rows):
             raise FeatureError(f"X has {len(rows)} rows and items {len(names)} names; give one a row")
-        P = self.model.place(self.space, rows)
+        P = self.model.place(self.space, rows) if len(rows) else np.empty((0, self.n_clusters))
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]

@@ -132,10 +132,39 @@ def _leave(i, label, members, free, n_free):
     return n_free
 
 
+@jit(inline="always")
+def _holds(i, ptr, other, label, members, mark, stack):
+    """Whether the cluster of an item falls apart without it; `mark` holds who was reached by whose question."""
+    left, depth, reached = members[label[i]] - 1, 0, 0
+    mark[i] = i
+    for k in range(ptr[i], ptr[i + 1]):
+        j = other[k]
+        if label[j] == label[i]:
+            mark[j] = i
+            stack[0], depth, reached = j, 1, 1
+            break
+    while depth > 0:
+        depth -= 1
+        at = stack[depth]
+        for k in range(ptr[at], ptr[at + 1]):
+            j = other[k]
+            if label[j] == label[i] and mark[j] != i:
+                mark[j] = i
+                stack[depth] = j
+                depth += 1
+                reached += 1
+    return reached < left
+
+
 @jit
-def draw(ptr, other, weight, label, members, score, seen, free, n_free, uniform, alone):
-    """One round of Gibbs sampling: the cluster of every item drawn given all others; counts who is left alone."""
+def draw(ptr, other, weight, label, members, score, seen, free, n_free, uniform, alone, mark, stack):
+    """One round of Gibbs sampling over clusterings whose clusters hang together by links: the cluster of every item is
+    drawn given all others, unless its own would fall apart without it; counts who is left alone."""
+    for i in range(len(mark)):
+        mark[i] = -1
     for i in range(len(label)):
+        if _holds(i, ptr, other, label, members, mark, stack):
+            continue
         n_free = _leave(i, label, members, free, n_free)
         label[i] = -1
         count = _scores(i, ptr, other, weight, label, score, seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -25,7 +26,9 @@ def default_start(answers: Answers, items: int, raw: bool) -> Literal["random", 
 def micro_clusters(points: Floats, count: int, rng: np.random.Generator) -> Ints:
     """Many small clusters of the points."""
     model = KMeans(min(count, len(points)), n_init=3, random_state=int(rng.integers(2**31)))
-    return np.asarray(model.fit_predict(points), dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of equal points
+        return np.asarray(model.fit_predict(points), dtype=np.int64)
 
 
 def join_by_answers(labels: Ints, answers: Answers, rounds: int = 4) -> Ints:
