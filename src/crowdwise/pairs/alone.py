@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Pairs
+from ..answers.pairs import components
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl, expit, gammaln
@@ -181,7 +182,8 @@ def _moved(edges: Edges, weight: Floats, label: Ints) -> Ints:
         moved, n_free = move(edges.ptr, edges.other, weight, label, members, score, seen, free, n_free)
         if not moved:
             break
-    return label
+    inside = label[edges.left] == label[edges.right]
+    return components(edges.left[inside], edges.right[inside], len(label))  # who lost the item between falls apart
 
 
 def _searched(edges: Edges, odds: Floats, n: int, rng: np.random.Generator) -> Ints:

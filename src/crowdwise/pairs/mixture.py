@@ -5,7 +5,7 @@ Without features, clusters from the answers alone (`alone`). docs/maths/pair_mix
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .gaussians import Normals, Prior, k_means, log_sum, near, over_blocks, phi
 from .graph import embedded, placed, usable
 from .merge import adopted, between, joined
 from .model import Answers, Found, PairsModel, tell
+from .turning import chosen, worth_it
 from .workers import Coins, first_odds
 
 MOST = 100  # components, where none are asked for
@@ -45,8 +46,9 @@ class PairMixture(PairsModel):
     say which components belong together. The best of `restarts` by the bound is kept (None: six, or two of more than
     5,000 items). Beta(`right`, `wrong`) is believed of each worker's two coins before any answer. `space` "graph"
     replaces the features by an embedding of the graph of nearest neighbours (None: where features are more than `dims`,
-    as of images), "features" does not. `scale` "whole" keeps the lengths of features to each other, "columns" makes
-    them alike.
+    as of images), "features" does not. `turn` cuts features to the directions that answers tell apart, where that
+    foretells answers about held-out items better. `scale` "whole" keeps the lengths of features to each other,
+    "columns" makes them alike.
     """
 
     name: ClassVar[str] = "pair-mixture"
@@ -62,6 +64,7 @@ class PairMixture(PairsModel):
     space: str | None = field(
         default=None, metadata=rules(Rule(str, choices=(None, "features", "graph"), may_be_none=True))
     )
+    turn: bool = field(default=True, metadata=rules(Rule(bool, choices=(True, False))))
     max_iter: int = field(default=200, metadata=rules(COUNT))
 
     def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
@@ -72,7 +75,7 @@ class PairMixture(PairsModel):
         with one_thread():
             graph = embedded(X, self.dims, rng) if self._by_graph(X) else {}
             X = graph.get("graph.embedding", X)
-            frame = Frame.of(X, self.dims, self.scale)
+            frame = self._turned(Frame.of(X, self.dims, self.scale), X, answers, run, rng)
             rows = frame.rows(X)
             for start in range(self.restarts or (STARTS if len(rows) <= SMALL else 2)):
                 found = _Climb(self, rows, answers, run, start).found(frame)
@@ -80,6 +83,19 @@ class PairMixture(PairsModel):
                     best = found
         assert best is not None
         return best._replace(space=best.space | graph)
+
+    def _turned(self, frame: Frame, X: Floats, answers: Answers, run: Run, rng: np.random.Generator) -> Frame:
+        """Cut to the directions that answers tell apart, where that foretells answers better."""
+        rows = frame.rows(X)
+        if self.turn is False or not worth_it(answers, rows.shape[1]):
+            return frame
+        quiet = replace(run, watch=None)
+
+        def fit(Z: Floats, told: Answers) -> Found:
+            return _Climb(self, Z, told, quiet, 0).found(frame)
+
+        turn = chosen(rows, answers, rng, fit)
+        return frame if turn is None else Frame(frame.centre, frame.turn @ turn)
 
     def _by_graph(self, X: Floats) -> bool:
         return self.space == "graph" or (self.space is None and usable(X, self.dims))

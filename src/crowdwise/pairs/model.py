@@ -13,7 +13,7 @@ import polars as pl
 from ..answers import Pairs
 from ..engine import Run, Step
 from ..engine.model import check
-from ..errors import DataError, FeatureError, Interrupted
+from ..errors import DataError, EmptyDataError, FeatureError, Interrupted
 from ..kernels.layout import Bools, Floats, Ints
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
@@ -90,6 +90,8 @@ class PairsModel(ABC):
                 raise FeatureError(
                     f"{self.name} needs features of the items. Give features=(ids, X), or take pair-mixture"
                 )
+            if not pairs.n_answers:
+                raise EmptyDataError(f"{self.name}: there are no answers, and no features. Give some of either")
             return self._alone(pairs, run, begun)
         items = items_of(features)
         return self._told(pairs.on(items.ids), items, run, begun)
@@ -185,7 +187,7 @@ def items_of(features: Any) -> Items:
         most = float(np.abs(flat).max(initial=0.0))
         if most > HUGE or 0 < most < 1 / HUGE:
             raise FeatureError(f"features are as large as {most:g}: their squares are no numbers. Scale them")
-    flat = flat if flat.dtype == np.uint8 else flat.astype(np.float64, copy=False)
+    flat = np.ascontiguousarray(flat, np.uint8 if flat.dtype == np.uint8 else np.float64)
     return Items(names.alias("item"), flat, shape)
 
 

@@ -13,7 +13,7 @@ from ..kernels.layout import Floats
 from ..result.files import write_whole
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 420, 64, 150, 30, 46
-INK = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444")
+INK = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
 MARKS = {
     "plus": "M-3,0H3M0,-3V3",
     "diamond": "M0,-7L7,0L0,7L-7,0Z",

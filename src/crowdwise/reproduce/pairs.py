@@ -253,7 +253,7 @@ def _figure3(out: Path, parts: list[Part]) -> list[Path]:
     for part, letter in ((parts[1], "a"), (parts[3], "b")):
         counts = [name for name in part.rows.columns if name.isdigit()]
         lines = [
-            Line(row["method"], np.array([[float(n), row[n]] for n in counts]), k % 5)
+            Line(row["method"], np.array([[float(n), row[n]] for n in counts]), k)
             for k, row in enumerate(part.rows.to_dicts())
         ]
         title = f"Figure 3 ({letter}): NMI of faces by answers a worker"
