@@ -82,8 +82,8 @@ class Pairs:
         hits, jobs = rows.jobs
         keep, dropped = _settled(rows, jobs, contradictions)
         told = {**given, "contradictions": None if contradictions == "drop" else contradictions}
-        told["same"] = None if same is None else ",".join(map(str, same))
         words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+        words += [word for value in same or () for word in ("--same", str(value))]
         fields = {name: getattr(rows, name)[keep] for name in ("left", "right", "worker", "same")} | {"hit": jobs[keep]}
         order = np.lexsort((fields["hit"], fields["same"], fields["worker"], fields["right"], fields["left"]))
         fields = {name: np.ascontiguousarray(values[order]) for name, values in fields.items()}
@@ -193,7 +193,8 @@ class Pairs:
             shown = ", ".join(repr(self.items[int(k)]) for k in strange[:3])
             raise FeatureError(
                 f"{len(strange)} of {self.n_items} items in pairs have no features, for instance {shown}; the features "
-                f"name items like {names[0]!r}. Add their rows, or drop these pairs (--unknown drop, unknown='drop')"
+                f"name items like {names[0]!r}. Add their rows, or drop these pairs: --unknown drop (in Python "
+                "pairs.on(ids, 'drop'))"
             )
         left, right = at[self.left], at[self.right]
         keep = (left >= 0) & (right >= 0)

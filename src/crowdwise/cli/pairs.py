@@ -76,7 +76,7 @@ def sort_out(asked: Sorting, as_json: bool) -> bool:
         except Interrupted as broken:
             broken.exit_status = stop.exit_status
             raise
-    pictures = features.x if features is not None and features.x.ndim == 3 else None
+    pictures = features.x if features is not None and _are_images(features.x.shape) else None
     files = write_pairs(result, asked.out, asked.ask, asked.page, asked.excel_safe, pictures)
     summary = summarise_pairs(result)
     scores = None if truth is None else match_clusters(result, truth)
@@ -91,6 +91,10 @@ def sort_out(asked: Sorting, as_json: bool) -> bool:
         words("against the truth: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
     words(f"results are in {asked.out}: {', '.join(sorted(path.name for path in files))}")
     return result.converged
+
+
+def _are_images(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3 or (len(shape) == 4 and shape[3] == 3)
 
 
 def _told(step: Step) -> str:

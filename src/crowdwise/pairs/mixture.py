@@ -200,7 +200,7 @@ class _Climb:
         """Components joined by the answers between them: (K,) cluster of each, and where asked items start."""
         a, K = self.answers, len(centres)
         S, n = between(a.left, a.right, first_odds(a), a.weight, which, K)
-        group = adopted(joined(S, n), n.sum(1), centres)
+        group = np.unique(adopted(joined(S, n), n.sum(1), centres), return_inverse=True)[1]
         return group, _certain(group[which[self.links.items]], int(group.max()) + 1)
 
     def _by_answers(self, which: Ints, centres: Floats) -> tuple[Ints, Floats]:
@@ -216,7 +216,7 @@ class _Climb:
         at, component = place[code], which[links.items]
         counts = np.zeros((len(centres), len(kept)))
         np.add.at(counts, (component[at >= 0], at[at >= 0]), 1.0)
-        group = (counts + 1e-9 * size[kept]).argmax(1)
+        group = adopted(counts.argmax(1), counts.sum(1), centres)
         return group, _certain(np.where(at >= 0, at, group[component]), len(kept))
 
     def _start(self, group: Ints, R: Floats) -> None:

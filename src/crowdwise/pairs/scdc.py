@@ -104,7 +104,7 @@ class _Deep(PairsModel):
                     best = found, trace
         assert best is not None
         found, trace = best
-        trace[-1] = (found.bound[-1], trace[-1][1])
+        trace[-1] = (found.bound[-1], len(np.unique(found.posterior.argmax(1))))
         return Found(
             found.posterior, found.alpha, found.beta, trace, found.latent, found.space, True, found.shares, found.epochs
         )

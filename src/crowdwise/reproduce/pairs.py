@@ -346,7 +346,7 @@ def _jobs(asked: Asked, ledger: Ledger) -> Part:
         found = ledger.of(f"mnist jobs {hits} seed {asked.seed}", lambda h=hits: _sorted(asked, h))  # type: ignore[misc]
         rows.append({"answers": name, **found})
     says = (
-        "pair-mixture on the graph embedding. counted: what the 57,330 answers count for. asked: accuracy on images "
+        "pair-mixture on the graph embedding. counted: what the 57,329 answers count for. asked: accuracy on images "
         "that answers are about; rest: on the others. sure: mean probability of the cluster of the images asked about. "
         "cover: share of workers whose own true sensitivity, specificity lie in their intervals.",
     )

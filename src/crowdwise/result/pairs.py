@@ -116,7 +116,7 @@ class PairsResult:
         p = np.maximum(self.params.chances.astype(np.float64), 0.0)
         rest = np.maximum(1.0 - p.sum(1), 0.0)
         whole = np.column_stack([p, rest])
-        return np.asarray(-(whole * np.log(np.maximum(whole, 1e-300))).sum(1))
+        return np.asarray(np.abs((whole * np.log(np.maximum(whole, 1e-300))).sum(1)))
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
