@@ -13,6 +13,7 @@ import polars as pl
 from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Floats, Ints, Layout, sort_answers, task_answers, worker_answers
+from .filled import Filled
 from .frames import to_frame
 from .intake import Intake
 from .prepare import Policy, Prepared, prepare
@@ -21,7 +22,7 @@ from .rows import Rows
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Labels:
+class Labels(Filled):
     """Answers that are labels, from a frame (pandas, polars, arrow) or from three arrays.
 
     >>> import crowdwise as cw
@@ -84,17 +85,6 @@ class Labels:
         words += [] if wide is None else ["--wide" if wide else "--long"]
         prepared = replace(prepared, intake=replace(prepared.intake, options=(*words, *options)))
         self._fill(**_laid_out(prepared, duplicates))
-
-    def _fill(self, **fields: Any) -> None:
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def of(cls, **fields: Any) -> Labels:
-        """From fields that are right already: a saved result, a shard, a simulator."""
-        new = cls.__new__(cls)
-        new._fill(**fields)
-        return new
 
     def __repr__(self) -> str:
         return (
@@ -177,11 +167,6 @@ class Labels:
         fixed = np.full(self.n_tasks, -1, np.int32) if gold is None else gold.astype(np.int32)
         return Labels.of(**{**self._fields(), "gold": _frozen(fixed)})
 
-    def with_options(self, *words: str) -> Labels:
-        """The same answers, read with further options that a command would have to name."""
-        intake = replace(self.intake, options=(*self.intake.options, *words))
-        return Labels.of(**{**self._fields(), "intake": intake})
-
     def by_row(self, tasks: Any) -> Rows:
         """The answers in the order of rows of features, whose tasks are given."""
         return Rows.of(self, tasks)
@@ -232,9 +217,6 @@ class Labels:
             "extras": self.extras[first:last],
         }
         return Labels.of(**{**self._fields(), **cut})
-
-    def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def _laid_out(p: Prepared, duplicates: Policy | None) -> dict[str, Any]:

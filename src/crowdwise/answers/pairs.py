@@ -13,6 +13,7 @@ from ..errors import ColumnError, DuplicateError, EmptyDataError, FeatureError, 
 from ..kernels.layout import Bools, Floats, Ints
 from .coding import as_text, code, look_alikes, settle
 from .columns import PAIR_NAMES, find
+from .filled import Filled
 from .frames import to_frame
 from .intake import EXAMPLES, Dropped, Intake
 
@@ -33,7 +34,7 @@ def check_rule(contradictions: str) -> None:
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Pairs:
+class Pairs(Filled):
     """Answers of the kind "these two are the same, these are not", from a frame with a row an answer.
 
     The order of the two items does not matter; an item is not compared with itself. A worker's repeated answer counts
@@ -113,19 +114,6 @@ class Pairs:
                 options=(*words, *options),
             ),
         )
-
-    def _fill(self, **fields: Any) -> None:
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def of(cls, **fields: Any) -> Pairs:
-        """From fields that are right already: a saved result, a simulator."""
-        new = cls.__new__(cls)
-        new._fill(**fields)
-        return new
 
     @classmethod
     def none(cls, ids: Any) -> Pairs:
@@ -207,11 +195,6 @@ class Pairs:
             intake = replace(intake, dropped=(*intake.dropped, gone), rows_used=int(keep.sum()))
         fields |= {"left": low[order], "right": high[order], "items": names, "workers": self.workers, "intake": intake}
         return Pairs.of(**fields)
-
-    def with_options(self, *words: str) -> Pairs:
-        """The same answers, read with further options that a command would have to name."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Pairs.of(**{**fields, "intake": replace(self.intake, options=(*self.intake.options, *words))})
 
     def frame(self) -> pl.DataFrame:
         """The answers as a table again: left, right, worker, answer (1: the same), and hit where there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from ..kernels.layout import Floats, Ints
 from .boxes import boxes_of, check_units, padded, to_pixels
 from .click_rows import Clicks, in_order, jobs_of, kept
 from .coding import look_alikes
+from .filled import Filled
 from .frames import to_frame
 from .intake import Intake
 
@@ -27,7 +28,7 @@ RULES = {
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Points:
+class Points(Filled):
     """Answers that are clicks, from a frame (pandas, polars, arrow) with a row a click.
 
     `jobs` (image, worker) names who looked at what, also where nothing was clicked. `box` is the extent of all images,
@@ -116,19 +117,6 @@ class Points:
             ),
         )
 
-    def _fill(self, **fields: Any) -> None:
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def of(cls, **fields: Any) -> Points:
-        """From fields that are right already: a saved result, a shard, a simulator."""
-        new = cls.__new__(cls)
-        new._fill(**fields)
-        return new
-
     def __repr__(self) -> str:
         return (
             f"Points({self.n_clicks} clicks, {self.n_images} image{'s' * (self.n_images != 1)}, "
@@ -185,10 +173,6 @@ class Points:
         columns += [pl.Series(name, self.X[:, d]) for d, name in enumerate(self.axes)]
         return pl.DataFrame([*columns, *self.extras.get_columns()])
 
-    def with_options(self, *words: str) -> Points:
-        """The same clicks, read with further options that a command would have to name."""
-        return Points.of(**{**self._fields(), "intake": replace(self.intake, options=(*self.intake.options, *words))})
-
     def only(self, images: Ints) -> Points:
         """The clicks on some images, by number in ascending order; workers stay as they are."""
         jobs = np.flatnonzero(np.isin(self.job_image, images))
@@ -220,6 +204,3 @@ class Points:
             "image_ptr": np.searchsorted(image, np.arange(self.n_images + 1)).astype(np.int64),
             "extras": self.extras[clicks] if self.extras.width else self.extras,
         }
-
-    def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -19,6 +19,7 @@ from ..engine import Run
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl, expit, gammaln
 from ..result import Clusters
+from ..result.pairs import by_size
 from .model import Answers, Found, tell
 from .workers import Coins, first_odds
 
@@ -66,17 +67,7 @@ def alone(pairs: Pairs, prior: Floats, most: int, run: Run) -> tuple[Found, Clus
     label = _partition(edges, together - 0.5, n)  # of all clusterings, that which is right on most asked pairs
     choices, chances = _items(edges, label, together, lonely)
     coins = Coins.seen(answers, together[edge], prior)
-    params = Clusters(
-        choices=choices,
-        chances=chances,
-        alpha=coins.alpha,
-        beta=coins.beta,
-        same=together,
-        view=np.empty((0, 2)),
-        shares=np.empty((0, 0)),
-        epochs=np.empty(0, np.int64),
-        samples=np.empty(0, np.uint8),
-    )
+    params = Clusters.without_features(choices, chances, coins.alpha, coins.beta, together)
     C = int(choices[:, 0].max()) + 1
     trace = [(value, C) for value in begun.bound]
     return Found(np.empty((0, 0)), coins.alpha, coins.beta, trace, params.view, {}, begun.converged), params
@@ -266,11 +257,7 @@ def _sampled(edges: Edges, odds: Floats, label: Ints, rng: np.random.Generator) 
 def _items(edges: Edges, label: Ints, together: Floats, lonely: Floats) -> tuple[Ints, Floats]:
     """Own and next likely cluster of every item with their chances; the largest cluster is 0."""
     n = len(label)
-    _, code = np.unique(label, return_inverse=True)
-    size = np.bincount(code)
-    rank = np.empty(len(size), np.int64)
-    rank[np.lexsort((np.arange(len(size)), -size))] = np.arange(len(size))
-    cluster = rank[code]
+    cluster = by_size(label)
     far = cluster[edges.other]
     item = np.repeat(np.arange(n), np.diff(edges.ptr))
     p, inside = together[edges.edge], far == cluster[item]
@@ -282,4 +269,4 @@ def _items(edges: Edges, label: Ints, together: Floats, lonely: Floats) -> tuple
     second, chance = cluster.copy(), np.zeros(n)
     second[item[order]], chance[item[order]] = far[order], p[order]
     chance = np.minimum(chance, 1 - own)
-    return np.column_stack([cluster, second]).astype(np.int32), np.column_stack([own, chance])
+    return np.column_stack([cluster, second]), np.column_stack([own, chance])

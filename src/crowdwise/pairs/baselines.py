@@ -23,6 +23,7 @@ from ..engine.threads import one_thread
 from ..errors import DataError, FeatureError, MissingError
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters, PairsResult
+from ..result.pairs import by_size
 from .gaussians import near
 from .model import Answers, Found, PairsModel
 from .workers import Coins
@@ -55,24 +56,10 @@ class PairVote(PairsModel):
         answers = Answers.of(pairs)
         share = np.bincount(edge, pairs.same, minlength=len(left)) / np.bincount(edge, minlength=len(left))
         yes = share > 0.5
-        group = components(left[yes], right[yes], pairs.n_items)
-        _, code = np.unique(group, return_inverse=True)
-        size = np.bincount(code)
-        rank = np.empty(len(size), np.int64)
-        rank[np.lexsort((np.arange(len(size)), -size))] = np.arange(len(size))
-        label = rank[code]
+        label = by_size(components(left[yes], right[yes], pairs.n_items))
         coins = _seen(answers, label)
-        params = Clusters(
-            choices=label[:, None].astype(np.int32),
-            chances=np.ones((len(label), 1)),
-            alpha=coins.alpha,
-            beta=coins.beta,
-            same=share,
-            view=np.empty((0, 2)),
-            shares=np.empty((0, 0)),
-            epochs=np.empty(0, np.int64),
-            samples=np.empty(0, np.uint8),
-        )
+        sure = np.ones((len(label), 1))
+        params = Clusters.without_features(label[:, None], sure, coins.alpha, coins.beta, share)
         found = Found(np.empty((0, 0)), coins.alpha, coins.beta, [], params.view, {}, True)
         return self.result(pairs, params, {}, found, run, begun)
 

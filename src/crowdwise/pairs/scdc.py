@@ -5,6 +5,7 @@ docs/maths/scdc.md has the mathematics; `deep` the networks, in torch.
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ class _Deep(PairsModel):
 
     needs_features: ClassVar[bool] = True
     full_epochs: ClassVar[int]
+    module: ClassVar[str]  # of `deep`
     criterion: ClassVar[str] = "evidence lower bound an item"
 
     parts: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
@@ -92,14 +94,7 @@ class _Deep(PairsModel):
                     trace.append((objective, clusters))
                     tell(run, epoch, most, objective, clusters)
 
-                try:
-                    found = self.one(X, answers, start, rng, heard, run.stop or (lambda: False))
-                except RuntimeError as error:
-                    if "linalg" not in str(error) and "cholesky" not in str(error):
-                        raise
-                    raise FeatureError(f"{self.name} lost its way in these features ({error}). Scale them") from error
-                except KeyboardInterrupt:
-                    raise Interrupted("stopped before the clusters were found; nothing was written") from None
+                found = self._tried(X, answers, start, rng, heard, run)
                 if best is None or found.bound[-1] > best[0].bound[-1]:
                     best = found, trace
         assert best is not None
@@ -109,18 +104,34 @@ class _Deep(PairsModel):
             found.posterior, found.alpha, found.beta, trace, found.latent, found.space, True, found.shares, found.epochs
         )
 
-    def drawn(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        made = self.made_up(space, DRAWN, rng)[space["used"]]
-        low, high = float(made.min()), float(made.max())
-        top = 255.0 if high > 1.5 else 1.0
-        if low < -0.05 * top or high > 1.05 * max(top, 255.0 if high > 1.5 else 1.0):
-            made = (made - low) / max(high - low, 1e-12)
-            top = 1.0
-        return np.asarray(np.clip(made / top * 255.0, 0, 255).astype(np.uint8).reshape(len(made), DRAWN, *shape))
+    def _tried(self, X: Floats, answers: Answers, start: int, rng: np.random.Generator, heard: Any, run: Run) -> Any:
+        """One start; what torch says of it, as errors of ours."""
+        try:
+            return self.one(X, answers, start, rng, heard, run.stop or (lambda: False))
+        except RuntimeError as error:
+            if "linalg" not in str(error) and "cholesky" not in str(error):
+                raise
+            raise FeatureError(f"{self.name} lost its way in these features ({error}). Scale them") from error
+        except KeyboardInterrupt:
+            raise Interrupted("stopped before the clusters were found; nothing was written") from None
 
-    @abstractmethod
-    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
-        """(K, count, D) observations drawn from every component."""
+    def drawn(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        made = self._network().draw(space, DRAWN, rng)[space["used"]]
+        if float(space["scaling.bernoulli"]):
+            low, high = 0.0, float(space["scaling.width"].max())
+        else:
+            low, high = float(made.min()), float(made.max())
+        grey = (made - low) / max(high - low, 1e-12) * 255.0
+        return np.asarray(np.clip(grey, 0, 255).astype(np.uint8).reshape(len(made), DRAWN, *shape))
+
+    def components(self, space: dict[str, Any], X: Floats) -> Floats:
+        with one_thread():
+            return np.asarray(self._network().assign(space, X))
+
+    def _network(self) -> Any:
+        """The module in `deep` that does the work."""
+        torch_or_refuse()
+        return importlib.import_module(f".deep.{self.module}", __package__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +151,7 @@ class BayesScdc(_Deep):
     name: ClassVar[str] = "bayes-scdc"
     about: ClassVar[str] = "a Bayesian deep generative mixture with pairs; finds the number of clusters (torch)"
     full_epochs: ClassVar[int] = 250
+    module: ClassVar[str] = "bayes"
 
     step: float | None = field(default=None, metadata=rules(Rule((int, float), above=0.0, high=1.0, may_be_none=True)))
     relations: str = field(default="all", metadata=rules(Rule(str, choices=("all", "sampled"))))
@@ -157,18 +169,6 @@ class BayesScdc(_Deep):
         }
         return bayes_scdc(X, answers, BayesSettings(**self.plan(X), **more), rng, watch, stop)
 
-    def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        torch_or_refuse()
-        from .deep.bayes import assign
-
-        with one_thread():
-            return assign(space, X)
-
-    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
-        from .deep.bayes import draw
-
-        return draw(space, count, rng)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scdc(_Deep):
@@ -181,24 +181,13 @@ class Scdc(_Deep):
     name: ClassVar[str] = "scdc"
     about: ClassVar[str] = "a deep generative mixture with pairs, inference by networks alone (torch)"
     full_epochs: ClassVar[int] = 600
+    module: ClassVar[str] = "amortised"
 
     def one(self, X: Floats, answers: Answers, start: int, rng: np.random.Generator, watch: Any, stop: Any) -> Any:
         from .deep.amortised import ScdcSettings, scdc
 
         settings = ScdcSettings(**self.plan(X), start=self.start or "random")  # type: ignore[arg-type]
         return scdc(X, answers, settings, rng, watch, stop)
-
-    def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        torch_or_refuse()
-        from .deep.amortised import assign
-
-        with one_thread():
-            return assign(space, X)
-
-    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
-        from .deep.amortised import draw
-
-        return draw(space, count, rng)
 
 
 def _is_size(n: Any) -> bool:

@@ -43,6 +43,12 @@ class Clusters(NamedTuple):
     epochs: Ints  # (S,) after which sweeps
     samples: Floats  # (C, n, ...) made-up observations of each cluster, as bytes; (0,) without images
 
+    @classmethod
+    def without_features(cls, choices: Ints, chances: Floats, alpha: Floats, beta: Floats, same: Floats) -> Clusters:
+        """Of answers alone: there is no picture, and no components."""
+        none = np.empty((0, 2)), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.uint8)
+        return cls(choices.astype(np.int32), chances, alpha, beta, same, *none)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairsResult:
@@ -313,6 +319,15 @@ def ranked(posterior: Floats) -> tuple[Ints, Floats, Ints]:
     m = min(CHOICES, len(used))
     choices = np.argsort(-P, axis=1, kind="stable")[:, :m].astype(np.int32)
     return choices, np.take_along_axis(P, choices, 1).astype(np.float64), used
+
+
+def by_size(label: Ints) -> Ints:
+    """(N,) clusters numbered from 0, the largest first."""
+    _, code = np.unique(label, return_inverse=True)
+    size = np.bincount(code)
+    rank = np.empty(len(size), np.int64)
+    rank[np.lexsort((np.arange(len(size)), -size))] = np.arange(len(size))
+    return np.asarray(rank[code])
 
 
 def picture(X: Floats) -> Floats:

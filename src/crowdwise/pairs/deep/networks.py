@@ -197,7 +197,8 @@ def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
         for name, value in space.items()
         if name.startswith(f"{prefix}.")
     }
-    hidden = [len(value) for name, value in weights.items() if name.startswith("trunk") and name.endswith("bias")]
+    layers = sorted(int(name.split(".")[1]) for name in weights if name.startswith("trunk") and name.endswith("bias"))
+    hidden = [len(weights[f"trunk.{layer}.bias"]) for layer in layers]
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
     heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights)
     heads.load_state_dict(weights)

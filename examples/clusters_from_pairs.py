@@ -1,0 +1,34 @@
+"""Clusters from same/different answers: with features and without, who is good, what to ask next, new items."""
+
+import polars as pl
+
+import crowdwise as cw
+
+# five arms of items that wind around a middle; 20 workers compare pairs of 100 of the 500, the last three hardly look
+crowd = cw.simulate.pinwheel(alpha=[0.95] * 10 + [0.85] * 7 + [0.55] * 3, seed=1)
+ids, X = crowd.features
+print(crowd.pairs)
+
+result = cw.aggregate(crowd.pairs, features=(ids, X))
+print(result)
+print(result.sizes)
+print(result.workers.sort("skill").select("worker", "answers", "skill", "low", "high", "weight").head(4))
+
+# what is in doubt, and which pairs to ask next
+doubtful = result.clusters.filter(pl.col("probability") < 0.95)
+print(f"items below 95 %: {doubtful.height}, {(doubtful['answers'] == 0).sum()} of them without an answer")
+print(cw.next_pairs(result, 3))
+
+# items that the fit has not seen, and the page
+print(result.assign([[0.0, 5.0], [5.0, 0.0]], ["new 1", "new 2"]))
+print(f"wrote {result.report('pairs.html')}")
+
+# the same answers without features: only items in some pair, and more clusters than there are
+print(cw.aggregate(crowd.pairs))
+
+try:
+    for name, settings in (("pair-mixture", {}), ("k-means-items", {"clusters": 5})):
+        scores = cw.match_clusters(cw.aggregate(crowd.pairs, name, features=(ids, X), **settings), crowd.truth)
+        print(f"{name:13}  {scores['clusters']} clusters, {scores['accuracy']:.1%} of the items right")
+except cw.errors.MissingError as missing:
+    raise SystemExit(str(missing)) from None
