@@ -60,8 +60,10 @@ def _candidates(result: PairsResult, doubtful: Ints) -> tuple[Ints, Ints]:
     for rank in range(min(2, p.choices.shape[1])):
         cluster = np.minimum(p.choices[doubtful, rank], result.n_clusters - 1)
         turn = np.arange(len(doubtful)) % np.maximum(size[cluster], 1)
+        here = order[starts[cluster] + turn]
+        again = order[starts[cluster] + (turn + 1) % np.maximum(size[cluster], 1)]  # nobody is compared with himself
         item.append(doubtful)
-        other.append(order[starts[cluster] + turn])
+        other.append(np.where(here == doubtful, again, here))
     both = np.concatenate(item), np.concatenate(other)
     apart = both[0] != both[1]
     return both[0][apart], both[1][apart]

@@ -137,6 +137,7 @@ class _Metric(_ToldHowMany):
     """k-means after a metric was learnt from a majority of each pair's answers; workers do not count."""
 
     learner: ClassVar[str]
+    options: ClassVar[dict[str, int]] = {"max_iter": ROUNDS}
 
     def turned(self, X: Floats, answers: Answers, seed: int) -> Floats:
         module = _metric_learn()
@@ -146,7 +147,7 @@ class _Metric(_ToldHowMany):
         Z = (X - X.mean(0)) / max(float(X.std()), 1e-12)
         with warnings.catch_warnings(), _refused(self.name):
             warnings.simplefilter("ignore")
-            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, max_iter=ROUNDS)
+            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, **self.options)
             return np.asarray(model.fit(np.column_stack([left, right]), y).components_.T)
 
 
@@ -166,6 +167,7 @@ class Mmc(_Metric):
     name: ClassVar[str] = "mmc"
     about: ClassVar[str] = "metric-learn's MMC on voted pairs, then k-means, the number of clusters given"
     learner: ClassVar[str] = "MMC"
+    options: ClassVar[dict[str, int]] = {"max_iter": ROUNDS, "max_proj": 1000}
 
 
 @contextlib.contextmanager
@@ -174,7 +176,10 @@ def _refused(name: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, np.linalg.LinAlgError) as error:
-        raise FeatureError(f"{name} cannot use these features: {error}. Take pair-mixture") from error
+        told = str(error).rstrip(".")
+        raise FeatureError(
+            f"{name} cannot use these features, of which many may be equal ({told}). Take pair-mixture"
+        ) from error
 
 
 def _votes(answers: Answers) -> tuple[Ints, Ints, Ints]:

@@ -116,7 +116,7 @@ class _Deep(PairsModel):
             raise Interrupted("stopped before the clusters were found; nothing was written") from None
 
     def drawn(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        made = self._network().draw(space, DRAWN, rng)[space["used"]]
+        made = self.made_up(space, DRAWN, rng)[space["used"]]
         if float(space["scaling.bernoulli"]):
             low, high = 0.0, float(space["scaling.width"].max())
         else:
@@ -127,6 +127,10 @@ class _Deep(PairsModel):
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         with one_thread():
             return np.asarray(self._network().assign(space, X))
+
+    def made_up(self, space: dict[str, Any], count: int, rng: np.random.Generator) -> Floats:
+        """(K, count, D) observations drawn from every component."""
+        return np.asarray(self._network().draw(space, count, rng))
 
     def _network(self) -> Any:
         """The module in `deep` that does the work."""

@@ -1,0 +1,756 @@
+"""bayes-scdc and scdc: posteriors, messages and bounds held to formulas written out, and short fits of both."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.special import digamma, expit, logsumexp
+from scipy.special import softmax as shares_of
+
+import crowdwise as cw
+from crowdwise.errors import FeatureError, Interrupted, MissingError, ParameterError
+from crowdwise.pairs.gaussians import Normals, Prior, phi
+from crowdwise.pairs.model import Answers
+from crowdwise.pairs.workers import Coins
+
+torch = pytest.importorskip("torch")
+
+from crowdwise.pairs.deep import amortised, bayes, networks, posteriors, starts  # noqa: E402
+from crowdwise.pairs.deep.bayes import BayesSettings  # noqa: E402
+from crowdwise.pairs.deep.posteriors import Globals, Placed  # noqa: E402
+from crowdwise.pairs.deep.relations import Relations  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+ONE = cw.Run(threads=1)
+IDS = [f"i{k:02d}" for k in range(40)]
+HALVES = np.repeat([0, 1], 20)
+BLOBS = np.random.default_rng(0).normal(size=(40, 2)) + 8.0 * HALVES[:, None]
+DEEP = ("bayes-scdc", "scdc")
+TINY: dict[str, Any] = {"epochs": 4, "hidden": (8,), "parts": 4}
+
+
+@pytest.fixture(autouse=True)
+def one_core() -> Iterator[None]:
+    """Small tensors are slower in threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def about(truth: Any, count: int = 120, workers: int = 4, right: float = 0.95, ids: Any = IDS) -> cw.Pairs:
+    """Answers to random pairs."""
+    rng = np.random.default_rng(1)
+    left, right_ = np.array([rng.choice(len(truth), 2, replace=False) for _ in range(count)]).T
+    true = np.asarray(truth)[left] == np.asarray(truth)[right_]
+    said = (true == (rng.random(count) < right)).astype(int)
+    frame = {"left": [ids[k] for k in left], "right": [ids[k] for k in right_], "answer": said}
+    return cw.Pairs({**frame, "worker": [f"w{k % workers}" for k in range(count)]}, contradictions="each")
+
+
+def made_of(result: cw.PairsResult, count: int) -> Any:
+    """(K, count, D) made-up observations of every component."""
+    module = {"bayes-scdc": bayes, "scdc": amortised}[result.model.name]
+    return module.draw(result.space, count, np.random.default_rng(0))
+
+
+def told(rows: Any, n_items: int, n_workers: int, weight: Any = None) -> Answers:
+    left, right, worker, same = (np.array(part) for part in zip(*rows, strict=True)) if rows else [np.empty(0, int)] * 4
+    made = {
+        "left": left.astype(np.int64), "right": right.astype(np.int64), "worker": worker.astype(np.int64),
+        "same": same.astype(bool), "weight": np.ones(len(left)) if weight is None else weight,
+        "job": np.full(len(left), -1), "n_items": n_items, "n_workers": n_workers,
+    }  # fmt: skip
+    return Answers(**{name: made[name] for name in Answers._fields})
+
+
+def same_bits(one: cw.PairsResult, two: cw.PairsResult) -> bool:
+    return (
+        all(np.array_equal(a, b) for a, b in zip(one.params, two.params, strict=True))
+        and np.array_equal(one.sweeps, two.sweeps)
+        and all(np.array_equal(one.space[name], two.space[name]) for name in one.space)
+    )
+
+
+def sound(result: cw.PairsResult) -> bool:
+    p = result.params
+    assert all(np.isfinite(np.asarray(array, float)).all() for array in (*p, result.sweeps))
+    assert ((p.chances >= 0) & (p.chances <= 1 + 1e-6)).all()
+    assert ((p.same >= 0) & (p.same <= 1 + 1e-6)).all()
+    assert set(result.cluster) == set(range(result.n_clusters))
+    assert result.trace["clusters"][-1] == result.n_clusters
+    assert np.allclose(p.shares.sum(1), 1)
+    assert len(p.shares) == len(p.epochs)
+    assert (p.alpha > 0).all()
+    assert (p.beta > 0).all()
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- posteriors, written out
+
+
+def made_up(K: int = 3, d: int = 2, W: int = 2, seed: int = 0) -> tuple[Globals, Normals, Any, Any]:
+    """The same posterior twice: as parameters of steps, and as Normals with the workers' Beta parameters."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(K, d, d))
+    S, m = A @ A.transpose(0, 2, 1) + np.eye(d), rng.normal(size=(K, d))
+    counts, kappa, nu = rng.uniform(0.5, 9, K), rng.uniform(0.5, 5, K), d + 1 + 5 * rng.random(K)
+    alpha, beta = rng.uniform(1, 9, (W, 2)), rng.uniform(1, 9, (W, 2))
+    second = S + kappa[:, None, None] * m[:, :, None] * m[:, None, :]
+    arrays = (counts, kappa[:, None] * m, second, kappa, nu, alpha, beta)
+    return Globals(*(torch.as_tensor(a) for a in arrays)), Normals(counts, m, kappa, nu, S), alpha, beta
+
+
+def test_centres_come_back_from_the_parameters_of_steps() -> None:
+    g, made, _, _ = made_up()
+    m, S = g.centre()
+    assert np.allclose(m, made.mean)
+    assert np.allclose(S, made.S)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_expected_densities_are_those_of_the_formula(d: int) -> None:
+    g, made, _, _ = made_up(d=d)
+    rng = np.random.default_rng(5)
+    a, B = rng.normal(size=(6, d)), rng.normal(size=(6, d, d))
+    V = B @ B.transpose(0, 2, 1)
+    second = V + a[:, :, None] * a[:, None, :]
+    e = posteriors.expected(g)
+    got = posteriors.densities(e, torch.as_tensor(a).float(), torch.as_tensor(second).float()).numpy()
+    for n in range(6):
+        for k in range(3):
+            L = made.nu[k] * np.linalg.inv(made.S[k])
+            log_det = digamma((made.nu[k] - np.arange(d)) / 2).sum() + d * np.log(2) - np.linalg.slogdet(made.S[k])[1]
+            away = a[n] - made.mean[k]
+            squares = d / made.kappa[k] + away @ L @ away + np.trace(L @ V[n])
+            assert got[n, k] == pytest.approx(0.5 * (log_det - d * np.log(2 * np.pi) - squares), rel=1e-4, abs=1e-4)
+
+
+def test_expected_densities_of_points_are_those_of_the_mixture_without_networks() -> None:
+    g, made, _, _ = made_up()
+    X = np.random.default_rng(2).normal(size=(9, 2)) * 2
+    e, x = posteriors.expected(g), torch.as_tensor(X).float()
+    got = e.log_share + posteriors.densities(e, x, x[:, :, None] * x[:, None, :])
+    assert np.allclose(got.numpy(), phi(X) @ made.coefficients(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.02])
+def test_the_divergence_is_that_of_the_mixture_without_networks(width: float) -> None:
+    g, made, alpha, beta = made_up()
+    p = posteriors.prior(3, 2, 2, width)
+    before = Prior(0.05, 0.5, 2.5, 2.5 * width * np.eye(2))
+    wanted = made.divergence(before) + Coins(alpha, beta, np.ones(2)).divergence()
+    assert posteriors.divergence(g, p) == pytest.approx(wanted, rel=1e-9)
+    assert posteriors.divergence(p, p) == pytest.approx(0, abs=1e-9)
+    for seed in range(5):
+        assert posteriors.divergence(made_up(seed=seed)[0], p) > 0.1
+    nobody = posteriors.prior(3, 2, 0, width)
+    assert posteriors.divergence(nobody, nobody) == pytest.approx(0, abs=1e-9)
+
+
+def test_expected_answers_are_those_of_two_coins() -> None:
+    g, _, alpha, beta = made_up()
+    e = posteriors.expected(g)
+    a = told([(0, 1, w, same) for w in range(2) for same in (0, 1)], 2, 2)
+    yes, no = Coins(alpha, beta, np.ones(2)).logs(a)
+    assert np.allclose(e.same.numpy().ravel(), yes, atol=1e-5)
+    assert np.allclose(e.different.numpy().ravel(), no, atol=1e-5)
+
+
+def test_a_place_is_the_product_of_potential_and_component() -> None:  # eq. (12)
+    g, made, _, _ = made_up()
+    rng = np.random.default_rng(3)
+    precision, pull, z = rng.uniform(0.1, 3, (5, 2)), rng.normal(size=(5, 2)), rng.dirichlet(np.ones(3), 5)
+    x = posteriors.place(posteriors.expected(g), *(torch.as_tensor(a).float() for a in (precision, pull, z)))
+    L = made.nu[:, None, None] * np.linalg.inv(made.S)
+    for n in range(5):
+        P = np.diag(precision[n]) + np.einsum("k,kde->de", z[n], L)
+        h = pull[n] + np.einsum("k,kde,ke->d", z[n], L, made.mean)
+        mean, cov = np.linalg.solve(P, h), np.linalg.inv(P)
+        assert np.allclose(x.mean[n], mean, atol=1e-4)
+        assert np.allclose(x.second[n], cov + np.outer(mean, mean), atol=1e-4)
+        assert np.allclose(x.root[n] @ x.root[n].T, P, rtol=1e-4)
+
+
+def test_draws_of_a_place_have_its_moments() -> None:
+    root = torch.tensor([[1.5, 0.0], [-0.7, 0.8]])
+    mean = torch.tensor([3.0, -1.0])
+    n = 40_000
+    torch.manual_seed(0)
+    x = posteriors.drawn(Placed(mean.repeat(n, 1), torch.zeros(n, 2, 2), root.repeat(n, 1, 1))).numpy()
+    assert np.allclose(x.mean(0), mean, atol=0.05)
+    assert np.allclose(np.cov(x.T), np.linalg.inv(root.numpy() @ root.numpy().T), atol=0.08)
+
+
+def test_terms_of_an_item_are_component_place_and_entropies() -> None:
+    g, _, _, _ = made_up()
+    e, rng = posteriors.expected(g), np.random.default_rng(4)
+    z = torch.as_tensor(rng.dirichlet(np.ones(3), 4)).float()
+    x = posteriors.place(e, torch.rand(4, 2) + 0.5, torch.randn(4, 2), z)
+    got = posteriors.local_bound(e, z, x).numpy()
+    logs = (e.log_share + posteriors.densities(e, x.mean, x.second)).numpy()
+    for n in range(4):
+        cov = np.linalg.inv((x.root[n] @ x.root[n].T).numpy())
+        entropy = stats.multivariate_normal(np.zeros(2), cov).entropy()
+        q = z[n].numpy()
+        assert got[n] == pytest.approx((q * (logs[n] - np.log(q))).sum() + entropy, abs=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------ messages, written out
+
+
+def prepared(rows: Any, weight: Any = None, n: int = 8, K: int = 3, **more: Any) -> bayes._Model:
+    """Untrained networks, random components and two workers on a few items."""
+    X = np.random.default_rng(6).normal(size=(n, 2))
+    with networks.seeded(np.random.default_rng(7)):
+        model, _ = bayes._prepared(X, told(rows, n, 2, weight), BayesSettings(components=K, hidden=(6,), **more))
+    model.now = made_up(K)[0]
+    return model
+
+
+ROWS = [(0, 1, 0, 1), (0, 1, 1, 0), (1, 2, 0, 0), (3, 4, 1, 1), (0, 4, 0, 1), (2, 4, 1, 0)]
+WEIGHT = np.array([1.0, 0.5, 1.0, 0.3, 0.8, 1.0])
+
+
+def test_items_settle_where_messages_and_places_agree() -> None:  # eq. (14)
+    model = prepared(ROWS, WEIGHT)
+    e = posteriors.expected(model.now)
+    with torch.no_grad():
+        precision, pull = model.potentials()
+        first = posteriors.first_guess(e, precision, pull)
+        z = model.settle(e, precision, pull, model.relations.everything(), times=30)
+    P, h, table = precision.numpy().astype(float), pull.numpy().astype(float), z.numpy().astype(float)
+    L, b, offset = (t.numpy().astype(float) for t in (e.precision, e.pull, e.offset))
+    for i in range(8):
+        cov = np.linalg.inv(np.diag(P[i]) + np.einsum("k,kde->de", table[i], L))
+        mean = cov @ (h[i] + table[i] @ b)
+        second = cov + np.outer(mean, mean)
+        logits = e.log_share.numpy() + offset + b @ mean - 0.5 * np.einsum("kde,ed->k", L, second)
+        for (left, right, worker, same), weight in zip(ROWS, WEIGHT, strict=True):
+            if i in (left, right):  # every answer sends its whole weight to both ends
+                odds = float(e.same[worker, same] - e.different[worker, same])
+                logits = logits + weight * odds * table[right if i == left else left]
+        assert np.allclose(shares_of(logits), table[i], atol=1e-3)
+    assert not np.allclose(first.numpy()[[0, 1, 2, 4]], table[[0, 1, 2, 4]], atol=1e-2)
+
+
+def test_the_same_pulls_together_and_different_apart() -> None:
+    def overlap(rows: Any) -> float:
+        model = prepared(rows, width=1.0)
+        good = torch.tensor([[20.0, 1.0]] * 2, dtype=torch.float64)
+        model.now.alpha, model.now.beta = good, good.clone()
+        e = posteriors.expected(model.now)
+        with torch.no_grad():
+            z = model.settle(e, *model.potentials(), model.relations.everything(), times=4)
+        return float(z[0] @ z[1])
+
+    apart, nothing, together = overlap([(0, 1, 0, 0)]), overlap([]), overlap([(0, 1, 0, 1)])
+    assert apart + 0.02 < nothing < together - 0.02
+    assert overlap([(0, 1, w, 1) for w in range(2)]) > together
+
+
+def test_a_liar_says_the_opposite() -> None:
+    model = prepared([(0, 1, 0, 1), (0, 1, 1, 0)])
+    model.now.alpha = torch.tensor([[20.0, 1.0], [1.0, 20.0]], dtype=torch.float64)
+    model.now.beta = model.now.alpha.clone()
+    odds = model.odds(posteriors.expected(model.now), model.relations.everything())
+    assert (odds > 2).all()  # "different" of a liar is "the same"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_a_step_is_that_of_the_conjugate_posterior(share: float) -> None:  # eq. (17)
+    model = prepared(ROWS, WEIGHT)
+    rng = np.random.default_rng(8)
+    X, R = rng.normal(size=(8, 2)), rng.dirichlet(np.ones(3), 8)
+    x, z = torch.as_tensor(X).float(), torch.as_tensor(R).float()
+    model.table = z.clone()
+    before = model.now
+    placed = Placed(x, x[:, :, None] * x[:, None, :], torch.zeros(8, 2, 2))
+    model.follow(z, placed, model.relations.everything(), step=share)
+    width = float(model.prior.second[0, 0, 0]) / 2.5
+    wanted = Normals.seen(R.T @ phi(X), Prior(0.05, 0.5, 2.5, 2.5 * width * np.eye(2)))
+    second = wanted.S + wanted.kappa[:, None, None] * wanted.mean[:, :, None] * wanted.mean[:, None, :]
+    a = told(ROWS, 8, 2, WEIGHT)
+    coins = Coins.seen(a, (R[a.left] * R[a.right]).sum(1), np.ones(2))
+    for name, target in {
+        "counts": wanted.share, "first": wanted.kappa[:, None] * wanted.mean, "second": second, "kappa": wanted.kappa,
+        "nu": wanted.nu, "alpha": coins.alpha, "beta": coins.beta,
+    }.items():  # fmt: skip
+        mixed = (1 - share) * getattr(before, name).numpy() + share * target
+        assert np.allclose(getattr(model.now, name).numpy(), mixed, rtol=1e-5, atol=1e-5)
+
+
+def test_answers_in_the_bound_are_counted_once() -> None:
+    model = prepared(ROWS, WEIGHT)
+    R = np.random.default_rng(9).dirichlet(np.ones(3), 8)
+    model.table = torch.as_tensor(R).float()
+    e, g = posteriors.expected(model.now), model.now
+    got = model.related(e, model.table, model.relations.everything())
+    a = told(ROWS, 8, 2, WEIGHT)
+    yes, no = Coins(g.alpha.numpy(), g.beta.numpy(), np.ones(2)).logs(a)
+    P = (R[a.left] * R[a.right]).sum(1)
+    assert got == pytest.approx((P * yes + (1 - P) * no).sum(), rel=1e-5)
+
+
+def test_batches_stand_for_the_whole() -> None:
+    rows = [(i, j, (i + j) % 2, (i * j) % 2) for i, j in combinations(range(10), 2)]
+    whole = Relations(told(rows, 30, 2), 30)
+    everything = whole.everything()
+    assert everything.items.tolist() == list(range(30))
+    assert float(everything.share.sum()) == pytest.approx(45)  # half at either end
+    assert float(everything.scale.sum()) == 30
+    assert whole.annotated.tolist() == list(range(10))
+    torch.manual_seed(0)
+    parts = list(whole.batches(7, "all"))
+    assert sorted(torch.cat([part.items for part in parts]).tolist()) == list(range(30))
+    assert [float(part.scale.sum()) for part in parts] == pytest.approx([30.0] * 5)
+    ends = sum(float(part.share.sum()) * len(part.items) / 30 for part in parts)
+    assert ends == pytest.approx(45)
+    assert [len(part.items) for part in whole.batches(None, "all")] == [30]
+    for part in whole.batches(10, "sampled"):
+        asked = part.items < 10
+        assert float(part.scale[asked].sum()) == pytest.approx(10)
+        assert float(part.scale[~asked].sum()) == pytest.approx(20)
+        assert float(part.share.sum()) == pytest.approx(45)
+    chosen = whole.sampled(np.array([20, 21]), np.array([0, 3]))
+    row = {int(i): k for k, i in enumerate(chosen.items)}
+    told_ = {(int(chosen.items[r]), int(o)) for r, o in zip(chosen.row, chosen.other, strict=True)}
+    assert told_ == {(0, 1), (1, 0), (0, 4), (4, 0)}
+    assert set(row) == {0, 1, 4, 20, 21}
+
+
+# ------------------------------------------------------------------------------------------------------------- networks
+
+
+def test_likelihoods_are_gaussian_or_bernoulli() -> None:
+    torch.manual_seed(1)
+    o, x = torch.rand(5, 3), torch.randn(5, 2)
+    for kind in ("gaussian", "bernoulli"):
+        nets = networks.build_networks(o, networks.Shape(2, (4,)), kind)
+        location, spread = (None if t is None else t.detach().numpy() for t in nets.decoder(x))
+        if kind == "bernoulli":
+            p = expit(location)
+            wanted = np.log(p) * o.numpy() + np.log(1 - p) * (1 - o.numpy())
+        else:
+            wanted = stats.norm(location, np.sqrt(np.log1p(np.exp(spread)) + 1e-4)).logpdf(o.numpy())
+        assert np.allclose(nets.likelihood(o, x).detach(), wanted.sum(1), atol=1e-4)
+
+
+def test_what_kind_of_features_they_are() -> None:
+    rng = np.random.default_rng(0)
+    kind = lambda X, **more: networks.fit_scaling(X, more.get("observation"), True).observation  # noqa: E731
+    assert kind(rng.random((9, 60))) == "bernoulli"
+    assert kind(rng.integers(0, 256, (9, 60)).astype(np.uint8)) == "bernoulli"
+    assert kind(rng.random((9, 5))) == "gaussian"
+    assert kind(rng.normal(size=(9, 60))) == "gaussian"
+    assert kind(rng.random((9, 60)) * 200) == "gaussian"  # fractions above 1
+    assert kind(rng.random((9, 5)), observation="bernoulli") == "bernoulli"
+    with pytest.raises(FeatureError, match="those of 'bernoulli' lie from 0 to 1"):
+        kind(rng.normal(size=(9, 5)), observation="bernoulli")
+
+
+@pytest.mark.parametrize("X", [
+    np.array([[1000.0, 3.0, 7.0], [1100.0, 5.0, 7.0], [900.0, 4.0, 7.0]]),
+    np.array([[0, 255], [128, 3]], np.uint8),
+], ids=["numbers", "bytes"])  # fmt: skip
+def test_scaling_can_be_undone(X: Any) -> None:
+    scaling = networks.fit_scaling(X, "bernoulli" if X.dtype == np.uint8 else None, True)
+    o = scaling.apply(X)
+    assert float(o.abs().max()) <= 2
+    assert np.allclose(scaling.undo(o), X, rtol=1e-5)
+    again = networks.unpack_scaling(networks.pack_scaling(scaling))
+    assert torch.equal(again.apply(X), o)
+    if X.dtype != np.uint8:
+        assert np.allclose(o.numpy().std(0), [1, 1, 0], atol=1e-5)  # a column that never differs stays
+        assert networks.fit_scaling(X, None, False).apply(X)[0, 0] == 1000
+
+
+def test_packed_weights_give_the_same_network() -> None:
+    """In whatever order they come: a file keeps none."""
+    torch.manual_seed(2)
+    o, hidden = torch.randn(6, 5), (7, 4, 9, 3, 8, 2)
+    for kind in ("gaussian", "bernoulli"):
+        nets = networks.build_networks(o, networks.Shape(3, hidden), kind)
+        for name in ("encoder", "decoder"):
+            module, x = getattr(nets, name), o if name == "encoder" else torch.randn(6, 3)
+            packed = networks.pack(module, name)
+            for names in (list(packed), list(packed)[::-1], sorted(packed)):
+                again = networks.unpack_heads({key: packed[key] for key in names}, name, kind)
+                for one, two in zip(module(x), again(x), strict=True):
+                    assert (one is None and two is None) or torch.equal(one, two)
+
+
+@pytest.mark.parametrize("latent", [2, 4, 7])
+def test_linear_maps_begin_at_main_directions(latent: int) -> None:
+    X = np.random.default_rng(3).normal(size=(50, 4)) * [5, 3, 0.1, 0.01]
+    o = torch.as_tensor(X).float()
+    inward, outward = networks.principal_maps(o, latent, "gaussian")
+    assert inward.shape == (latent, 4)
+    assert outward.shape == (4, latent)
+    back = (o @ inward.T @ outward.T).numpy()
+    assert np.abs(back - X)[:, :2].max() < 0.2
+
+
+def test_all_randomness_comes_from_one_generator() -> None:
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    draws = []
+    for _ in range(2):
+        with networks.seeded(np.random.default_rng(3)):
+            draws.append(torch.rand(3))
+    assert torch.equal(*draws)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# --------------------------------------------------------------------------------------------------------------- starts
+
+
+def test_a_start_from_pairs_joins_what_answers_say() -> None:
+    rng = np.random.default_rng(0)
+    heap = np.repeat(np.arange(4), 30)
+    points = np.array([[0, 0], [9, 0], [9, 9], [0, 9]])[heap] + rng.normal(size=(120, 2))
+    truth = heap // 2
+    pairs = rng.choice(120, (200, 2))
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    a = told([(i, j, 0, int(truth[i] == truth[j])) for i, j in pairs], 120, 1)
+    found = starts.partition(points, a, 10, np.random.default_rng(1))
+    assert len(np.unique(found)) == 2
+    assert (found == truth).all() or (found == 1 - truth).all()
+    alone = starts.partition(points, told([], 120, 1), 4, np.random.default_rng(1))
+    assert len(np.unique(alone)) == 4
+    assert all(len(np.unique(alone[heap == k])) == 1 for k in range(4))
+
+
+def test_when_a_start_is_from_pairs() -> None:
+    few, many = (told([(0, 1, 0, 1)] * count, 5, 1) for count in (4, 5))
+    assert starts.default_start(few, 5, raw=False) == "random"
+    assert starts.default_start(many, 5, raw=False) == "pairs"
+    assert starts.default_start(few, 5, raw=True) == "pairs"
+
+
+def test_clusters_beyond_the_most_go_to_the_nearest() -> None:
+    points = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [4.0], [0.5]])
+    assert starts.fold(np.array([7, 7, 7, 3, 3, 1, 2]), points, 2).tolist() == [0, 0, 0, 1, 1, 1, 0]
+
+
+# ---------------------------------------------------------------------------------------------------- scdc, written out
+
+
+def flat_model(rows: Any = ROWS, weight: Any = WEIGHT) -> tuple[Any, Any, Any]:
+    torch.manual_seed(3)
+    o = torch.randn(8, 3)
+    model = amortised._Model(o, networks.Shape(2, (5,)), "gaussian", 3, 2)
+    with torch.no_grad():
+        for part in (model.share, model.log_root, model.low_root, model.alpha, model.beta):
+            part += 0.3 * torch.randn_like(part)
+    return model, o, amortised._Told(told(rows, 8, 2, weight))
+
+
+def test_the_bound_of_an_item_is_summed_over_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, o, _ = flat_model()
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)  # the draw is the mean
+    with torch.no_grad():
+        got = model.bounds(o).numpy()
+        log_z = model.log_z(o).numpy().astype(float)
+        mean, variance = (t.numpy().astype(float) for t in model.place(o))
+        seen = networks.log_likelihood(model.decoder, "gaussian", o[:, None], model.place(o)[0]).numpy()
+    share = model.share.detach().numpy()
+    log_share = share - logsumexp(share)
+    assert np.allclose(np.exp(log_z).sum(1), 1)
+    for n in range(8):
+        value = 0.0
+        for k in range(3):
+            root = np.diag(np.exp(model.log_root[k].detach().numpy())) + np.tril(model.low_root[k].detach().numpy(), -1)
+            P = root @ root.T
+            away = mean[n, k] - model.mean[k].detach().numpy()
+            fit = 0.5 * np.linalg.slogdet(P)[1] - 0.5 * (away @ P @ away + np.trace(P @ np.diag(variance[n, k])))
+            entropy = 0.5 * (1 + np.log(variance[n, k])).sum()
+            value += np.exp(log_z[n, k]) * (log_share[k] + fit + entropy + seen[n, k] - log_z[n, k])
+        assert got[n] == pytest.approx(value, rel=1e-3)
+
+
+def test_the_bound_of_answers_is_that_of_two_coins() -> None:
+    model, o, said = flat_model()
+    with torch.no_grad():
+        z = model.log_z(o).exp()
+        got = float(said.bound(model, z[said.left], z[said.right], torch.arange(6)))
+    a, b = (expit(part.detach().numpy()) for part in (model.alpha, model.beta))
+    R, value = z.numpy(), 0.0
+    for (left, right, worker, same), weight in zip(ROWS, WEIGHT, strict=True):
+        together = R[left] @ R[right]
+        hit, miss = (a[worker], 1 - b[worker]) if same else (1 - a[worker], b[worker])
+        value += weight * (together * np.log(hit) + (1 - together) * np.log(miss))
+    assert got == pytest.approx(value, rel=1e-4)
+    counts = said.pseudo_counts(model, z)
+    assert np.allclose(sum(part.sum() - 4 for part in counts), WEIGHT.sum(), rtol=1e-5)
+    assert np.allclose((counts[0][:, 0] - 1) / (counts[0].sum(1) - 2), a, rtol=1e-4)
+
+
+# ----------------------------------------------------------------------------------------------------------------- fits
+
+
+def test_bayes_scdc_finds_the_pinwheel() -> None:
+    sim = cw.simulate.pinwheel(seed=0)
+    result = cw.aggregate(sim.pairs, "bayes-scdc", features=sim.features, epochs=120)
+    scores = cw.match_clusters(result, sim.truth)
+    assert scores["accuracy"] >= 0.95
+    assert scores["clusters"] == 5
+    assert sound(result)
+    assert result.sweeps[-1, 0] > result.sweeps[0, 0] + 1
+    both = result.workers.join(sim.workers, on="worker", suffix="_true")
+    for name in ("sensitivity", "specificity"):
+        true, low, high = (both[f"{name}{end}"].to_numpy() for end in ("_true", "_low", "_high"))
+        assert ((low <= true) & (true <= high)).sum() >= 16
+    free = result.answers_of == 0
+    placed = result.assign(sim.features[1])["cluster"].to_numpy() == result.cluster + 1
+    assert placed[free].mean() > 0.99
+    assert cw.match_clusters(result, sim.truth.filter(pl.Series(free)))["accuracy"] >= 0.95
+    made = made_of(result, 40)[result.space["used"]]
+    for k in range(5):  # what is made up of a cluster lies where its items do
+        mine = sim.features[1][result.cluster == k]
+        assert np.linalg.norm(made[k].mean(0) - mine.mean(0)) < 2
+
+
+def test_scdc_climbs_and_beats_chance() -> None:
+    sim = cw.simulate.pinwheel(per_cluster=40, seed=0)
+    result = cw.aggregate(sim.pairs, "scdc", features=sim.features, epochs=80, parts=8)
+    assert sound(result)
+    value = result.sweeps[:, 0]
+    assert value[-1] > value[40] > value[0] + 1
+    assert cw.match_clusters(result, sim.truth)["accuracy"] > 0.6
+    assert cw.match_clusters(result, sim.truth)["nmi"] > 0.6
+
+
+def test_scdc_may_start_from_pairs() -> None:
+    result = cw.aggregate(about(HALVES), "scdc", features=(IDS, BLOBS), epochs=3, start="pairs", hidden=(8,))
+    assert cw.match_clusters(result, {"item": IDS, "label": HALVES})["accuracy"] == 1
+    assert result.n_clusters == 2
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("more", [{}, {"batch": 16}, {"latent": 1, "scale": False}, {"start": "pairs"}], ids=str)
+def test_one_seed_is_one_result(name: str, more: dict[str, Any]) -> None:
+    pairs, features = about(HALVES), (IDS, BLOBS)
+    torch.set_num_threads(2)
+    state = torch.get_rng_state()
+    one = cw.aggregate(pairs, name, features=features, run=cw.Run(seed=3, threads=1), **TINY, **more)
+    mixed_up = cw.Pairs(pairs.frame().sample(fraction=1.0, shuffle=True, seed=1), contradictions="each")
+    two = cw.aggregate(mixed_up, name, features=features, run=cw.Run(seed=3, threads=2), **TINY, **more)
+    assert same_bits(one, two)
+    assert sound(one)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == 2
+    other = cw.aggregate(pairs, name, features=features, run=cw.Run(seed=4), **TINY, **more)
+    assert not same_bits(one, other)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_without_answers_the_features_alone_are_learnt(name: str) -> None:
+    result = cw.aggregate(cw.Pairs.none(IDS), name, features=(IDS, BLOBS), **TINY)
+    assert sound(result)
+    assert result.pairs.n_workers == result.workers.height == result.asked.height == 0
+    assert result.clusters["answers"].sum() == 0
+    assert not result.warnings
+    dropped = about(HALVES[:6], 9, ids=list("abcdef")).on(IDS, "drop")
+    again = cw.aggregate(dropped, name, features=(IDS, BLOBS), **TINY)
+    assert again.workers["answers"].sum() == 0
+
+
+def test_without_answers_far_clusters_are_found() -> None:
+    result = cw.aggregate(cw.Pairs.none(IDS), "bayes-scdc", features=(IDS, BLOBS), epochs=60, hidden=(8,), parts=6)
+    groups = [set(result.cluster[k == HALVES]) for k in (0, 1)]
+    assert not groups[0] & groups[1]
+
+
+def images(n: int = 60, side: int = 8) -> tuple[Any, Any]:
+    """Bright left halves and bright upper halves, each pixel wrong with a chance of one in ten."""
+    kind = np.arange(n) % 2
+    proto = np.zeros((2, side, side))
+    proto[0, :, : side // 2] = proto[1, : side // 2] = 1
+    flip = np.random.default_rng(2).random((n, side, side)) < 0.1
+    return np.where(flip, 1 - proto[kind], proto[kind]), kind
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("bytes_", [False, True], ids=["shares", "bytes"])
+def test_images_are_bernoulli(name: str, bytes_: bool) -> None:
+    X, kind = images()
+    X = (X * 255).astype(np.uint8) if bytes_ else X
+    ids = [f"i{k:02d}" for k in range(60)]
+    pairs = about(kind, 150, ids=ids)
+    chosen = {"epochs": 8, "hidden": (16,), "parts": 4, "latent": 3, "batch": 20, "start": "pairs"}
+    result = cw.aggregate(pairs, name, features=(ids, X), run=ONE, **chosen)
+    assert sound(result)
+    assert float(result.space["scaling.bernoulli"]) == 1
+    assert cw.match_clusters(result, {"item": ids, "label": kind})["accuracy"] > 0.9
+    samples = result.params.samples
+    assert samples.dtype == np.uint8
+    assert samples.shape == (result.n_clusters, 6, 8, 8)
+    assert samples.max() > 60  # not black
+    made = made_of(result, 3)
+    assert made.shape == (4, 3, 64)
+    assert made.min() >= 0
+    assert made.max() <= (255 if bytes_ else 1)
+    assert result.assign(X)["cluster"].is_in(range(1, result.n_clusters + 1)).all()
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_is_made_up_has_the_units_of_the_features(name: str) -> None:
+    X = 1000 + 50 * BLOBS
+    result = cw.aggregate(about(HALVES), name, features=(IDS, X), epochs=15, hidden=(8,), parts=3)
+    made = made_of(result, 7)
+    assert made.shape == (3, 7, 2)
+    assert np.array_equal(made, made_of(result, 7))
+    assert abs(np.median(made) - 1200) < 800
+    assert len(result.params.samples) == 0  # rows are no images
+
+
+@pytest.mark.parametrize("relations", ["all", "sampled"])
+def test_mini_batches_learn_too(relations: str) -> None:
+    chosen = {"batch": 10, "epochs": 12, "hidden": (8,), "parts": 4, "relations": relations, "start": "pairs"}
+    result = cw.aggregate(about(HALVES), "bayes-scdc", features=(IDS, BLOBS), **chosen)
+    assert sound(result)
+    assert len(result.sweeps) == 12
+    assert cw.match_clusters(result, {"item": IDS, "label": HALVES})["accuracy"] == 1
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("batch", [None, 8])
+def test_a_fit_can_be_watched_and_stopped(name: str, batch: Any) -> None:
+    steps: list[Any] = []
+    cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), batch=batch, run=cw.Run(watch=steps.append), **TINY)
+    assert [step.iteration for step in steps] == [1, 2, 3, 4]
+    assert {step.max_iter for step in steps} == {4}
+    calls = iter([False] * 3)
+    stop = cw.Run(stop=lambda: next(calls, True))
+    with pytest.raises(Interrupted, match="nothing was written"):
+        cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), batch=batch, run=stop, **{**TINY, "epochs": 500})
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_the_best_start_by_the_bound_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, ends = type(cw.model(name)), []
+    one = kind.one
+
+    def counted(*args: Any) -> Any:
+        found = one(*args)
+        ends.append(found.bound[-1])
+        return found
+
+    monkeypatch.setattr(kind, "one", counted)
+    result = cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), restarts=3, run=cw.Run(seed=1), **TINY)
+    assert len(set(ends)) == 3
+    assert result.sweeps[-1, 0] == max(ends)
+    assert len(result.sweeps) == 4
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_saved_result_comes_back(name: str, tmp_path: Path) -> None:
+    X, kind = images(30)
+    ids = IDS[:30]
+    chosen = {**TINY, "hidden": (6, 5), "batch": 10, "latent": 3}
+    result = cw.aggregate(about(kind, 60, ids=ids), name, features=(ids, X), run=cw.Run(seed=2), **chosen)
+    again = cw.load(result.save(tmp_path / "kept"))
+    assert isinstance(again, cw.PairsResult)
+    assert same_bits(again, result)
+    assert again.model == result.model
+    for table in ("clusters", "sizes", "workers", "asked", "trace"):
+        assert getattr(again, table).equals(getattr(result, table))
+    fresh = np.random.default_rng(1).random((5, 8, 8))
+    assert again.assign(fresh).equals(result.assign(fresh))
+    assert np.array_equal(made_of(again, 2), made_of(result, 2))
+    assert same_bits(again.model.fit(again.pairs, (ids, X), cw.Run(seed=2)), result)
+
+
+# ----------------------------------------------------------------------------------------------------------- hard input
+
+FEATURES: dict[str, Any] = {
+    "constant": np.ones((40, 2)),
+    "one column": BLOBS[:, :1],
+    "rows of two kinds": np.repeat([[0.0, 0.0], [5.0, 5.0]], 20, axis=0),
+    "yes and no": BLOBS > 4,
+    "far away": BLOBS + 1e6,
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("kind", FEATURES)
+def test_features_of_any_kind_give_sound_answers(kind: str, name: str) -> None:
+    for start in ("pairs", "random"):
+        chosen = {**TINY, "epochs": 2, "start": start}
+        result = cw.aggregate(about(HALVES), name, features=(IDS, FEATURES[kind]), **chosen)
+        assert sound(result)
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_hardly_any_items(name: str, n: int) -> None:
+    pairs = cw.Pairs.none(IDS[:1]) if n == 1 else cw.Pairs({"left": ["i00"], "right": ["i01"], "worker": ["w"],
+                                                            "answer": [0]})  # fmt: skip
+    result = cw.aggregate(pairs, name, features=(IDS[:n], BLOBS[:n]), epochs=2, hidden=(4,))
+    assert sound(result)
+    assert result.pairs.n_items == n
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("answer", [0, 1])
+def test_answers_of_one_kind(name: str, answer: int) -> None:
+    frame = pl.DataFrame({"left": IDS[:10], "right": IDS[10:20], "worker": ["w"] * 10, "answer": [answer] * 10})
+    result = cw.aggregate(cw.Pairs(frame), name, features=(IDS, BLOBS), **TINY)
+    assert sound(result)
+    assert any("every answer is" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_features_are_needed(name: str) -> None:
+    with pytest.raises(FeatureError, match=f"{name} needs features of the items. Give features="):
+        cw.aggregate(about(HALVES), name)
+    with pytest.raises(FeatureError, match="those of 'bernoulli' lie from 0 to 1"):
+        cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), observation="bernoulli", **TINY)
+
+
+def test_steps_that_lead_nowhere_are_told() -> None:
+    with pytest.raises(FeatureError, match="Scale them"):
+        cw.aggregate(about(HALVES), "bayes-scdc", features=(IDS, 1e30 * BLOBS), scale=False, **TINY)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_without_torch_it_is_said_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingError, match=r"torch is not installed\. Say: pip install 'crowdwise\[deep\]'"):
+        cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), **TINY)
+
+
+WRONG: list[dict[str, Any]] = [
+    {"parts": 0}, {"latent": 0}, {"latent": 1.5}, {"hidden": ()}, {"hidden": (0,)}, {"hidden": (4, -1)},
+    {"hidden": (True,)}, {"hidden": "40,40"}, {"hidden": (4.5,)}, {"observation": "poisson"}, {"epochs": 0},
+    {"epochs": 2.5}, {"batch": 1}, {"rate": 0}, {"rate": float("nan")}, {"rate": -0.1}, {"start": "k-means"},
+    {"restarts": 0}, {"scale": "yes"}, {"n_iter": 5},
+]  # fmt: skip
+BAYES: list[dict[str, Any]] = [
+    {"step": 0}, {"step": -1}, {"step": 5.0}, {"step": float("nan")}, {"relations": "some"}, {"width": 0},
+    {"width": float("inf")},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"), [(n, c) for n in DEEP for c in WRONG] + [("bayes-scdc", c) for c in BAYES], ids=str
+)
+def test_wrong_settings_are_refused_before_any_work(name: str, chosen: dict[str, Any]) -> None:  # D30
+    setting = next(iter(chosen))
+    with pytest.raises(ParameterError, match=rf"{setting} is |no setting '{setting}'"):
+        cw.aggregate(cw.Pairs.none([]), name, features="no features either", **chosen)
+
+
+def test_sizes_of_layers_as_a_command_gives_them() -> None:
+    assert cw.model("bayes-scdc", hidden=(40.0, 20.0)).hidden == (40, 20)
+    assert cw.model("scdc", hidden=30).hidden == (30,)
