@@ -137,7 +137,10 @@ class _Metric(_ToldHowMany):
     """k-means after a metric was learnt from a majority of each pair's answers; workers do not count."""
 
     learner: ClassVar[str]
-    options: ClassVar[dict[str, int]] = {"max_iter": ROUNDS}
+
+    def options(self) -> dict[str, int]:
+        """What metric-learn is told besides."""
+        return {"max_iter": ROUNDS}
 
     def turned(self, X: Floats, answers: Answers, seed: int) -> Floats:
         module = _metric_learn()
@@ -147,7 +150,7 @@ class _Metric(_ToldHowMany):
         Z = (X - X.mean(0)) / max(float(X.std()), 1e-12)
         with warnings.catch_warnings(), _refused(self.name):
             warnings.simplefilter("ignore")
-            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, **self.options)
+            model = getattr(module, self.learner)(preprocessor=Z, random_state=seed, **self.options())
             return np.asarray(model.fit(np.column_stack([left, right]), y).components_.T)
 
 
@@ -162,12 +165,16 @@ class Itml(_Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class Mmc(_Metric):
-    """Metric learning with side information (Xing et al. 2003), then k-means."""
+    """Metric learning with side information (Xing et al. 2003), then k-means; `projections` bounds its patience."""
 
     name: ClassVar[str] = "mmc"
     about: ClassVar[str] = "metric-learn's MMC on voted pairs, then k-means, the number of clusters given"
     learner: ClassVar[str] = "MMC"
-    options: ClassVar[dict[str, int]] = {"max_iter": ROUNDS, "max_proj": 1000}
+
+    projections: int = field(default=10_000, metadata=rules(COUNT))
+
+    def options(self) -> dict[str, int]:
+        return {"max_iter": ROUNDS, "max_proj": self.projections}
 
 
 @contextlib.contextmanager
