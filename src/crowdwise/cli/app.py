@@ -30,6 +30,15 @@ ExcelSafe = Annotated[
 ]
 Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")]
 Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
+Format = Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")]
+Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")]
+Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")]
+WorkerColumn = Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")]
+OutDir = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")]
+NpzArray = Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
+]
 
 
 def _example(text: str) -> str:
@@ -67,9 +76,7 @@ def aggregate(
     model: Model = "pooled",
     max_iter: Annotated[int | None, typer.Option(help="Sweeps at most")] = None,
     tol: Annotated[float | None, typer.Option(help="Largest move of a skill that counts as rest")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
-    ] = None,
+    setting: Setting = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped (needs --out)")] = False,
     page: Page = True,
@@ -213,7 +220,7 @@ def learn(
     features: Annotated[
         Path, typer.Option(metavar="FILE", help="A table with a column task, or npz with arrays x and task")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    out: OutDir,
     workers: Annotated[
         str,
         typer.Option(
@@ -221,7 +228,7 @@ def learn(
         ),
     ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
-    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    array: NpzArray = None,
     threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
     restarts: Annotated[int, typer.Option(help="Fits of a network, the best of which is kept")] = 1,
     setting: Annotated[
@@ -267,7 +274,7 @@ def points(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Clicks: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    out: OutDir,
     jobs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Who looked at what: image, worker; also without a click")
     ] = None,
@@ -275,7 +282,7 @@ def points(
         str | None, typer.Option(metavar="BOX", help="x0,y0,x1,y1 of all images, or a table with a row an image")
     ] = None,
     image: Annotated[str | None, typer.Option(metavar="COL", help="Column of the image")] = None,
-    worker: Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")] = None,
+    worker: WorkerColumn = None,
     axes: Annotated[str | None, typer.Option(metavar="COLS", help="Columns of the coordinates: x,y or x,y,z")] = None,
     unit: Annotated[
         str | None, typer.Option(metavar="NAME", help="pixels; percent or fraction of the box; else as they are")
@@ -284,15 +291,13 @@ def points(
     duplicates: Annotated[
         str, typer.Option(metavar="RULE", help="A worker's clicks on one very spot: first, each or error")
     ] = "first",
-    format: Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")] = None,
-    delimiter: Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")] = None,
-    encoding: Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")] = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "click-mixture",
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper")] = None,
     objects: Annotated[int | None, typer.Option(help="Objects in every image; else found")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
-    ] = None,
+    setting: Setting = None,
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the images, shown under the clicks")
     ] = None,
@@ -327,17 +332,17 @@ def pairs(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")],
+    out: OutDir,
     features: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A table with a column item, or npz with arrays x and item")
     ] = None,
-    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    array: NpzArray = None,
     unknown: Annotated[
         str, typer.Option(metavar="RULE", help="Pairs whose items have no features: error or drop")
     ] = "error",
     left: Annotated[str | None, typer.Option(metavar="COL", help="Column of one item")] = None,
     right: Annotated[str | None, typer.Option(metavar="COL", help="Column of the other item")] = None,
-    worker: Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")] = None,
+    worker: WorkerColumn = None,
     answer: Annotated[str | None, typer.Option(metavar="COL", help="Column of the answer")] = None,
     hit: Annotated[
         str | None, typer.Option(metavar="COL", help="Column of the job, whose answers hang together")
@@ -348,13 +353,11 @@ def pairs(
     contradictions: Annotated[
         str, typer.Option(metavar="RULE", help="Answers of a worker to a pair that contradict: drop, each or error")
     ] = "drop",
-    format: Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")] = None,
-    delimiter: Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")] = None,
-    encoding: Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")] = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "pair-mixture",
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
-    ] = None,
+    setting: Setting = None,
     truth: Annotated[
         Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
     ] = None,
