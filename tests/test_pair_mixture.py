@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from itertools import combinations, product
 from pathlib import Path
@@ -732,6 +733,11 @@ def test_tables_say_what_the_arrays_say() -> None:
     assert sizes["asked"].sum() == 100
     doubt = clusters.sort("probability").head(20)["entropy"].mean()
     assert doubt > 10 * clusters.sort("probability").tail(20)["entropy"].mean()  # type: ignore[operator]
+    p = result.params.chances.astype(float)
+    assert p.shape[1] == 4 < result.n_clusters
+    whole = np.column_stack([p, np.maximum(1 - p.sum(1), 1e-300)])  # what is beyond the likeliest counts as one
+    assert np.allclose(clusters["entropy"], -(whole * np.log(np.maximum(whole, 1e-300))).sum(1))
+    assert (1 - p.sum(1)).max() > 1e-6
     first = result.of(1)
     assert first.height == sizes["items"][0]
     assert first["probability"].is_sorted(descending=True)
@@ -772,6 +778,20 @@ def test_where_a_chain_contradicts_itself_all_links_decide(votes: dict[str, str]
     found = clusters.filter(pl.col("item").str.len_chars() == 1).group_by("cluster").agg("item")["item"].to_list()
     assert sorted(map(sorted, found)) == sorted(map(sorted, wanted))
     assert clusters.filter(pl.col("item").str.len_chars() == 2)["cluster"].n_unique() == 4
+
+
+def test_how_sure_it_is_that_an_item_is_alone() -> None:
+    """One yes and a no to the same cluster leave it in doubt; the more say no, the surer."""
+    torn = [*CALM, *((f"{g}1", "X", "u", 0) for g in "pqrs"), ("q2", "X", "v", 1)]
+    told_ = []
+    for rows in (torn, [*torn, *(("q1", "X", w, 0) for w in "vxyz")]):
+        clusters = cw.aggregate(answers(rows)).clusters
+        home = dict(clusters.select("item", "cluster").rows())
+        assert list(home.values()).count(home["X"]) == 1
+        told_.append(clusters.filter(pl.col("item") == "X").row(0, named=True) | {"friend": home["q2"]})
+    assert told_[0]["second"] == told_[0]["friend"]
+    assert 0.3 < told_[0]["probability"] < 0.7 < told_[1]["probability"] < 0.95
+    assert all(row["probability"] + row["second_probability"] <= 1 + 1e-9 for row in told_)
 
 
 def test_noisy_answers_are_better_together_than_one_by_one() -> None:
@@ -1152,3 +1172,22 @@ def test_what_is_no_pairs_is_refused() -> None:
         cw.aggregate({"task": [1], "worker": [1], "label": [1]}, "pair-mixture")
     with pytest.raises(ParameterError, match="features= goes with pairs"):
         cw.aggregate({"task": [1], "worker": [1], "label": [1]}, features=(IDS, BLOBS))
+
+
+def test_doubt_counts_what_lies_beyond_the_likeliest_clusters() -> None:
+    result = cw.aggregate(cw.simulate.pinwheel(seed=1).pairs, "pair-vote")
+    n = result.pairs.n_items
+    few = result.params._replace(choices=np.tile([0, 1], (n, 1)), chances=np.tile([0.5, 0.3], (n, 1)))
+    wanted = -(0.5 * np.log(0.5) + 0.3 * np.log(0.3) + 0.2 * np.log(0.2))
+    assert dataclasses.replace(result, params=few).entropy == pytest.approx(np.full(n, wanted))
+
+
+def test_an_item_left_alone_is_not_sure_where_answers_waver() -> None:
+    rows = [("a", "b", w, 1) for w in "uvw"] + [("c", "d", "u", 1), ("c", "d", "v", 0), ("c", "d", "w", 0)]
+    rows += [("e", "f", w, 0) for w in "uvw"] + [("a", "e", w, 0) for w in "uvw"]
+    frame = pl.DataFrame(rows, ["left", "right", "worker", "answer"], orient="row")
+    result = cw.aggregate(cw.Pairs(frame))
+    chance = dict(zip(result.clusters["item"].to_list(), result.clusters["probability"].to_list(), strict=True))
+    assert result.sizes["items"].to_list() == [2, 1, 1, 1, 1]
+    assert 0.5 < chance["c"] < chance["e"]
+    assert chance["c"] == chance["d"]
