@@ -364,7 +364,7 @@ def test_features_of_npz(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "kind", "says"),
     [
-        ({"x": np.ones((2, 2))}, FeatureError, "no array task or item, only x"),
+        ({"x": np.ones((2, 2))}, FeatureError, "no array task or item or image, only x"),
         ({"task": np.arange(3), "x": np.ones((2, 2))}, FeatureError, r"shape \(2, 2\).*each of the 3 tasks"),
         ({"task": np.arange(2), "x": np.array([["a"], ["b"]])}, FeatureError, "wanted are numbers"),
         ({"task": np.arange(2), "x": np.array(1.0)}, FeatureError, r"shape \(\)"),
