@@ -430,6 +430,18 @@ def test_a_start_from_pairs_joins_what_answers_say() -> None:
     assert all(len(np.unique(alone[heap == k])) == 1 for k in range(4))
 
 
+def test_small_clusters_stay_where_answers_hold_them_apart() -> None:
+    labels = np.repeat([0, 1, 2], [50, 45, 5])
+    points = np.array([[0.0], [9.0], [1.0]])[labels]
+    rows = [(a, b, 0, int(labels[a] == labels[b])) for a, b in combinations(range(0, 95, 5), 2)]
+    apart = [(a, b, 0, 0) for a in range(0, 90, 6) for b in range(95, 100)]
+    alike = [(a, b, 0, 1) for a in range(0, 40, 6) for b in range(95, 100)]
+    found = [starts.dissolve(labels, points, told([*rows, *more], 100, 1)) for more in ([], apart, alike)]
+    assert [len(np.unique(part)) for part in found] == [2, 3, 2]
+    assert (found[0][95:] == found[0][0]).all()  # the nearest centre
+    assert np.array_equal(found[1], labels)
+
+
 def test_when_a_start_is_from_pairs() -> None:
     few, many = (told([(0, 1, 0, 1)] * count, 5, 1) for count in (4, 5))
     assert starts.default_start(few, 5, raw=False) == "random"
