@@ -14,7 +14,7 @@ from ..kernels.layout import Floats, Ints
 from .coding import as_text, code, settle
 from .columns import POINT_NAMES, find, missing
 from .frames import to_frame
-from .intake import EXAMPLES, Dropped
+from .intake import Dropped, quoted
 
 Where = Callable[[int], str]
 
@@ -113,12 +113,7 @@ def _numbers(column: pl.Series, source: str, where: Where) -> Floats:
 def _dropped(
     reason: str, mask: np.ndarray[Any, Any], frame: pl.DataFrame, columns: Sequence[str], where: Where
 ) -> Dropped:
-    rows = np.flatnonzero(mask)[:EXAMPLES]
-    shown = [
-        f"{where(int(r))}: " + ", ".join("(none)" if (v := frame[c][int(r)]) is None else str(v)[:60] for c in columns)
-        for r in rows
-    ]
-    return Dropped(reason, int(mask.sum()), tuple(shown))
+    return Dropped(reason, int(mask.sum()), quoted(frame, columns, np.flatnonzero(mask), where))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import polars as pl
+
+from ..kernels.layout import Ints
 
 EXAMPLES = 3  # rows quoted for each reason
 
@@ -15,6 +20,14 @@ class Dropped:
     reason: str
     count: int
     examples: tuple[str, ...]  # "row 7 (answers.csv:8): t1, w3, "
+
+
+def quoted(frame: pl.DataFrame, columns: Sequence[str], rows: Ints, where: Callable[[int], str]) -> tuple[str, ...]:
+    """A few rows of a table as they stand in it, each with its place."""
+    return tuple(
+        f"{where(int(r))}: " + ", ".join("(none)" if (v := frame[c][int(r)]) is None else str(v)[:60] for c in columns)
+        for r in rows[:EXAMPLES]
+    )
 
 
 @dataclass(frozen=True)

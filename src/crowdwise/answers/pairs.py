@@ -15,7 +15,7 @@ from .coding import as_text, code, look_alikes, settle
 from .columns import PAIR_NAMES, find
 from .filled import Filled
 from .frames import to_frame
-from .intake import EXAMPLES, Dropped, Intake
+from .intake import Dropped, Intake, quoted
 
 Where = Callable[[int], str]
 SAME = frozenset({"1", "true", "t", "yes", "y", "same", "match", "matching", "must-link", "ml", "duplicate", "equal"})
@@ -262,10 +262,7 @@ class _Rows:
     def shown(self, rows: Ints) -> tuple[str, ...]:
         """A few rows as they stand in the table."""
         names = [self.columns[role] for role in ("left", "right", "worker", "answer")]
-        return tuple(
-            f"{self.where(int(r))}: " + ", ".join(str(self.frame[name][int(r)])[:60] for name in names)
-            for r in rows[:EXAMPLES]
-        )
+        return quoted(self.frame, names, rows, self.where)
 
     @property
     def jobs(self) -> tuple[int, Ints]:

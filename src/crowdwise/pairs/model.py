@@ -86,11 +86,7 @@ class PairsModel(ABC):
                 "Give crowdwise.Pairs"
             )
         if features is None:
-            if self.needs_features:
-                raise FeatureError(
-                    f"{self.name} needs features of the items. Give features=(ids, X), or take pair-mixture"
-                )
-            if not pairs.n_answers:
+            if not pairs.n_answers and not self.needs_features:
                 raise EmptyDataError(f"{self.name}: there are no answers, and no features. Give some of either")
             return self._alone(pairs, run, begun)
         items = items_of(features)
@@ -135,7 +131,8 @@ class PairsModel(ABC):
         )
 
     def _alone(self, pairs: Pairs, run: Run, begun: float) -> PairsResult:
-        raise NotImplementedError
+        """Learn from answers alone; models that cannot say so."""
+        raise FeatureError(f"{self.name} needs features of the items. Give features=(ids, X), or take pair-mixture")
 
     @abstractmethod
     def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
