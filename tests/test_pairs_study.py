@@ -12,10 +12,13 @@ import pytest
 import crowdwise as cw
 from crowdwise.pairs import Mmc, PairMixture
 from crowdwise.reproduce import study
+from crowdwise.reproduce.entities import entity_part
 from crowdwise.reproduce.ledger import Ledger
 from crowdwise.reproduce.study import Asked
 
 STUDY = importlib.import_module("crowdwise.reproduce.pairs")
+FACES = importlib.import_module("crowdwise.reproduce.faces")
+DIGITS = importlib.import_module("crowdwise.reproduce.digits")
 
 
 @pytest.fixture
@@ -47,22 +50,22 @@ def asked(shared_data: Path) -> Asked:
 def test_faces_are_told_by_pose_and_workers_by_weight(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue: at 2,000 answers a worker NMI is .15 above the best baseline, and weights are in the true order."""
     ours = PairMixture(turn=False, restarts=2)
-    monkeypatch.setattr(STUDY, "FACES", {"pair-mixture": ours, "mmc": Mmc(clusters=4)})
-    faces = STUDY._read_faces(asked.data)
-    found = {method: STUDY._posed(faces, method, 2000, True, 0) for method in STUDY.FACES}
+    monkeypatch.setattr(FACES, "FACES", {"pair-mixture": ours, "mmc": Mmc(clusters=4)})
+    faces = FACES.read_faces(asked.data)
+    found = {method: FACES._posed(faces, method, 2000, True, 0) for method in FACES.FACES}
     assert found["pair-mixture"]["nmi"] >= found["mmc"]["nmi"] + 0.15
     weights = [found["pair-mixture"][f"weight {w}"] for w in range(1, 6)]
     assert weights == sorted(weights, reverse=True)
 
 
 def test_entities_are_resolved_better_than_pair_by_pair(asked: Asked) -> None:
-    rows = {row["method"]: row["f1"] for row in STUDY._entities(asked, Ledger(None, asked.watch)).rows.to_dicts()}
+    rows = {row["method"]: row["f1"] for row in entity_part(asked, Ledger(None, asked.watch)).rows.to_dicts()}
     ours = rows["pair-mixture, without features"]
     assert ours > rows["Dawid-Skene of each pair"] > rows["majority vote of each pair"]
 
 
 def test_digits_are_all_that_were_asked_about_and_others(asked: Asked) -> None:
-    digits = STUDY._digits(asked._replace(quick=False))
+    digits = DIGITS._digits(asked._replace(quick=False))
     assert len(digits.ids) == 10_000
     assert digits.X.shape == (10_000, 28, 28)
     asked_about = np.unique(np.concatenate([digits.pairs.left, digits.pairs.right]))
@@ -72,7 +75,7 @@ def test_digits_are_all_that_were_asked_about_and_others(asked: Asked) -> None:
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    for read in (STUDY._read_faces, lambda folder: STUDY._digits(Asked(folder, None, 0, print, True))):
+    for read in (FACES.read_faces, lambda folder: DIGITS._digits(Asked(folder, None, 0, print, True))):
         with pytest.raises(cw.errors.FileError, match=r"cannot read (cmu_faces|mnist)"):
             read(tmp_path)
 

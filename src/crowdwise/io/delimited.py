@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,8 +77,44 @@ class Text:
     def has_blank(self) -> bool:
         return b"\n\n" in self.data or b"\n\r\n" in self.data
 
+    @cached_property
+    def regular(self) -> bool:
+        """Whether every quote opens or closes a field, or is doubled inside a quoted field.
+
+        Only then does counting quotes tell which line breaks end a record.
+        """
+        data = np.frombuffer(self.data, np.uint8)
+        edge = (QUOTE, NEWLINE, ord("\r"), ord(self.delimiter))
+        before = 0
+        for at in range(0, len(data), CHUNK):
+            place = np.flatnonzero(data[at : at + CHUNK] == QUOTE) + at
+            opening = (np.arange(len(place)) + before) % 2 == 0
+            left = place[opening & (place > 0)] - 1
+            right = place[~opening & (place < len(data) - 1)] + 1
+            if not (np.isin(data[left], edge).all() and np.isin(data[right], edge).all()):
+                return False
+            before += len(place)
+        return True
+
+    def recount(self, width: int, height: int) -> None:
+        """Read the file a second time, with Python's own reader: a quote out of place is refused with its line."""
+        rows = io.StringIO(self.data.decode(errors="replace"), newline="")
+        reader, found = csv.reader(rows, delimiter=self.delimiter, strict=True), -1
+        inside = "a quote stands inside a field. Quote the whole field and double the quote"
+        try:
+            for record in reader:
+                found += bool(record)
+                if record and len(record) != width:
+                    raise FileError(f"{self.name}:{reader.line_num}: {inside}")
+        except csv.Error:
+            raise FileError(f"{self.name}:{reader.line_num}: {inside}") from None
+        if found != height:
+            raise FileError(f"{self.name}: {found} rows in the file, but {height} were read; {inside}")
+
     def check(self, width: int, height: int) -> None:
         """Every row has as many fields as the header, and none was lost on the way."""
+        if self.quoted and not self.regular:
+            self.recount(width, height)
         if not self.quoted:
             lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
             if lines == height + 1 and self.data.count(self.delimiter.encode()) == lines * (width - 1):
@@ -172,8 +208,7 @@ def read_delimited(
         torn = not_utf8(data, name, skipped)
         if torn is None:
             text.check(len(header), _rows(text))
-        odd = _stray_quote(text)
-        raise torn or odd or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
+        raise torn or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     if text.has_blank:
         end, delimiters, _ = text.lines
         blank = _blank(data, end, delimiters)
@@ -183,24 +218,12 @@ def read_delimited(
     return frame.rename(dict(zip(frame.columns, header, strict=True))), said, lambda row: f"{name}:{text.line_of(row)}"
 
 
-def _stray_quote(text: Text) -> FileError | None:
-    """An error that names the first quote that neither opens nor closes a field."""
-    mark = re.escape(text.delimiter.encode())
-    found = re.search(rb'[^"\r\n' + mark + rb']"[^"\r\n' + mark + rb"]", text.data)
-    if found is None:
-        return None
-    line = text.data.count(b"\n", 0, found.start()) + 1
-    return FileError(f"{text.name}:{line}: a quote stands inside a field. Quote the whole field and double the quote")
-
-
 def _rows(text: Text) -> int:
     end, delimiters, _ = text.lines
     return int((~_blank(text.data, end, delimiters)).sum()) - 1
 
 
 def _header(text: Text) -> list[str]:
-    import csv
-
     wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -70,6 +71,9 @@ def by_workers(layout: Layout) -> Ints:
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits the pool, but not its threads
 
 
 def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> None:
