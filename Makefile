@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`.
+# Two commands do everything: `make demo` and `make test`. While you work, `make quick` is the inner loop.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,13 +6,17 @@ PACKAGES := page/node_modules/.installed
 APT := $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test check page bench tools clean
+.PHONY: demo test quick check page bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
 
-test: tools $(VENV)/.dev $(PACKAGES)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: tools $(VENV)/.dev $(PACKAGES) check
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Contracts of every model, kernels against their doubles, and properties, without what takes long.
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/contract/test_every_model.py tests/oracle tests/property
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

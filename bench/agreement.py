@@ -1,7 +1,7 @@
 """How fast agreement and ratings are: against `krippendorff` on a table it can hold, then at 10 million answers.
 
 The peer wants a dense matrix of workers and tasks; the ratio is measured on the same answers in one run. At 10 million
-answers such a matrix would have 20 billion cells, so only our own time is told there.
+answers such a matrix would have 20 billion cells, so only our own time is reported there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ten_million(workers: int, per_task: int) -> None:
     tasks = 10_000_000 // per_task
     answers = cw.simulate.crowd("one-coin", tasks=tasks, workers=workers, classes=10, per_task=per_task, seed=1).answers
     took = seconds(lambda: cw.agreement(answers))
-    print(f"10 million answers, {workers} workers, {per_task} answers a task: agreement {took:.1f} s")
+    print(f"10 million answers, {workers} workers, {per_task} answers per task: agreement {took:.1f} s")
     result = cw.aggregate(answers, "majority-vote")
     print(f"    ratings of workers {seconds(lambda: result.workers):.1f} s")
 

@@ -21,7 +21,7 @@ import crowdwise as cw
 
 
 def drawn(images: int, clicks: int, objects: int, workers: int, seed: int = 0) -> cw.Points:
-    """Clicks in boxes of 1,000 pixels: objects of 3 pixels, one click in ten anywhere, each worker once an object."""
+    """Clicks in boxes of 1,000 pixels: objects of 3 pixels, one click in ten anywhere, each worker once per object."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(20, 980, (images, objects, 2))
     image = np.repeat(np.arange(images), clicks)
@@ -64,23 +64,23 @@ def million() -> dict[str, Any]:
     whole = time.perf_counter() - begun
     return {
         "what": "1 million clicks, 100 objects, one image", "objects": len(result.params.mean), "seconds": whole,
-        "sweeps": len(result.sweeps), "seconds an iteration": iteration(points, result),
-        "bytes a click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
-        "bytes a click of Points": (points.X.nbytes + points.worker.nbytes) / points.n_clicks,
+        "iterations": result.trace.height, "seconds per iteration": iteration(points, result),
+        "bytes per click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+        "bytes per click of Points": (points.X.nbytes + points.worker.nbytes) / points.n_clicks,
     }  # fmt: skip
 
 
 def iteration(points: cw.Points, result: cw.PointsResult, times: int = 5) -> float:
     """Seconds of one EM iteration over all clicks with the objects found: the least of some."""
-    from crowdwise.points.em import Mixture, Priors, maximise, sweep
-    from crowdwise.points.sweeps import Sweeper
+    from crowdwise.points.em import Mixture, Priors, assign, in_shards, maximise
 
-    p, sweeper = result.params, Sweeper(points, cw.Run().threads)
+    p, run = result.params, cw.Run()
+    shards = in_shards(points, run)
     mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
     best = np.inf
     for _ in range(times):
         begun = time.perf_counter()
-        _, stats = sweep(sweeper, mixture, bool(p.once))
+        stats = assign(shards, mixture, bool(p.once), run.threads)
         maximise(stats, mixture, Priors(), points.sides)
         best = min(best, time.perf_counter() - begun)
     return best
@@ -95,7 +95,7 @@ def images() -> dict[str, Any]:
     return {
         "what": "1,000 images of 1,000 clicks, 50 objects each", "objects": len(result.params.mean),
         "seconds": time.perf_counter() - begun,
-        "bytes a click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+        "bytes per click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
     }  # fmt: skip
 
 

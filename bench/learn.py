@@ -4,9 +4,9 @@ python bench/learn.py [--only fit,peer,classes,real] [--mlp] [--json FILE]
 
 fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: seconds and peak memory of each side
 peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) beside `two-coin`, on a size that it can hold
-classes  four classes, 20 experts, 3 answers a task: how much difficulty adds to `confusion`, 10 seeds
-real     music_genre and labelme from ../shared/data: accuracy on the test split, five seeds (each leaves out a tenth of
-         the training tasks, drawn anew), of both vote baselines, of models of answers alone, and of every worker side;
+classes  four classes, 20 experts, 3 answers per task: how much difficulty adds to `confusion`, 10 seeds
+real     music_genre and labelme from ../shared/data: accuracy on the test split, five seeds (each leaves out another
+         tenth of the training tasks), of both vote baselines, of models of answers alone, and of every worker side;
          --mlp adds the perceptron (slow)
 """
 
@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 import crowdwise as cw
+from crowdwise.kernels.decide import classes_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIDES = ("confusion", "adaptive", "learned", "fixed")
@@ -32,7 +33,7 @@ VOTES = ("majority-vote", "soft-vote")
 
 
 def crowd(tasks: int, features: int, workers: int, per_task: int, seed: int = 0) -> tuple[Any, cw.Labels, Any]:
-    """Two classes that a plane parts, labelled by experts who err near it."""
+    """Two classes that a plane separates, labelled by experts who err near it."""
     rng = np.random.default_rng(seed)
     plane, X = rng.normal(size=features), rng.normal(size=(tasks, features))
     p = 1 / (1 + np.exp(-3 * X @ plane / np.linalg.norm(plane)))
@@ -44,7 +45,7 @@ def crowd(tasks: int, features: int, workers: int, per_task: int, seed: int = 0)
     return X, cw.Labels(task, worker, label), truth
 
 
-def _fit_once(side: str, told: Any) -> None:
+def _fit_once(side: str, figures: Any) -> None:
     X, answers, truth = crowd(100_000, 20, 500, 5)
     small = crowd(2000, 20, 50, 5)
     cw.CrowdClassifier(workers=side).fit(small[0], small[1], tasks=np.arange(2000))  # compile
@@ -53,17 +54,19 @@ def _fit_once(side: str, told: Any) -> None:
     model = cw.CrowdClassifier(workers=side).fit(X, answers, tasks=np.arange(len(X)))
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    told.put((seconds, peak, peak - before / 1e6, float((model.result_.found == truth).mean())))
+    result = model.result_
+    found = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    figures.put((seconds, peak, peak - before / 1e6, float((found == truth).mean())))
 
 
 def fit() -> list[dict[str, Any]]:
     """Each side in a process of its own, so that peaks are its own."""
     rows = []
     for side in ("two-coin", "adaptive", "learned", "fixed"):
-        told: Any = multiprocessing.get_context("spawn").Queue()
-        process = multiprocessing.get_context("spawn").Process(target=_fit_once, args=(side, told))
+        figures: Any = multiprocessing.get_context("spawn").Queue()
+        process = multiprocessing.get_context("spawn").Process(target=_fit_once, args=(side, figures))
         process.start()
-        seconds, peak, above, right = told.get()
+        seconds, peak, above, right = figures.get()
         process.join()
         rows.append({"side": side, "seconds": seconds, "peak GB": peak, "GB above data": above, "truth": right})
     return rows

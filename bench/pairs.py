@@ -54,7 +54,7 @@ def million(items: int = 1_000_000) -> dict[str, Any]:
     return {
         "items": items,
         "answers": pairs.n_answers,
-        "seconds an iteration": (long - short) / max(len(result.sweeps) - 2, 1),
+        "seconds per iteration": (long - short) / max(result.trace.height - 2, 1),
         "wanted below": 5.0,
         "seconds of a fit of 12": long,
         "GB beyond the features": most / 1e9,
@@ -75,7 +75,7 @@ def peer(items: int = 200_000) -> dict[str, Any]:
     for _ in range(3):
         few, _r = seconds(pairs, (ids, X), parts=50, max_iter=2)
         more, result = seconds(pairs, (ids, X), parts=50, max_iter=8)
-        ours.append((more - few) / max(len(result.sweeps) - 2, 1))
+        ours.append((more - few) / max(result.trace.height - 2, 1))
         times = []
         for rounds in (2, 8):
             begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How right and how honest every model is on real crowds: accuracy, log-loss and calibration error, a row a set.
+"""How right and how honest every model is on real crowds: accuracy, log-loss and calibration error, one row per set.
 
 python bench/quality.py [--sets a,b] [--models x,y] [--peers] [--json FILE]
 """
@@ -153,15 +153,15 @@ def run(names: Iterable[str], methods: dict[str, Method]) -> list[Row]:
 
 
 def table(rows: list[Row], title: str, value: Callable[[Row], float], digits: int) -> str:
-    """A row a set, a column a method, mean last; '-' where a method was left out."""
+    """One row per set, one column per method, mean last; '-' where a method was left out."""
     sets, methods = (list(dict.fromkeys(column)) for column in ([r.crowd for r in rows], [r.method for r in rows]))
     cells = {(r.crowd, r.method): value(r) for r in rows}
     means = {m: sum(cells.get((s, m), math.nan) for s in sets) / len(sets) for m in methods}
     wide = [max(len(m), 6) for m in methods]
 
     def line(name: str, values: Iterable[float]) -> str:
-        told = ("-" if math.isnan(v) else f"{v:.{digits}f}" for v in values)
-        return f"{name:24}" + " ".join(f"{v:>{w}}" for v, w in zip(told, wide, strict=True))
+        shown = ("-" if math.isnan(v) else f"{v:.{digits}f}" for v in values)
+        return f"{name:24}" + " ".join(f"{v:>{w}}" for v, w in zip(shown, wide, strict=True))
 
     head = f"{title:24}" + " ".join(f"{m:>{w}}" for m, w in zip(methods, wide, strict=True))
     body = [line(s, (cells.get((s, m), math.nan) for m in methods)) for s in sets]
@@ -173,8 +173,8 @@ def summary(rows: list[Row]) -> str:
     lines = [f"{'method':24}{'sets':>5} {'converged':>10} {'seconds':>8}"]
     for method in dict.fromkeys(r.method for r in rows):
         mine = [r for r in rows if r.method == method]
-        told = [r.converged for r in mine if r.converged is not None]
-        met = f"{sum(told)}/{len(told)}" if told else "not told"
+        known = [r.converged for r in mine if r.converged is not None]
+        met = f"{sum(known)}/{len(known)}" if known else "unknown"
         lines.append(f"{method:24}{len(mine):>5} {met:>10} {sum(r.seconds for r in mine):>8.2f}")
     return "\n".join(lines)
 
@@ -205,7 +205,7 @@ def main() -> None:
     if not DATA.is_dir():
         print(f"skipped: the labelled sets are not here (looked for {DATA})")
         return
-    methods = {name: ours(name) for name in chosen(asked.models, cw.MODELS, "model")}
+    methods = {name: ours(name) for name in chosen(asked.models, cw.models("labels")["name"].to_list(), "model")}
     if asked.peers:
         methods |= peers()
     rows = run(chosen(asked.sets, SETS, "set"), methods)

@@ -4,15 +4,15 @@ import polars as pl
 
 import crowdwise as cw
 
-# five arms of items that wind around a middle; 20 workers compare pairs of 100 of the 500, the last three hardly look
-crowd = cw.simulate.pinwheel(alpha=[0.95] * 10 + [0.85] * 7 + [0.55] * 3, seed=1)
+# five arms of items that wind around a centre; 20 workers compare pairs of 100 of the 300, the last three hardly look
+crowd = cw.simulate.pinwheel(per_cluster=60, alpha=[0.95] * 10 + [0.85] * 7 + [0.55] * 3, seed=1)
 ids, X = crowd.features
 print(crowd.pairs)
 
 result = cw.aggregate(crowd.pairs, features=(ids, X))
 print(result)
 print(result.sizes)
-print(result.workers.sort("skill").select("worker", "answers", "skill", "low", "high", "weight").head(4))
+print(result.workers.sort("rank").select("worker", "answers", "skill", "low", "high", "weight").tail(4))
 
 # what is in doubt, and which pairs to ask next
 doubtful = result.clusters.filter(pl.col("probability") < 0.95)
@@ -27,8 +27,8 @@ print(f"wrote {result.report('pairs.html')}")
 print(cw.aggregate(crowd.pairs))
 
 try:
-    for name, settings in (("pair-mixture", {}), ("k-means-items", {"clusters": 5})):
-        scores = cw.match_clusters(cw.aggregate(crowd.pairs, name, features=(ids, X), **settings), crowd.truth)
-        print(f"{name:13}  {scores['clusters']} clusters, {scores['accuracy']:.1%} of the items right")
+    for found in (result, cw.aggregate(crowd.pairs, "k-means-items", features=(ids, X), clusters=5)):
+        scores = cw.match_clusters(found, crowd.truth)
+        print(f"{found.model.name:13}  {scores['clusters']} clusters, {scores['accuracy']:.1%} of the items right")
 except cw.errors.MissingError as missing:
     raise SystemExit(str(missing)) from None

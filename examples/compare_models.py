@@ -2,6 +2,7 @@
 
 import crowdwise as cw
 
-crowd = cw.simulate.crowd("confusion", tasks=300, workers=30, classes=3, per_task=5, seed=2)
+crowd = cw.simulate.crowd("confusion", tasks=200, workers=20, classes=3, per_task=5, seed=2)
 answers = cw.Labels(crowd.answers.frame(), gold=crowd.truth)
-print(cw.compare(answers, folds=5).sort("held_out", descending=True))
+print(cw.models("labels").select("name", "description"))
+print(cw.compare(answers, folds=2).sort("held_out", descending=True))

@@ -15,5 +15,5 @@ frame = pd.DataFrame(
         "label": ["cat", "cat", "dog", "dog", "dog", "dog"],
     }
 )
-print(cw.aggregate(frame).labels)
+print(cw.aggregate(frame).to_pandas()["labels"])
 print(DawidSkene(n_iter=50).fit_predict(frame))

@@ -1,4 +1,4 @@
-"""A classifier of features from answers of unknown skill: held against votes, and one page about it."""
+"""A classifier of features from answers of unknown skill: compared with votes, and one page about it."""
 
 import polars as pl
 
@@ -9,25 +9,25 @@ try:
 except ImportError:
     raise SystemExit("this example needs scikit-learn: pip install 'crowdwise[learn]'") from None
 
-# five experts label 1000 points and err more where the two classes meet; 1000 further points have no answers
-crowd = cw.simulate.experts(tasks=1000, fresh=1000, seed=1)
+# five experts label 600 points and err more where the two classes meet; 600 further points have no answers
+crowd = cw.simulate.experts(tasks=600, fresh=600, seed=1)
 X, tasks, truth = crowd.features, crowd.truth["task"], crowd.truth["label"]
 
 fitted = {}
 for workers in ("majority-vote", "soft-vote", "two-coin", "adaptive"):
     model = cw.CrowdClassifier("logistic", workers).fit(X, crowd.answers, tasks=tasks)
-    told = model.result_.labels.join(crowd.truth, on="task", suffix="_true")
+    both = model.result_.labels.join(crowd.truth, on="task", suffix="_true")
     apart = cw.expertise(model.result_, crowd.truth).select((pl.col("estimated") - pl.col("true")).abs().mean()).item()
     print(
-        f"{workers:13}  truth {(told['label'] == told['label_true']).mean():.1%}, "
+        f"{workers:13}  truth {(both['label'] == both['label_true']).mean():.1%}, "
         f"AUC {cw.auc(model.result_, crowd.truth):.3f}, skills off by {apart:.3f}, "
-        f"new points {model.score(X[1000:], truth[1000:]):.1%}"
+        f"new points {model.score(X[600:], truth[600:]):.1%}"
     )
     fitted[workers] = model
 
 best = fitted["adaptive"]
 print(best.result_.tasks.sort("difficulty", descending=True).head(3))
-print(best.predictions(X[1000:], tasks[1000:]).head(3))
+print(best.predictions(X[600:], tasks[600:]).head(3))
 
 page = best.report("classifier.html", truth=crowd.truth, rivals=[fitted["majority-vote"], fitted["two-coin"]])
 print(f"{page} has ROC curves and skills beside everything else")

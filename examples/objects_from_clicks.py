@@ -28,7 +28,7 @@ points = cw.Points(
 result = cw.aggregate(points)  # the first fit on a machine compiles for some twenty seconds
 print(result)
 print(result.of("a").select("object", "x", "y", "probability", "supporters", "jobs"))
-print(result.workers.select("worker", "clicks", "reliability", "low", "high", "hit_rate", "spread"))
+print(result.workers.select("worker", "answers", "skill", "low", "high", "hit_rate", "spread"))  # skill: reliability
 print(f"clicks on no object: {result.clicks['object'].null_count()} of {points.n_clicks}")
 
 # objects that need a look, and the page
@@ -40,7 +40,7 @@ print(f"wrote {result.report('clicks.html')}")
 crowd = cw.simulate.clicks("E", seed=2)
 for name, settings in (("merging", {}), ("the paper's EM", {"method": "paper"})):
     found = cw.aggregate(crowd.points, **settings)
-    off = (found.workers["reliability"] - crowd.workers["reliability"]).abs().mean()
+    off = (found.workers["skill"] - crowd.workers["reliability"]).abs().mean()
     print(f"{name}: {found.objects.height} objects of 10, reliabilities off by {off:.2f}")
 
 try:

@@ -18,7 +18,7 @@ def ask(task: str, worker: str) -> tuple[str, str, str]:
     return task, worker, str(rng.choice(classes, p=row))
 
 
-def right(result: cw.Result) -> float:
+def right(result: cw.LabelsResult) -> float:
     return sum(truth[task] == label for task, label in result.labels.select("task", "label").rows()) / len(truth)
 
 

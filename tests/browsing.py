@@ -1,4 +1,4 @@
-"""Pages in Chromium, watched: what the browser tests of clicks and of pairs share."""
+"""Pages in Chromium, watched: what the tests of pages share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +31,64 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@contextlib.contextmanager
-def watched(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open pages; when that is over, nothing may have gone wrong, and nothing been asked for."""
-    contexts, noticed = [], []
+class Tabs:
+    """Two tabs for all tests, one with scripts and one without: a page is sooner there than a tab.
 
-    def open_(path: Path, *, width: int = 1280, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        context.add_init_script(WATCH)
-        context.set_default_timeout(5000)
-        contexts.append(context)
-        page, url = context.new_page(), path.as_uri()
-        page.on("console", lambda said: said.type in ("error", "warning") and noticed.append(f"console: {said.text}"))
-        page.on("pageerror", lambda error: noticed.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (noticed.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda asked: asked.url.startswith((url, "data:")) or noticed.append(asked.url))
-        page.goto(url)
-        if options.get("java_script_enabled", True):
+    Whatever goes wrong in them is noticed, and whatever is asked of a network.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._tabs: dict[bool, Page] = {}  # by whether scripts run
+        self._untouched: dict[bool, tuple[Path, int, bool]] = {}  # what a tab shows as it was loaded
+        self._url = ""
+        self._noticed: list[str] = []
+
+    def visit(self, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True) -> Page:
+        """The page of a file, loaded anew."""
+        page = self._tabs[script] if script in self._tabs else self._new(script)
+        self._collect(page)
+        self._untouched.pop(script, None)
+        page.mouse.move(0, 0)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="null", color_scheme="dark" if dark else "light")
+        self._url = path.as_uri()
+        page.goto(self._url)
+        if script:
             page.wait_for_selector("main[data-ready]")
         return page
 
-    yield open_
-    for context in contexts:
-        for page in context.pages:
-            noticed += page.evaluate("window.breaches || []")
-        context.close()
-    assert noticed == []
+    def look(self, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True) -> Page:
+        """The page of a file for a test that changes nothing: loaded, unless the test before it looked at it, too."""
+        wanted = (path, width, dark)
+        if self._untouched.get(script) != wanted:
+            self.visit(path, width=width, dark=dark, script=script)
+            self._untouched[script] = wanted
+        return self._tabs[script]
+
+    def noticed(self) -> list[str]:
+        """What went wrong since this was last asked."""
+        for page in self._tabs.values():
+            self._collect(page)
+        found, self._noticed = self._noticed, []
+        return found
+
+    def _new(self, script: bool) -> Page:
+        context = self._browser.new_context(java_script_enabled=script)
+        context.add_init_script(WATCH)
+        page = self._tabs[script] = context.new_page()
+        page.on("console", lambda said: said.type in ("error", "warning") and self._note(f"console: {said.text}"))
+        page.on("pageerror", lambda error: self._note(f"error: {error}"))
+        page.on("dialog", lambda dialog: (self._note(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("popup", lambda popup: self._note(f"popup: {popup.url}"))
+        page.on("request", lambda asked: asked.url.startswith((self._url, "data:")) or self._note(asked.url))
+        return page
+
+    def _note(self, what: str) -> None:
+        self._noticed.append(what)
+
+    def _collect(self, page: Page) -> None:
+        self._noticed += page.evaluate("window.breaches ? breaches.splice(0) : []")
 
 
 def painted(page: Page, canvas: str) -> int:
@@ -66,11 +98,38 @@ def painted(page: Page, canvas: str) -> int:
     return int(page.locator(canvas).evaluate(f"e => {{ {copy}; return {read} }}"))
 
 
+def section_ids(page: Page) -> list[str]:
+    """The sections of a page, in their order."""
+    return list(page.locator("main > section").evaluate_all("all => all.map(s => s.id)"))
+
+
+def links(page: Page) -> list[str]:
+    """Where its navigation leads."""
+    return list(page.locator("nav a").evaluate_all("all => all.map(a => a.hash)"))
+
+
+def unfold(page: Page, most: int | None = None) -> None:
+    """Open what is folded away: everything, or the first of it."""
+    page.locator("main summary").evaluate_all(
+        "(all, most) => all.slice(0, most ?? all.length).forEach(e => e.click())", most
+    )
+
+
+def width_of(page: Page) -> int:
+    """Pixels from side to side; more than the window has, and the page scrolls sideways."""
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
 def serious(page: Page) -> list[tuple[str, str]]:
     """What axe finds that keeps somebody from reading."""
+    if not AXE.exists():
+        pytest.fail("axe-core is not installed; run `make test`, which does `npm ci` in page/")
     page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run({ resultTypes: ['violations'], selectors: false })")
-    assert len(found["passes"]) > 20
+    found = page.evaluate(
+        "axe.run({ resultTypes: ['violations'], selectors: false })"
+        ".then(({ passes, violations }) => ({ passes: passes.length, violations }))"
+    )
+    assert found["passes"] > 20
     return [
         (each["id"], node["html"][:200])
         for each in found["violations"] if each["impact"] in ("serious", "critical")
@@ -79,5 +138,6 @@ def serious(page: Page) -> list[tuple[str, str]]:
 
 
 def data_of(path: Path) -> dict[str, Any]:
+    """What the script of a page gets."""
     [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
     return dict(json.loads(text))

@@ -67,6 +67,18 @@ def hostile() -> cw.Labels:
     return cw.Labels(columns, source="</title><script>alert(1)</script>\x1b[2J.csv")
 
 
+@pytest.fixture(scope="session")
+def hostile_result(hostile: cw.Labels) -> cw.LabelsResult:
+    """The labels of the hostile table."""
+    return cw.aggregate(hostile)
+
+
+@pytest.fixture(scope="session")
+def hostile_page(hostile_result: cw.LabelsResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of its page."""
+    return hostile_result.report(tmp_path_factory.mktemp("hostile") / "report.html")
+
+
 @pytest.fixture(params=["plain", "fast"])
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """One twin of the arithmetic for tables of any size: numpy, then compiled."""
@@ -91,6 +103,28 @@ def browser() -> Iterator[Any]:
 
     with chromium() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Any) -> Any:
+    """The tabs that all tests of pages share."""
+    from browsing import Tabs
+
+    return Tabs(browser)
+
+
+@pytest.fixture
+def visit(tabs: Any) -> Iterator[Any]:
+    """Open a page; when the test is over, nothing may have gone wrong, and nothing been asked for."""
+    yield tabs.visit
+    assert tabs.noticed() == []
+
+
+@pytest.fixture
+def look(tabs: Any) -> Iterator[Any]:
+    """As `visit`, for tests that read a page and leave it as it is."""
+    yield tabs.look
+    assert tabs.noticed() == []
 
 
 @pytest.fixture

@@ -6,7 +6,11 @@ import functools
 from typing import Any
 
 import crowdwise as cw
-from crowdwise.learn import SIDES
+from crowdwise.engine.registry import MODELS
+
+cw.models()  # registers all
+# Worker sides by name; `ideal` is none, as it is taught known labels.
+SIDES = {name: side for name, side in MODELS["learn"].items() if name != "ideal"}
 
 
 @functools.cache
@@ -24,6 +28,6 @@ def fit(sim: cw.simulate.Crowd, classifier: Any = "logistic", workers: Any = "ad
     return made.fit(sim.features, sim.answers, tasks=sim.truth["task"])
 
 
-def brief(name: str, sweeps: int = 6) -> Any:
+def brief(name: str, iterations: int = 6) -> Any:
     """A worker side that stops soon."""
-    return SIDES[name](max_iter=sweeps)
+    return SIDES[name](max_iter=iterations)

@@ -105,7 +105,7 @@ export interface ModelRow {
   differs: number;
   accuracy: number | null;
   log_loss: number | null;
-  sweeps: number;
+  iterations: number;
   converged: boolean;
   seconds: number;
 }

@@ -14,7 +14,7 @@ function facts(group: Group): HTMLElement {
     ["Share of the crowd", percent(group.share)],
     ["Expected workers", count(group.workers)],
     ["Similarity to the identity", decimal(group.similarity)],
-    ["Entropy of a row", `${decimal(group.entropy)} nats`],
+    ["Entropy of a row", `${decimal(group.entropy)} bits`],
   ];
   return el("dl", { class: "measures" }, ...lines.map(([what, value]) => line(what, value)));
 }

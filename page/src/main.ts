@@ -1,4 +1,4 @@
-// Fills the sections of the page from its data: that of labels, of points, or of pairs.
+// Fills the sections of the page from its data: that of labels, of points, or of pairs. Other pages need no script.
 import { type Page, readData } from "./data";
 import { sentence } from "./dom";
 import { expertiseSection } from "./expertise";
@@ -76,7 +76,7 @@ function fill<P>(sections: Sections<P>, page: P): void {
 const data = readData();
 if (!("kind" in data)) fill(LABELS, data);
 else if (data.kind === "pairs") fill(PAIRS, data);
-else fill(POINTS, data);
+else if (data.kind === "points") fill(POINTS, data);
 drawFigures();
 offerCopy();
 followNavigation();

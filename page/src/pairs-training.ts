@@ -54,7 +54,7 @@ function drawShares(shares: Shares, width: number): Element {
         ...AXIS,
         ticks: few(epochs.length, 8),
         tickFormat: (s: number) => count(epochs[s] ?? 0),
-        label: "after sweep",
+        label: "after iteration",
       }),
       cell(cells, { x: "component", y: "epoch", fill: "var(--faint)", fillOpacity: 0.5 }),
       cell(
@@ -65,7 +65,7 @@ function drawShares(shares: Shares, width: number): Element {
           fill: COOL,
           fillOpacity: (c: Cell) => strength(c.share, top),
           title: (c: Cell) =>
-            `after sweep ${count(epochs[c.epoch]!)}: component ${count(components[c.component]!)} has ${percent(c.share)}`,
+            `after iteration ${count(epochs[c.epoch]!)}: component ${count(components[c.component]!)} has ${percent(c.share)}`,
         },
       ),
     ],
@@ -91,7 +91,7 @@ function sharesFigure(shares: Shares): HTMLElement {
     says,
     key: keyOf(shares),
     draw: (width) => drawShares(shares, width),
-    heads: [number("After sweep"), ...components.map((k) => number(`Component ${count(k)}`))],
+    heads: [number("After iteration"), ...components.map((k) => number(`Component ${count(k)}`))],
     rows: epochs.map((epoch, s) => [count(epoch), ...rows[s]!.map((share) => percent(share))]),
   });
 }

@@ -14,12 +14,12 @@ const MOST = 60; // workers in the chart
 const GAP = 0; // no rank
 const NAMED = 25; // up to which each has a line with a name
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
-const LABEL = "weight of an answer, in nats";
+const LABEL = "weight of an answer, in log-odds";
 
 type Weighed = PairsWorker & { weight: number };
 const isWeighed = (row: PairsWorker): row is Weighed => row.weight !== null;
 
-const words = (row: Weighed): string => `${count(row.rank)}. ${plain(row.worker)}: ${decimal(row.weight)} nats`;
+const words = (row: Weighed): string => `${count(row.rank)}. ${plain(row.worker)}: ${decimal(row.weight)}`;
 const fill = ({ weight }: Weighed): string => (weight < 0 ? WARM : COOL);
 
 /** From 0, with all weights. */
@@ -117,7 +117,7 @@ const COLUMNS: Column<PairsWorker>[] = [
   }),
   column({
     title: "Weight",
-    help: "By how many nats an answer tells the same from different",
+    help: "Log-odds by which an answer separates the same from different",
     value: (r) => r.weight,
     cell: (r) => asDecimal(r.weight),
   }),

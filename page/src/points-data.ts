@@ -65,7 +65,7 @@ export interface PointsWorkers {
   rows: PointsWorker[];
 }
 
-export type Sweep = [sweep: number, objective: number | null, objects: number | null];
+export type Sweep = [iteration: number, objective: number | null, objects: number | null];
 
 export interface Search {
   says: string;

@@ -16,7 +16,7 @@ const THICK = 2.2;
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
 
 type Measure = "seconds" | "megabytes";
-const WORDS: Record<Measure, string> = { seconds: "seconds a sweep", megabytes: "megabytes" };
+const WORDS: Record<Measure, string> = { seconds: "seconds per iteration", megabytes: "megabytes" };
 
 /** The scale upwards, its grid and its axis: from zero, or logarithmic where values lie far apart. */
 function upwards(values: number[], words: string): { scale: ScaleOptions; marks: Markish[] } {
@@ -89,11 +89,11 @@ export function scalingSection({ scaling }: Page): HTMLElement[] {
   const { rows, methods, says } = scaling;
   return [
     figure({
-      label: "Seconds a sweep and megabytes against the number of workers, a line a method",
+      label: "Seconds per iteration and megabytes against the number of workers, a line a method",
       says,
       key: key(...methods.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m)])),
       draw: (width) => drawBoth(drawn, methods, width),
-      heads: [{ title: "Method" }, number("Workers"), number("Seconds a sweep"), number("Megabytes")],
+      heads: [{ title: "Method" }, number("Workers"), number("Seconds per iteration"), number("Megabytes")],
       rows: rows.map((r) => [name(r.method), count(r.workers), significant(r.seconds), significant(r.megabytes)]),
     }),
   ];

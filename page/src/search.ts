@@ -1,4 +1,4 @@
-// How the number of objects, or of clusters, was found: the criterion and the number, sweep by sweep.
+// How the number of objects, or of clusters, was found: the criterion and the number, iteration by iteration.
 import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
 import { LETTER } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
@@ -27,7 +27,7 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
   const ticks = width < NARROW ? 4 : 8;
   const flat = known.every((r) => r[of] === known[0]![of]) ? known[0]![of]! : 0; // a value that never changes
   const colour = of === 1 ? COOL : WARM;
-  const about = (r: Sweep) => `sweep ${count(r[0])}: ${label} ${value(r[of]!)}`;
+  const about = (r: Sweep) => `iteration ${count(r[0])}: ${label} ${value(r[of]!)}`;
   const taken = known.filter((r) => r[0] === best);
   return plot({
     ...COMMON,
@@ -41,7 +41,7 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
     y: flat ? { domain: [Math.min(0, flat), Math.max(0, 1.2 * flat)] } : { nice: true },
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1, ticks: 5 }),
-      axisX({ ...AXIS, ticks, tickFormat: whole, label: last ? "sweep" : null }),
+      axisX({ ...AXIS, ticks, tickFormat: whole, label: last ? "iteration" : null }),
       axisY({ ...AXIS, ticks: 5, tickFormat: value, label }),
       line(known, { x: "0", y: String(of), stroke: colour, strokeWidth: 2 }),
       dot(known.length <= 200 ? known : taken, { x: "0", y: String(of), r: 2.2, fill: colour, title: about }),
@@ -67,16 +67,16 @@ export function searchFigure(search: Search, what: "objects" | "clusters"): HTML
   const title = `${what[0]!.toUpperCase()}${what.slice(1)}`;
   return [
     figure({
-      label: `The criterion and the number of ${what} against the sweep`,
+      label: `The criterion and the number of ${what} against the iteration`,
       says,
       key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
       draw: (width) => draw(search, what, width),
-      heads: [number("Sweep"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
-      rows: rows.map(([sweep, objective, many]) => [
-        count(sweep),
+      heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
+      rows: rows.map(([iteration, objective, many]) => [
+        count(iteration),
         told(objective, (v) => decimal(v)),
         asCount(many),
-        ...(best === null ? [] : [sweep === best ? "taken" : ""]),
+        ...(best === null ? [] : [iteration === best ? "taken" : ""]),
       ]),
     }),
   ];

@@ -146,7 +146,7 @@ export function modelsSection({ models, summary }: Page): HTMLElement[] {
     { title: "Model" },
     number("Labels that differ"),
     ...(scored ? [number("Accuracy on gold"), number("Log loss on gold")] : []),
-    number("Sweeps"),
+    number("Iterations"),
     { title: "Converged" },
     number("Time"),
   ];
@@ -154,7 +154,7 @@ export function modelsSection({ models, summary }: Page): HTMLElement[] {
     el("span", {}, r.model, r.model === summary.model && el("span", { class: "flag quiet" }, "\u25cf this report")),
     asCount(r.differs),
     ...(scored ? [asPercent(r.accuracy), asDecimal(r.log_loss)] : []),
-    asCount(r.sweeps),
+    asCount(r.iterations),
     r.converged ? "yes" : "no",
     seconds(r.seconds),
   ]);

@@ -19,13 +19,13 @@ _HOME = {
     "Labels": "answers",
     "Points": "answers",
     "Pairs": "answers",
-    "Result": "result",
+    "LabelsResult": "result",
     "PointsResult": "result",
     "PairsResult": "result",
     "Run": "engine",
     "aggregate": "aggregation",
     "model": "aggregation",
-    "MODELS": "labels",
+    "models": "aggregation",
     "MajorityVote": "labels.majority_vote",
     "SoftVote": "labels.soft_vote",
     "WeightedVote": "labels.weighted_vote",
@@ -36,35 +36,37 @@ _HOME = {
     "Tied": "labels.groups",
     "Glad": "labels.glad",
     "Mace": "labels.mace",
-    "POINT_MODELS": "points",
     "ClickMixture": "points",
-    "ClickStream": "points",
     "FuzzyCMeans": "points",
     "KMeansClicks": "points",
     "Dbscan": "points",
     "Hdbscan": "points",
+    "ClickStream": "points",
     "soft_assignments": "points",
-    "PAIR_MODELS": "pairs",
     "PairMixture": "pairs",
     "PairVote": "pairs",
     "BayesScdc": "pairs",
     "Scdc": "pairs",
-    "match_objects": "matching",
-    "match_clusters": "matching",
-    "next_pairs": "pairing",
-    "compare": "comparison",
-    "roc": "scoring",
-    "auc": "scoring",
-    "expertise": "scoring",
-    "divergence": "scoring",
-    "rand_index": "scoring",
+    "KMeansItems": "pairs",
+    "GaussianItems": "pairs",
+    "Itml": "pairs",
+    "Mmc": "pairs",
     "CrowdClassifier": "learn",
     "learn": "learn",
     "rate": "rating",
-    "agreement": "reliability",
-    "next_tasks": "asking",
-    "cost_curve": "asking",
-    "review": "asking",
+    "agreement": "inter_rater",
+    "next_tasks": "acquisition",
+    "next_pairs": "acquisition",
+    "cost_curve": "acquisition",
+    "review": "acquisition",
+    "compare": "comparison",
+    "match_objects": "metrics",
+    "match_clusters": "metrics",
+    "roc": "metrics",
+    "auc": "metrics",
+    "expertise": "metrics",
+    "divergence": "metrics",
+    "rand_index": "metrics",
     "simulate": "simulate",
     "read": "io",
     "read_features": "io",
@@ -94,13 +96,13 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import compat, errors, learn, simulate
-    from .aggregation import aggregate, model
+    from .acquisition import cost_curve, next_pairs, next_tasks, review
+    from .aggregation import aggregate, model, models
     from .answers import Labels, Pairs, Points
-    from .asking import cost_curve, next_tasks, review
     from .comparison import compare
     from .engine import Run
+    from .inter_rater import agreement
     from .io import load, read, read_features, read_pairs, read_points
-    from .labels import MODELS
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
     from .labels.groups import Groups, Tied
@@ -111,20 +113,8 @@ if TYPE_CHECKING:
     from .labels.soft_vote import SoftVote
     from .labels.weighted_vote import WeightedVote
     from .learn.estimator import CrowdClassifier
-    from .matching import match_clusters, match_objects
-    from .pairing import next_pairs
-    from .pairs import PAIR_MODELS, BayesScdc, PairMixture, PairVote, Scdc
-    from .points import (
-        POINT_MODELS,
-        ClickMixture,
-        ClickStream,
-        Dbscan,
-        FuzzyCMeans,
-        Hdbscan,
-        KMeansClicks,
-        soft_assignments,
-    )
+    from .metrics import auc, divergence, expertise, match_clusters, match_objects, rand_index, roc
+    from .pairs import BayesScdc, GaussianItems, Itml, KMeansItems, Mmc, PairMixture, PairVote, Scdc
+    from .points import ClickMixture, ClickStream, Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks, soft_assignments
     from .rating import rate
-    from .reliability import agreement
-    from .result import PairsResult, PointsResult, Result
-    from .scoring import auc, divergence, expertise, rand_index, roc
+    from .result import LabelsResult, PairsResult, PointsResult

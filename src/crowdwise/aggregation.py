@@ -1,65 +1,116 @@
-"""One verb for every kind of answers."""
+"""One verb for every kind of answers, and the list of all models."""
 
 from __future__ import annotations
 
-from typing import Any, overload
+import importlib
+import inspect
+from dataclasses import fields
+from typing import Any
 
-from .answers import Pairs, Points
-from .engine import Run
-from .errors import ParameterError
-from .labels import DEFAULT, MODELS
-from .labels import aggregate as of_labels
-from .labels import model as label_model
-from .pairs import DEFAULT as PAIRS_DEFAULT
-from .pairs import PAIR_MODELS, PairsModel, pair_model
-from .points import DEFAULT as POINTS_DEFAULT
-from .points import POINT_MODELS, PointsModel, point_model
-from .result import PairsResult, PointsResult, Result
+import polars as pl
+
+from .answers import Answers
+from .engine import Model, Run, registry
+from .errors import ParameterError, nearest
+
+PACKAGES = ("labels", "points", "pairs", "learn.sides")  # whose models register themselves
+KIND = "labels"  # of a frame, where neither a model nor its type says otherwise
+
+
+def _discover() -> None:
+    for package in PACKAGES:
+        importlib.import_module(f".{package}", __package__)
+
+
+def model_class(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
+    """A model class by its name, of one kind or of any."""
+    _discover()
+    return registry.find(name, kind)
 
 
 def model(name: str, /, **settings: Any) -> Any:
-    """A model of labels, of clicks or of pairs by its name, with hyperparameters.
+    """A model by its name, with hyperparameters.
 
     >>> model("dawid-skene", smoothing=0.1).settings()["smoothing"]
     0.1
     >>> model("click-mixture", objects=4).objects
     4
     """
-    if name in PAIR_MODELS:
-        return pair_model(name, **settings)
-    return point_model(name, **settings) if name in POINT_MODELS else label_model(name, **settings)
+    return registry.make(model_class(name), settings)
 
 
-@overload
-def aggregate(answers: Points, name: str = ..., /, *, run: Run | None = ..., **settings: Any) -> PointsResult: ...
-@overload
+def models(kind: str | None = None) -> pl.DataFrame:
+    """Every model, or those of one kind of answers: name, kind, description, features (none, optional or required),
+    extras (optional libraries that it needs) and default (whether its kind is fitted with it unless another is named).
+
+    >>> models("points")["name"].to_list()
+    ['click-mixture', 'dbscan', 'fuzzy-c-means', 'hdbscan', 'k-means']
+    """
+    _discover()
+    if kind is not None and kind not in registry.MODELS:
+        known = ", ".join(registry.MODELS)
+        raise ParameterError(f"no kind {kind!r}; there are {known}.{nearest(str(kind), registry.MODELS)}")
+    rows = [
+        (name, each, found.description, found.features, ", ".join(found.extras), registry.DEFAULTS.get(each) == name)
+        for each, known in registry.MODELS.items()
+        if kind in (None, each)
+        for name, found in sorted(known.items())
+    ]
+    return pl.DataFrame(rows, ["name", "kind", "description", "features", "extras", "default"], orient="row")
+
+
 def aggregate(
-    answers: Pairs, name: str = ..., /, *, features: Any = ..., run: Run | None = ..., **settings: Any
-) -> PairsResult: ...
-@overload
-def aggregate(answers: Any, name: str = ..., /, *, run: Run | None = ..., **settings: Any) -> Result: ...
-def aggregate(
-    answers: Any, name: str | None = None, /, *, features: Any = None, run: Run | None = None, **settings: Any
-) -> Result | PointsResult | PairsResult:
-    """Find the truth behind answers: with the default model of their kind, or one by name with its hyperparameters.
+    answers: Any,
+    model: str | type[Model[Any, Any]] | Model[Any, Any] | None = None,
+    /,
+    *,
+    features: Any = None,
+    run: Run | None = None,
+    **options: Any,
+) -> Any:
+    """Find the truth behind answers, with the default model of their kind or with another.
 
-    `answers` is a `Labels`, a `Points`, a `Pairs`, or anything `Labels` takes; `run` says seed, threads and precision.
-    `features` are those of the items of pairs, a tuple of ids and rows; labels with features go to `CrowdClassifier`.
+    `answers` are `Labels`, `Points` or `Pairs`, or a frame: one row per answer, read as labels, or as what `model`
+    takes. `model` is a name, a class or an instance; `options` are its hyperparameters, and, for a frame, what the
+    answers are read with (`label="verdict"`). `features` are those of the items of pairs, a tuple of ids and rows.
+    `run` sets seed, threads and precision.
 
     >>> import crowdwise as cw
-    >>> frame = {"task": [1, 1, 1, 2, 2], "worker": ["a", "b", "c", "a", "b"], "label": ["x", "x", "y", "y", "y"]}
-    >>> cw.aggregate(frame, "majority-vote").labels["label"].to_list()
+    >>> frame = {"task": [1, 1, 1, 2, 2], "worker": ["a", "b", "c", "a", "b"], "verdict": ["x", "x", "y", "y", "y"]}
+    >>> cw.aggregate(frame, "majority-vote", label="verdict").labels["label"].to_list()
     ['x', 'y']
     """
-    if isinstance(answers, Pairs) or name in PAIR_MODELS:
-        return pair_model(name or PAIRS_DEFAULT, **settings).fit(answers, features, run)
-    if features is not None:
-        raise ParameterError("features= goes with pairs; of labels with features learn crowdwise.CrowdClassifier")
-    if isinstance(answers, Points):
-        return point_model(name or POINTS_DEFAULT, **settings).fit(answers, run)
-    if name in POINT_MODELS:
-        return point_model(name, **settings).fit(answers, run)  # which says that it wants Points
-    return of_labels(answers, name or DEFAULT, run=run, **settings)
+    ready = isinstance(answers, Answers)
+    chosen = _chosen(answers.kind if ready else None, model)
+    if isinstance(chosen, Model):
+        reading, settings = options, {}
+    else:
+        known = {field.name for field in fields(chosen)}
+        reading = (
+            {} if ready else {name: v for name, v in options.items() if _reads(chosen, name) and name not in known}
+        )
+        settings = {name: value for name, value in options.items() if name not in reading}
+        chosen = registry.make(chosen, settings)
+    if ready and reading:
+        raise ParameterError(
+            f"{', '.join(reading)}: the answers are read already, and {chosen.name} was given with its settings"
+        )
+    if not ready and reading:
+        answers = chosen.answers_type(answers, **reading)  # type: ignore[call-arg]
+    return chosen.fit(answers, features=features, run=run)
 
 
-__all__ = ["MODELS", "PairsModel", "PointsModel", "aggregate", "model"]
+def _chosen(kind: str | None, model: Any) -> Any:
+    """A model or its class; without one, the default of the kind."""
+    if isinstance(model, Model) or (isinstance(model, type) and issubclass(model, Model)):
+        return model
+    if model is not None and not isinstance(model, str):
+        raise ParameterError(f"model is {model!r}; give a name, a model class or a model")
+    _discover()
+    return registry.find(model or registry.DEFAULTS[kind or KIND], kind)
+
+
+def _reads(model: type[Model[Any, Any]], name: str) -> bool:
+    """Whether the answers that a model takes are read with this option."""
+    parameter = inspect.signature(model.answers_type.__init__).parameters.get(name)
+    return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY

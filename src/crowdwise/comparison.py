@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .aggregation import model, model_class
 from .answers import Labels
-from .engine import LabelModel, Run
+from .engine import Run
+from .engine.registry import DEFAULTS, MODELS
 from .errors import ParameterError
-from .kernels.layout import Floats, Ints
-from .labels import DEFAULT, MODELS, model
-from .result import Result
-from .result.tables import TIE
+from .kernels.decide import TIE
+from .kernels.layout import Bools, Floats, Ints
+from .labels.model import LabelModel
+from .result import LabelsResult
 
 CHUNK = 1_000_000  # hidden answers scored at a time
 
@@ -27,11 +29,11 @@ def compare(
     folds: int = 5,
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
-    against: Result | None = None,
+    against: LabelsResult | None = None,
 ) -> pl.DataFrame:
-    """A row a model: model, differs (labels unlike those of `against`, or of the default model), held_out (mean
+    """One row per model: model, differs (labels unlike those of `against`, or of the default model), held_out (mean
     log-likelihood of hidden answers), accuracy and log_loss (where gold is known; gold is not shown to the models),
-    sweeps, converged, seconds.
+    iterations, converged, seconds.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=10, seed=3)
@@ -40,15 +42,17 @@ def compare(
     """
     chosen = chosen_models(models, folds)
     run = run or Run()
-    data = answers if isinstance(answers, Labels) else Labels(answers)
+    data = Labels.from_any(answers)
     gold, data = data.gold, data.with_gold(None)
-    base = (model(DEFAULT).fit(data, run) if against is None else against).labels["label"]
+    chosen = [each for each in chosen if each.uses_weights or not data.weighted]
+    usual = DEFAULTS["labels"] if not data.weighted else "weighted-vote"
+    base = (model(usual).fit(data, run=run) if against is None else against).labels["label"]
     rows = []
     for each in chosen:
         if watch is not None:
             watch(each.name)
         began = time.perf_counter()
-        result = each.fit(data, run)
+        result = each.fit(data, run=run)
         seconds = time.perf_counter() - began
         accuracy, log_loss = score(result.posterior, gold)
         rows.append(
@@ -58,7 +62,7 @@ def compare(
                 "held_out": held_out(each, data, folds, run) if folds else None,
                 "accuracy": accuracy,
                 "log_loss": log_loss,
-                "sweeps": len(result.trace),
+                "iterations": result.trace.height,
                 "converged": result.converged,
                 "seconds": seconds,
             }
@@ -71,8 +75,8 @@ def chosen_models(models: Sequence[str | LabelModel] | None, folds: int) -> list
     """The models to compare, all without a choice; wrong names and numbers are refused."""
     if folds < 2 and folds != 0:
         raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
-    wanted = [models] if isinstance(models, str) else models or sorted(MODELS)
-    return [model(m) if isinstance(m, str) else m for m in wanted]
+    wanted = [models] if isinstance(models, str) else models or sorted(MODELS["labels"])
+    return [model_class(m, "labels")() if isinstance(m, str) else m for m in wanted]  # type: ignore[misc]
 
 
 def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
@@ -94,12 +98,12 @@ def held_out(each: LabelModel, data: Labels, folds: int, run: Run) -> float | No
     for f in range(folds):
         hidden = fold == f
         if hidden.any() and not hidden.all():
-            total += hidden_likelihood(each.fit(data.take(~hidden), run), data, hidden)
+            total += hidden_likelihood(each.fit(data.take(~hidden), run=run), data, hidden)
             scored += int(hidden.sum())
     return total / scored if scored else None
 
 
-def hidden_likelihood(result: Result, data: Labels, hidden: np.ndarray[Any, Any]) -> float:
+def hidden_likelihood(result: LabelsResult, data: Labels, hidden: Bools) -> float:
     """Sum over hidden answers of log sum_k q[i, k] P(label | truth k, worker)."""
     task, worker, label = (codes[hidden] for codes in data.codes())
     total = 0.0

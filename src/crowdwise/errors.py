@@ -12,22 +12,60 @@
     |   +-- FeatureError       features cannot be used, or do not go with the answers (also a ValueError)
     +-- ParameterError         a parameter has a wrong value (also a ValueError)       exit status 2
     +-- MissingError           a library of an extra is not installed (an ImportError) exit status 2
-    +-- Interrupted            a signal stopped the fit; carries what was reached      exit status 130 or 143
+    +-- Interrupted            a signal stopped the fit; carries a checkpoint           exit status 130 or 143
 
-Each message says what, where, what was got and what to do.
+Each message says what is wrong, where, what was found and what to do. Advice that names an option is written with
+`option`, so that a Python user reads `label='verdict'` and a shell user `--label verdict`.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterable
 from typing import Any
+
+_OPTION = re.compile("\x02([^\x03]*)\x03([^\x03]*)\x03")  # control characters that no message holds otherwise
+
+
+def option(name: str, *values: object) -> str:
+    """An option inside a message: the error shows it in the caller's language.
+
+    >>> str(ParameterError(f"Say {option('duplicates', 'last')}"))
+    "Say duplicates='last'"
+    >>> for_shell(f"Say {option('duplicates', 'last')}")
+    'Say --duplicates last'
+    """
+    python = f"{name}={', '.join(map(repr, values))}" if len(values) < 2 else f"{name}={list(values)!r}"
+    shell = f"--{name.replace('_', '-')}"
+    if values not in ((True,), ()):
+        shell += " " + shlex.quote(",".join(map(str, values)))
+    return f"\x02{python if values else f'{name}='}\x03{shell}\x03"
+
+
+def model_setting(name: str, value: object) -> str:
+    """A hyperparameter inside a message: an argument in Python, `--set` on the command line."""
+    return f"\x02{name}={value!r}\x03--set {shlex.quote(f'{name}={value}')}\x03"
+
+
+def for_python(message: str) -> str:
+    """A message whose options are Python arguments."""
+    return _OPTION.sub(lambda found: found[1], message)
+
+
+def for_shell(message: str) -> str:
+    """A message whose options are flags of the command line."""
+    return _OPTION.sub(lambda found: found[2], message)
 
 
 class CrowdwiseError(Exception):
     """The root of all errors raised on purpose."""
 
     exit_status = 1
+
+    def __str__(self) -> str:
+        return for_python(str(self.args[0])) if self.args else ""
 
 
 class DataError(CrowdwiseError):
@@ -61,8 +99,7 @@ class MemoryNeedError(DataError):
 class UnknownIdError(DataError, KeyError):
     """No such task or worker."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
+    __str__ = CrowdwiseError.__str__  # a KeyError would quote the message
 
 
 class FeatureError(DataError, ValueError):
@@ -82,7 +119,7 @@ class MissingError(CrowdwiseError, ImportError):
 
 
 class Interrupted(CrowdwiseError):  # noqa: N818 - nothing is wrong with the data
-    """A signal stopped the fit; `checkpoint` holds what was reached."""
+    """A signal stopped the fit; `checkpoint` holds all that is needed to continue it."""
 
     exit_status = 130
 

@@ -1,8 +1,10 @@
 """Answers: validated, coded as numbers, read-only; ids kept for the way back."""
 
+from .base import Answers
+from .coding import places
 from .intake import Dropped, Intake
-from .labels import Labels, places
+from .labels import Labels
 from .pairs import Pairs
 from .points import Points
 
-__all__ = ["Dropped", "Intake", "Labels", "Pairs", "Points", "places"]
+__all__ = ["Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "places"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..errors import DataError, ParameterError
+from ..errors import DataError, ParameterError, option
 from ..kernels.layout import Floats, Ints
-from .coding import as_text, settle
-from .columns import POINT_NAMES, guess
+from .coding import settle, to_text
+from .columns import POINT_ROLES
 from .frames import to_frame
 
 PADDING = 0.05  # of the range of clicks, on every side, where no box is given
@@ -58,7 +58,7 @@ def _has_box(columns: Sequence[str], axes: tuple[str, ...]) -> bool:
 
 
 def _of_table(table: pl.DataFrame, images: pl.Series, axes: tuple[str, ...], source: str) -> Floats:
-    name = guess("image", table.columns, set(), POINT_NAMES)
+    name = POINT_ROLES.guess("image", table.columns)
     if name is None or not _has_box(table.columns, axes):
         wanted = ", ".join(f"{axis}0, {axis}1" for axis in axes)
         raise ParameterError(
@@ -67,8 +67,7 @@ def _of_table(table: pl.DataFrame, images: pl.Series, axes: tuple[str, ...], sou
     column, _ = settle(table[name], "image", source)
     sizes = "width" in table.columns and f"{axes[0]}0" not in table.columns
     columns = ["width", "height"] if sizes else [f"{axis}{end}" for end in (0, 1) for axis in axes]
-    texts = {c: pl.Series([as_text(v) for v in table[c].to_list()], dtype=pl.String) for c in columns}
-    values = np.column_stack([texts[c].cast(pl.Float64, strict=False).to_numpy() for c in columns])
+    values = np.column_stack([to_text(table[name]).cast(pl.Float64, strict=False).to_numpy() for name in columns])
     found = np.full((len(images), 2, len(axes)), np.nan)
     at = {value: k for k, value in enumerate(images.to_list())}
     for image, row in zip(column.cast(images.dtype, strict=False).to_list(), values, strict=True):
@@ -120,7 +119,7 @@ def to_pixels(X: Floats, image: Ints, corners: Floats | None, unit: str | None, 
         return X
     whole = 100.0 if unit == "percent" else 1.0
     if corners is None:
-        raise ParameterError(f"unit is {unit!r}, so a box is needed that they are {unit} of. Give box= (--box)")
+        raise ParameterError(f"unit is {unit!r}, so a box is needed that they are {unit} of. Give {option('box')}")
     if X.min() < 0 or X.max() > whole:
         worst = X.ravel()[np.argmax(np.abs(X - 0.5 * whole))]
         raise DataError(f"unit is {unit!r}, but {source} has a coordinate of {worst:g}. Are they pixels?")
@@ -147,5 +146,5 @@ def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats | None, wo
         raise DataError(
             f"in {source} all {int(n[w])} clicks of worker {workers[w]!r} lie in 0 to 100, while images are "
             f"larger and only {others[w]:.0%} of the others' clicks do ({int(odd.sum())} such). Percent among "
-            "pixels? Mend the table, or say that all are pixels (unit='pixels', --unit pixels)"
+            f"pixels? Mend the table, or say that all are pixels ({option('unit', 'pixels')})"
         )

@@ -80,6 +80,13 @@ def as_text(value: object) -> str | None:
     return str(value)
 
 
+def to_text(column: pl.Series) -> pl.Series:
+    """A column as text, by that rule."""
+    if column.dtype == pl.String:
+        return column
+    return pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
+
+
 def code(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Sorted distinct values, and for every row its place among them (-1 where null)."""
     if column.dtype.is_integer() and column.null_count() == 0 and len(column) and _dense(column):
@@ -133,6 +140,12 @@ def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
     ids = np.flatnonzero(present)
     place = np.cumsum(present, dtype=np.int32) - np.int32(1)
     return pl.Series(column.name, ids).cast(column.dtype), place[values]
+
+
+def places(known: pl.Series, wanted: pl.Series) -> Ints:
+    """Where each of `wanted` stands among `known`, or -1."""
+    at = {value: n for n, value in enumerate(known.to_list())}
+    return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
 
 
 def look_alikes(ids: pl.Series, role: str) -> list[str]:

@@ -31,7 +31,7 @@ def _frame(data: Any) -> pl.DataFrame:
         return data.collect()
     if isinstance(data, Mapping):
         return _joined({str(name): _series(str(name), values) for name, values in data.items()})
-    if type(data).__module__.split(".")[0] == "pandas":
+    if _of_pandas(data) and hasattr(data, "iloc"):  # a frame or a Series
         return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pl.DataFrame(data)
@@ -63,20 +63,32 @@ def _from_pandas(data: Any) -> pl.DataFrame:
     return _joined({str(name): _pandas_column(str(name), data[name]) for name in data.columns})
 
 
-def _pandas_column(name: str, column: Any) -> pl.Series:
-    """pandas writes a missing value as NaN, so NaN becomes null."""
+def _of_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas"
+
+
+def _pandas_column(name: str, values: Any) -> pl.Series:
+    """The column of a Series, an Index or an array of pandas, which writes a missing value as NaN or NA: null here."""
+    import pandas as pd
+
+    column = pd.Series(values.to_flat_index() if isinstance(values, pd.MultiIndex) else values)
+    if isinstance(column.dtype, (pd.PeriodDtype, pd.IntervalDtype)):
+        column = column.astype(object).map(str, na_action="ignore")
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbM":
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
     if column.dtype != object and importlib.util.find_spec("pyarrow"):
-        return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
-    values = column.astype(object).where(column.notna(), None).tolist()
-    return _from_list(name, values)
+        try:
+            return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
+        except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
+            pass  # a type that arrow does not know: value by value
+    column = column.astype(object)
+    return _from_list(name, column.where(column.notna(), None).tolist())
 
 
 def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
-    if type(values).__module__.split(".")[0] == "pandas":
+    if _of_pandas(values):
         return _pandas_column(name, values)
     if isinstance(values, np.ndarray) and values.dtype != object:
         if values.ndim != 1:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
-
-import polars as pl
-
-from ..kernels.layout import Ints
 
 EXAMPLES = 3  # rows quoted for each reason
 
@@ -20,14 +16,6 @@ class Dropped:
     reason: str
     count: int
     examples: tuple[str, ...]  # "row 7 (answers.csv:8): t1, w3, "
-
-
-def quoted(frame: pl.DataFrame, columns: Sequence[str], rows: Ints, where: Callable[[int], str]) -> tuple[str, ...]:
-    """A few rows of a table as they stand in it, each with its place."""
-    return tuple(
-        f"{where(int(r))}: " + ", ".join("(none)" if (v := frame[c][int(r)]) is None else str(v)[:60] for c in columns)
-        for r in rows[:EXAMPLES]
-    )
 
 
 @dataclass(frozen=True)
@@ -43,27 +31,19 @@ class Intake:
     rows_used: int
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()  # how the file was read
-    warnings: tuple[str, ...] = field(default=())
-    options: tuple[str, ...] = ()  # how the reader was told to read, as words of the command line
+    warnings: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)  # arguments that the reader was given: {"label": "verdict"}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "source": self.source,
-            "shape": self.shape,
-            "columns": dict(self.columns),
-            "guessed": self.guessed,
-            "extras": list(self.extras),
-            "rows_read": self.rows_read,
-            "rows_used": self.rows_used,
-            "dropped": [{"reason": d.reason, "count": d.count, "examples": list(d.examples)} for d in self.dropped],
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
-            "options": list(self.options),
-        }
+        values = asdict(self)
+        values["dropped"] = [{**each, "examples": list(each["examples"])} for each in values["dropped"]]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Intake:
         dropped = tuple(Dropped(d["reason"], d["count"], tuple(d["examples"])) for d in values["dropped"])
-        lists = {name: tuple(values.get(name, ())) for name in ("extras", "notes", "warnings", "options")}
-        return cls(**{**values, **lists, "dropped": dropped})
+        lists = {name: tuple(values.get(name, ())) for name in ("extras", "notes", "warnings")}
+        options = values.get("options")  # version 0.1 kept words of a command line here, which are let go
+        told = dict(options) if isinstance(options, Mapping) else {}
+        return cls(**{**values, **lists, "dropped": dropped, "options": told})

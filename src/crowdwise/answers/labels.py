@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
-from ..kernels.layout import Floats, Ints, Layout, sort_answers, task_answers, worker_answers
-from .filled import Filled
-from .frames import to_frame
+from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
+from .base import NOTHING, Answers, Where
 from .intake import Intake
-from .prepare import Policy, Prepared, prepare
+from .label_rows import Anonymous, LabelRows, Policy, read_labels
+from .reading import Reading, given
 from .repeats import check_policy, settle_repeats
 from .rows import Rows
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Labels(Filled):
+class Labels(Answers):
     """Answers that are labels, from a frame (pandas, polars, arrow) or from three arrays.
 
     >>> import crowdwise as cw
@@ -32,6 +32,8 @@ class Labels(Filled):
     >>> answers.classes.to_list()
     ['cat', 'dog']
     """
+
+    kind: ClassVar[str] = "labels"
 
     tasks: pl.Series  # sorted ids; a task whose answers were all dropped is among them
     workers: pl.Series
@@ -52,39 +54,27 @@ class Labels(Filled):
         label: str | None = None,
         gold: Any = None,
         duplicates: Policy | None = None,
-        anonymous: Literal["refuse", "each"] = "refuse",
+        anonymous: Anonymous = "refuse",
         missing: Sequence[str] = (),
         wide: bool | None = None,
         source: str = "table",
         notes: Sequence[str] = (),
-        where: Callable[[int], str] | None = None,
-        options: Sequence[str] = (),
+        where: Where | None = None,
+        options: Mapping[str, Any] = NOTHING,
     ) -> None:
         check_policy(duplicates)
         if (workers is None) != (labels is None):
             raise ParameterError("Labels takes one frame, or three arrays: tasks, workers, labels")
-        frame = to_frame(data) if workers is None else to_frame({"task": data, "worker": workers, "label": labels})
-        prepared = prepare(
-            frame,
-            given={"task": task, "worker": worker, "label": label, "gold": gold if isinstance(gold, str) else None},
-            gold=None if isinstance(gold, str) else gold,
-            anonymous=anonymous,
-            missing=missing,
-            wide=wide,
-            source=source,
-            notes=notes,
-            where=where,
-        )
-        told = {
-            "task": task, "worker": worker, "label": label, "duplicates": duplicates,
-            "gold-column": gold if isinstance(gold, str) else None,
-            "anonymous": None if anonymous == "refuse" else anonymous,
-        }  # fmt: skip
-        words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
-        words += [word for text in missing for word in ("--missing", text)]
-        words += [] if wide is None else ["--wide" if wide else "--long"]
-        prepared = replace(prepared, intake=replace(prepared.intake, options=(*words, *options)))
-        self._fill(**_laid_out(prepared, duplicates))
+        table = data if workers is None else {"task": data, "worker": workers, "label": labels}
+        names = {"task": task, "worker": worker, "label": label}
+        column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
+        reading = Reading(table, source, notes, where)
+        rows = read_labels(reading, {**names, "gold": column}, gold, anonymous, missing, wide)
+        told = given(
+            {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
+            missing=list(missing) or None, wide=wide,
+        )  # fmt: skip
+        self._fill(**_laid_out(rows, duplicates, {**told, **options}))
 
     def __repr__(self) -> str:
         return (
@@ -100,10 +90,6 @@ class Labels(Filled):
         return len(self.tasks)
 
     @property
-    def n_workers(self) -> int:
-        return len(self.workers)
-
-    @property
     def n_classes(self) -> int:
         return len(self.classes)
 
@@ -117,11 +103,11 @@ class Labels(Filled):
         return choose(self.n_answers, self.n_classes)
 
     @property
-    def answers_per_task(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def answers_per_task(self) -> Ints:
         return task_answers(self.layout)
 
     @property
-    def answers_per_worker(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def answers_per_worker(self) -> Ints:
         return worker_answers(self.layout)
 
     def codes(self) -> tuple[Ints, Ints, Ints]:
@@ -154,6 +140,24 @@ class Labels(Filled):
             )
         return values.to_numpy()
 
+    @property
+    def weighted(self) -> bool:
+        """Whether some answers count more than others: a column `weight` that is not 1 throughout."""
+        return "weight" in self.extras.columns and not bool((self.weights == 1).all())
+
+    @property
+    def weights(self) -> Floats:
+        """(N,) what each answer counts, in task order; weights are finite and at least 0."""
+        weight = self.numbers("weight")
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if len(bad):
+            worker = self.workers[int(self.codes()[1][bad[0]])]
+            raise ColumnError(
+                f"an answer of worker {worker!r} has the weight {weight[bad[0]]}; weights are at least 0. Mend the "
+                "column 'weight', or leave it out"
+            )
+        return weight
+
     def task_number(self, task: object) -> int:
         """The place of a task in `tasks`."""
         return _place(self.tasks, task, "task")
@@ -165,7 +169,7 @@ class Labels(Filled):
     def with_gold(self, gold: Ints | None) -> Labels:
         """The same answers with other known labels, or none."""
         fixed = np.full(self.n_tasks, -1, np.int32) if gold is None else gold.astype(np.int32)
-        return Labels.of(**{**self._fields(), "gold": _frozen(fixed)})
+        return self.replaced(gold=fixed)
 
     def by_row(self, tasks: Any) -> Rows:
         """The answers in the order of rows of features, whose tasks are given."""
@@ -182,8 +186,7 @@ class Labels(Filled):
         shape = (len(tasks), self.n_workers, self.n_classes)
         layout, order = sort_answers(self.kernels, place[task[keep]], worker[keep], label[keep], shape)
         extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
-        cut = {"tasks": self.tasks[tasks], "gold": self.gold[tasks], "layout": layout, "extras": extras}
-        return Labels.of(**{**self._fields(), **cut})
+        return self.replaced(tasks=self.tasks[tasks], gold=self.gold[tasks], layout=layout, extras=extras)
 
     def shards(self, count: int) -> Iterator[Labels]:
         """The tasks in `count` runs. A shard knows all workers, rows and classes, so statistics of shards add up."""
@@ -191,13 +194,13 @@ class Labels(Filled):
         for start, stop in pairwise(bounds):
             yield self._tasks_between(int(start), int(stop))
 
-    def take(self, keep: np.ndarray[Any, np.dtype[np.bool_]]) -> Labels:
+    def take(self, keep: Bools) -> Labels:
         """The answers marked in task order; tasks, workers and classes stay as they are."""
         task, worker, label = (codes[keep] for codes in self.codes())
         shape = (self.n_tasks, self.n_workers, self.n_classes)
         layout, order = sort_answers(self.kernels, task, worker, label, shape)
         extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
-        return Labels.of(**{**self._fields(), "layout": layout, "extras": extras})
+        return self.replaced(layout=layout, extras=extras)
 
     def _tasks_between(self, start: int, stop: int) -> Labels:
         whole = self.layout
@@ -210,43 +213,29 @@ class Labels(Filled):
             row_ptr=counts.astype(np.int32),
             task=(whole.task[inside] - start).astype(np.int32),
         )
-        cut = {
-            "tasks": self.tasks[start:stop],
-            "gold": self.gold[start:stop],
-            "layout": layout,
-            "extras": self.extras[first:last],
-        }
-        return Labels.of(**{**self._fields(), **cut})
+        tasks, gold = self.tasks[start:stop], self.gold[start:stop]
+        return self.replaced(tasks=tasks, gold=gold, layout=layout, extras=self.extras[first:last])
 
 
-def _laid_out(p: Prepared, duplicates: Policy | None) -> dict[str, Any]:
-    shape = (len(p.tasks), len(p.workers), len(p.classes))
-    kernels = choose(len(p.task), shape[2])
-    layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
-    settled = settle_repeats(p, layout, order, duplicates)
-    if settled is not p:
-        p, shape = settled, (shape[0], shape[1], len(settled.classes))
-        layout, order = sort_answers(kernels, p.task, p.worker, p.label, shape)
+def _laid_out(rows: LabelRows, duplicates: Policy | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    kernels = choose(len(rows.task), len(rows.classes))
+    layout, order = _sorted(kernels, rows)
+    p, dropped = settle_repeats(rows, layout, order, duplicates)
+    if p is not rows:
+        layout, order = _sorted(kernels, p)
     return {
         "tasks": p.tasks,
         "workers": p.workers,
         "classes": p.classes,
         "layout": layout,
-        "gold": _frozen(p.gold),
+        "gold": p.gold,
         "extras": p.extras[order] if p.extras.width else p.extras,
-        "intake": p.intake,
+        "intake": p.reading.intake(p.shape, len(p.task), extras=p.extras.columns, dropped=dropped, options=options),
     }
 
 
-def _frozen(array: Ints) -> Ints:
-    array.flags.writeable = False
-    return array
-
-
-def places(known: pl.Series, wanted: pl.Series) -> Ints:
-    """Where each of `wanted` stands among `known`, or -1."""
-    at = {value: n for n, value in enumerate(known.to_list())}
-    return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
+def _sorted(kernels: Kernels, p: LabelRows) -> tuple[Layout, Ints]:
+    return sort_answers(kernels, p.task, p.worker, p.label, (len(p.tasks), len(p.workers), len(p.classes)))
 
 
 def _place(ids: pl.Series, wanted: Any, role: str) -> int:

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
+from .base import NOTHING, Answers, Where
 from .boxes import boxes_of, check_units, padded, to_pixels
-from .click_rows import Clicks, in_order, jobs_of, kept
+from .click_rows import in_order, jobs_of, kept, read_clicks
 from .coding import look_alikes
-from .filled import Filled
-from .frames import to_frame
 from .intake import Intake
+from .reading import Reading, given
 
-Where = Callable[[int], str]
 RULES = {
     "outside": ("drop", "error"),
     "duplicates": ("first", "each", "error"),
     "unit": (None, "pixels", "percent", "fraction"),
 }
+BOX_NOTES = {  # by where the box comes from
+    "clicks": ("no box given: taken from the clicks of each image, padded by 5 % on every side",),
+    "jobs": ("the box of each image is that of the table of jobs",),
+}
+
+
+def _check_rules(**given: str | None) -> None:
+    for name, value in given.items():
+        if value not in RULES[name]:
+            known = " or ".join(repr(rule) for rule in RULES[name])
+            raise ParameterError(f"{name} is {value!r}; it can be {known}")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Points(Filled):
+class Points(Answers):
     """Answers that are clicks, from a frame (pandas, polars, arrow) with a row a click.
 
     `jobs` (image, worker) names who looked at what, also where nothing was clicked. `box` is the extent of all images,
@@ -40,6 +50,8 @@ class Points(Filled):
     >>> cw.Points(clicks, box=(0, 0, 100, 100))
     Points(3 clicks, 2 images, 2 workers, 3 jobs)
     """
+
+    kind: ClassVar[str] = "points"
 
     images: pl.Series  # sorted ids
     workers: pl.Series
@@ -70,14 +82,11 @@ class Points(Filled):
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
-        options: Sequence[str] = (),
+        options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        for name, value in (("outside", outside), ("duplicates", duplicates), ("unit", unit)):
-            if value not in RULES[name]:
-                known = " or ".join(repr(rule) for rule in RULES[name])
-                raise ParameterError(f"{name} is {value!r}; it can be {known}")
-        frame, place = to_frame(data), where or (lambda row: f"row {row + 1}")
-        read = Clicks(frame, {"image": image, "worker": worker}, axes, source, place)
+        _check_rules(outside=outside, duplicates=duplicates, unit=unit)
+        reading = Reading(data, source, notes, where, noun="click")
+        read = read_clicks(reading, {"image": image, "worker": worker}, axes)
         done = jobs_of(read, jobs)
         corners, box_from = boxes_of(box, jobs, done.images, read.axes, source)
         X = to_pixels(read.X, done.click_image, corners, unit, source)
@@ -85,37 +94,20 @@ class Points(Filled):
             check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
         if corners is None:
             corners = padded(X, done.click_image, len(done.images))
-            notes = (*notes, "no box given: taken from the clicks of each image, padded by 5 % on every side")
-        elif box_from == "jobs":
-            notes = (*notes, "the box of each image is that of the table of jobs")
-        told = {
-            "image": image, "worker": worker, "axes": None if axes is None else ",".join(axes), "unit": unit,
-            "outside": None if outside == "drop" else outside,
-            "duplicates": None if duplicates == "first" else duplicates,
-        }  # fmt: skip
-        words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
         keep, dropped = kept(read, X, done, corners, outside, duplicates)
+        reading.notes += [*BOX_NOTES.get(box_from, ()), *done.notes]
+        reading.warnings += [*look_alikes(done.images, "image"), *look_alikes(done.workers, "worker")]
+        told = given(
+            {"outside": "drop", "duplicates": "first"}, image=image, worker=worker, axes=axes, unit=unit,
+            outside=outside, duplicates=duplicates, box=list(box) if isinstance(box, (list, tuple)) else None,
+        )  # fmt: skip
+        extras = read.extras.filter(pl.Series(keep)) if read.extras.width else read.extras
+        told |= options
         self._fill(
-            **in_order(X[keep], done, keep, read.extras.filter(pl.Series(keep)) if read.extras.width else read.extras),
-            images=done.images,
-            workers=done.workers,
-            axes=read.axes,
-            box=corners,
-            box_from=box_from,
-            intake=Intake(
-                source=source,
-                shape="clicks",
-                columns=read.columns,
-                guessed=read.guessed,
-                extras=tuple(read.extras.columns),
-                rows_read=frame.height,
-                rows_used=int(keep.sum()),
-                dropped=(*read.dropped, *dropped),
-                notes=(*notes, *done.notes),
-                warnings=(*read.warnings, *look_alikes(done.images, "image"), *look_alikes(done.workers, "worker")),
-                options=(*words, *options),
-            ),
-        )
+            **in_order(X[keep], done, keep, extras),
+            images=done.images, workers=done.workers, axes=read.axes, box=corners, box_from=box_from,
+            intake=reading.intake("clicks", int(keep.sum()), extras=extras.columns, dropped=dropped, options=told),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return (
@@ -134,10 +126,6 @@ class Points(Filled):
     @property
     def n_images(self) -> int:
         return len(self.images)
-
-    @property
-    def n_workers(self) -> int:
-        return len(self.workers)
 
     @property
     def n_jobs(self) -> int:
@@ -181,14 +169,13 @@ class Points(Filled):
         cut = self._cut_to(jobs)
         cut |= {"images": self.images[images], "box": self.box[images], "job_image": place[self.job_image[jobs]]}
         cut["image_ptr"] = np.searchsorted(cut["job_image"], np.arange(len(images) + 1)).astype(np.int64)
-        return Points.of(**{**self._fields(), **cut})
+        return self.replaced(**cut)
 
     def shards(self, count: int) -> Iterator[Points]:
         """The jobs in `count` runs. A shard knows all images and workers, so statistics of shards add up."""
         bounds = np.linspace(0, self.n_jobs, count + 1).astype(int)
         for start, stop in pairwise(bounds):
-            jobs = np.arange(start, stop)
-            yield Points.of(**{**self._fields(), **self._cut_to(jobs)})
+            yield self.replaced(**self._cut_to(np.arange(start, stop)))
 
     def _cut_to(self, jobs: Ints) -> dict[str, Any]:
         sizes = np.diff(self.job_ptr)[jobs]

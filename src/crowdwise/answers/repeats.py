@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from ..errors import DuplicateError, ParameterError
-from ..kernels.layout import Ints, Layout
+from ..errors import DuplicateError, ParameterError, option
+from ..kernels.layout import Bools, Floats, Ints, Layout
 from .intake import EXAMPLES, Dropped
-from .prepare import Policy, Prepared
+from .label_rows import LabelRows, Policy
 
 POLICIES = ("last", "first", "error", "each")
 
@@ -21,7 +19,7 @@ def check_policy(policy: str | None) -> None:
         raise ParameterError(f"duplicates is {policy!r}; it can be {', '.join(POLICIES)}")
 
 
-def settle_repeats(p: Prepared, layout: Layout, order: Ints, policy: Policy | None) -> Prepared:
+def settle_repeats(p: LabelRows, layout: Layout, order: Ints, policy: Policy | None) -> tuple[LabelRows, list[Dropped]]:
     """Keep one answer of a worker to a task, by the policy, and count the rest.
 
     Without a policy: the same label again is kept once; of different labels the last by time, or, where there is no
@@ -32,7 +30,7 @@ def settle_repeats(p: Prepared, layout: Layout, order: Ints, policy: Policy | No
     same[1:] = worker[1:] == worker[:-1]
     same[layout.task_ptr[:-1][np.diff(layout.task_ptr) > 0]] = False
     if policy == "each" or not same.any():
-        return p
+        return p, []
     groups = _groups(same, order)
     labels = p.label[groups["answer"].to_numpy()]
     groups = groups.with_columns(pl.Series("label", labels))
@@ -51,16 +49,14 @@ def settle_repeats(p: Prepared, layout: Layout, order: Ints, policy: Policy | No
     again = ~drop["group"].is_in(differ.implode()).to_numpy()
     word = "first" if policy == "first" else "last"
     by = " by time" if times is not None and policy != "first" else ""
-    return p.keep(
-        mask,
-        [
-            _told(p, "same worker, same task, same label again (kept once)", drop["answer"].to_numpy()[again]),
-            _told(p, f"same worker, same task, another label (kept the {word}{by})", drop["answer"].to_numpy()[~again]),
-        ],
+    told = (
+        ("same worker, same task, same label again (kept once)", drop["answer"].to_numpy()[again]),
+        (f"same worker, same task, another label (kept the {word}{by})", drop["answer"].to_numpy()[~again]),
     )
+    return p.keep(mask), [_left_out(p, reason, answers) for reason, answers in told if len(answers)]
 
 
-def _groups(same: np.ndarray[Any, Any], order: Ints) -> pl.DataFrame:
+def _groups(same: Bools, order: Ints) -> pl.DataFrame:
     """Answers that share worker and task, with the number of their group."""
     member = same.copy()
     member[:-1] |= same[1:]
@@ -68,29 +64,22 @@ def _groups(same: np.ndarray[Any, Any], order: Ints) -> pl.DataFrame:
     return pl.DataFrame({"group": group, "answer": order[member]})
 
 
-def _row(p: Prepared, answer: int) -> int:
-    return answer if p.rows is None else int(p.rows[answer])
+def _line(p: LabelRows, answer: int) -> str:
+    task, worker = p.tasks[int(p.task[answer])], p.workers[int(p.worker[answer])]
+    label = p.classes[int(p.label[answer])]
+    return f"{p.reading.where(int(p.reading.rows[answer]))}: {task}, {worker}, {label}"
 
 
-def _line(p: Prepared, answer: int) -> str:
-    task, worker, label = (
-        p.tasks[int(p.task[answer])],
-        p.workers[int(p.worker[answer])],
-        p.classes[int(p.label[answer])],
-    )
-    return f"{p.where(_row(p, answer))}: {task}, {worker}, {label}"
-
-
-def _told(p: Prepared, reason: str, answers: np.ndarray[Any, Any]) -> Dropped:
+def _left_out(p: LabelRows, reason: str, answers: Ints) -> Dropped:
     first = np.sort(answers)[:EXAMPLES]
     return Dropped(reason, len(answers), tuple(_line(p, int(answer)) for answer in first))
 
 
-def _times(p: Prepared) -> np.ndarray[Any, Any] | None:
+def _times(p: LabelRows) -> Floats | Ints | None:
     """When answers were given, as numbers that can be compared; None where not every one can be read."""
-    if p.times is None:
+    if "timestamp" not in p.extras.columns:
         return None
-    times = p.times
+    times = p.extras["timestamp"]
     if times.dtype == pl.String:
         number = times.cast(pl.Float64, strict=False)
         if number.null_count():
@@ -101,11 +90,11 @@ def _times(p: Prepared) -> np.ndarray[Any, Any] | None:
     return None if times.null_count() or not times.dtype.is_numeric() else times.to_numpy()
 
 
-def _clash_error(p: Prepared, groups: pl.DataFrame, clash: np.ndarray[Any, Any]) -> DuplicateError:
+def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()
     return DuplicateError(
-        f"{clashing['group'].n_unique()} time(s) a worker gave one task different labels in {p.intake.source}, first "
+        f"{clashing['group'].n_unique()} time(s) a worker gave one task different labels in {p.reading.source}, first "
         f"{_line(p, first[0])} and {_line(p, first[1])}. No column of times tells which came last. "
-        "Say --duplicates last, first or each (in Python duplicates='last')"
+        f"Say {option('duplicates', 'last')}, or first or each"
     )

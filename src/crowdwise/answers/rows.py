@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..errors import FeatureError
 from ..kernels.layout import Bools, Ints
@@ -85,7 +86,7 @@ class Rows(Sequence[Any]):
         at = np.atleast_1d(np.arange(len(self))[np.asarray(which) if isinstance(which, list) else which])
         return Rows(self.answers, self.tasks[at], self.number[at], whole=False)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
         """Numbers of the tasks, as objects: no kind of target that is to be stratified."""
         return self.number.astype(object)
 

@@ -30,8 +30,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a script started us in the background
     try:
         status = app(standalone_mode=False)
+        if status == 130:  # how some versions of typer report Ctrl-C
+            raise KeyboardInterrupt
     except CrowdwiseError as problem:
-        error(str(problem))
+        error(str(problem.args[0]) if problem.args else "")
         status = problem.exit_status
     except typer.TyperException as problem:
         show = getattr(problem, "show", None)

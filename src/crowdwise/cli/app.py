@@ -35,6 +35,7 @@ Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="What separa
 Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")]
 WorkerColumn = Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")]
 OutDir = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")]
+Resume = Annotated[bool, typer.Option(help="Continue where an interrupted run stopped (needs --out)")]
 NpzArray = Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")]
 Setting = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
@@ -74,11 +75,11 @@ def aggregate(
     source: Source,
     out: Out = None,
     model: Model = "pooled",
-    max_iter: Annotated[int | None, typer.Option(help="Sweeps at most")] = None,
-    tol: Annotated[float | None, typer.Option(help="Largest move of a skill that counts as rest")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Iterations at most")] = None,
+    tol: Annotated[float | None, typer.Option(help="Convergence tolerance on worker skill")] = None,
     setting: Setting = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped (needs --out)")] = False,
+    resume: Resume = False,
     page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
@@ -90,7 +91,10 @@ def aggregate(
     from .run import Job, settings_of, work
 
     settings = settings_of(setting or [], max_iter=max_iter, tol=tol)
-    job = Job(model, settings, out, seed, threads, precision, resume, page, excel_safe)
+    job = Job(
+        name=model, settings=settings, out=out, seed=seed, threads=threads, precision=precision, resume=resume,
+        page=page, excel_safe=excel_safe,
+    )  # fmt: skip
     result = work(job, source.answers())
     from .show import aggregated
 
@@ -131,7 +135,7 @@ def tasks(
     as_json: Json = False,
 ) -> None:
     """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree."""
-    from ..asking import review
+    from ..acquisition import review
     from .show import queued
 
     result = source.result(model, seed, threads)
@@ -142,7 +146,7 @@ def tasks(
 @from_source_or_result
 def agreement(source: Source, as_json: Json = False) -> None:
     """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval."""
-    from ..reliability import agreement as measured
+    from ..inter_rater import agreement as measured
     from .show import agreed
 
     answers = source.loaded().answers if source.saved else source.answers()
@@ -168,7 +172,7 @@ def next_(
     as_json: Json = False,
 ) -> None:
     """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain."""
-    from ..asking import check_budget, next_tasks
+    from ..acquisition import check_budget, next_tasks
     from .show import asked
 
     check_budget(budget, batch)
@@ -199,16 +203,21 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about a result."""
     from ..comparison import chosen_models
+    from ..errors import ParameterError
+    from .command import command_line, verb_of
     from .say import words
 
     chosen_models(compare_with, 0)
+    given = {"models": compare_with, "check": check, "pictures": pictures}
+    if source.saved:
+        result = source.any_loaded(model=model, seed=seed)
+    elif pictures is not None:
+        raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
+    else:
+        result = source.result(model, seed, threads)
+    options = {name: value for name, value in given.items() if value is not None}
     place = out or (source.folder or Path()) / "report.html"
-    other = source.clusters_or_clicks(pictures, model=model, seed=seed, compare_with=compare_with, check=check)
-    if other is not None:
-        words(f"wrote {other.report(place, pictures=pictures)}")
-        return
-    result = source.result(model, seed, threads)
-    words(f"wrote {result.report(place, models=compare_with, check=check)}")
+    words(f"wrote {result.report(place, command=command_line(verb_of(result), result), **options)}")
 
 
 @app.command(
@@ -234,6 +243,7 @@ def learn(
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the workers; may be repeated")
     ] = None,
+    resume: Resume = False,
     page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
@@ -243,29 +253,19 @@ def learn(
     """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
     and members.csv where workers have groups, predictions.csv of rows without answers, roc.csv where gold is given, the
     saved result and the saved classifier."""
-    from ..learn import needed
+    from ..engine.extras import require
 
-    needed("deep" if classifier == "mlp" else "learn")
-    from .learn import Lesson
+    require(("learn",), "crowdwise learn")
+    from .learn import LearnJob
     from .learn import learn as learnt
     from .run import settings_of
 
-    lesson = Lesson(
-        features,
-        array,
-        classifier,
-        workers,
-        settings_of(setting or []),
-        threshold,
-        restarts,
-        out,
-        seed,
-        threads,
-        page,
-        excel_safe,
-    )
-    lesson.model()
-    if not learnt(lesson, source.answers(), as_json):
+    job = LearnJob(
+        name=workers, settings=settings_of(setting or []), out=out, seed=seed, threads=threads, resume=resume,
+        page=page, excel_safe=excel_safe, features=features, array=array, classifier=classifier, threshold=threshold,
+        restarts=restarts,
+    )  # fmt: skip
+    if not learnt(job, source.answers(), as_json):
         raise typer.Exit(3)
 
 
@@ -305,6 +305,7 @@ def points(
         Path | None, typer.Option(metavar="FILE", help="True objects (image, x, y), to be matched one to one")
     ] = None,
     within: Annotated[float, typer.Option(help="Distance within which an object is a true one")] = 4.0,
+    resume: Resume = False,
     page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
@@ -313,7 +314,7 @@ def points(
 ) -> None:
     """Find objects in the clicks of many workers. Writes objects.csv, workers.csv, clicks.csv, images.csv, report.html,
     the saved result, and matched.csv where the truth is given."""
-    from .points import Hunt, box_of, hunt
+    from .points import PointsJob, box_of, run_points
     from .run import settings_of
 
     reading = {
@@ -322,8 +323,11 @@ def points(
         "delimiter": delimiter.replace("\\t", "\t") if delimiter else None, "encoding": encoding,
     }  # fmt: skip
     settings = settings_of(setting or [], method=method, objects=objects)
-    asked = Hunt(file, reading, model, settings, out, pictures, truth, within, seed, threads, page, excel_safe)
-    if not hunt(asked, as_json):
+    job = PointsJob(
+        name=model, settings=settings, out=out, seed=seed, threads=threads, resume=resume, page=page,
+        excel_safe=excel_safe, file=file, reading=reading, pictures=pictures, truth=truth, within=within,
+    )  # fmt: skip
+    if not run_points(job, as_json):
         raise typer.Exit(3)
 
 
@@ -362,6 +366,7 @@ def pairs(
         Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
     ] = None,
     ask: Annotated[int, typer.Option(help="Pairs worth asking next that are written")] = 100,
+    resume: Resume = False,
     page: Page = True,
     excel_safe: ExcelSafe = False,
     seed: Seed = 0,
@@ -370,7 +375,7 @@ def pairs(
 ) -> None:
     """Find clusters of items in same/different answers, with or without features. Writes clusters.csv, sizes.csv,
     workers.csv, asked.csv, next.csv, report.html and the saved result."""
-    from .pairs import Sorting, sort_out
+    from .pairs import PairsJob, run_pairs
     from .run import settings_of
 
     reading = {
@@ -378,11 +383,12 @@ def pairs(
         "contradictions": contradictions, "format": format, "encoding": encoding,
         "delimiter": delimiter.replace("\\t", "\t") if delimiter else None,
     }  # fmt: skip
-    asked = Sorting(
-        file, reading, features, array, unknown, model, settings_of(setting or []), out, truth, ask, seed, threads,
-        page, excel_safe,
+    job = PairsJob(
+        name=model, settings=settings_of(setting or []), out=out, seed=seed, threads=threads, resume=resume, page=page,
+        excel_safe=excel_safe, file=file, reading=reading, features=features, array=array, unknown=unknown, truth=truth,
+        ask=ask,
     )  # fmt: skip
-    if not sort_out(asked, as_json):
+    if not run_pairs(job, as_json):
         raise typer.Exit(3)
 
 
@@ -457,7 +463,7 @@ def simulate(
     fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts, triangle)")] = 0,
     seed: Seed = 0, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Make up a crowd whose truth and skills are known."""
+    """Simulate a crowd whose truth and skills are known."""
     from ..errors import ParameterError
     from ..simulate import crowd
     from .say import words
@@ -499,36 +505,22 @@ def simulate(
 
 @app.command(epilog=_example("crowdwise models --json"))
 def models(as_json: Json = False) -> None:
-    """List the models and their settings: of labels alone, worker sides of `crowdwise learn`, of clicks, of pairs."""
-    from ..labels import DEFAULT, MODELS
-    from ..learn.sides import SIDES
-    from ..pairs import PAIR_MODELS
-    from ..points import POINT_MODELS
+    """List the models of every kind of answers and their settings."""
+    from ..aggregation import models as listed
+    from ..engine.registry import MODELS
 
+    rows = listed().to_dicts()
+    for row in rows:
+        row["settings"] = MODELS[row["kind"]][row["name"]]().settings()
     if as_json:
-        about = {
-            name: {"about": kind.about, "settings": kind().settings(), "needs_features": kind.needs_features}
-            for name, kind in (SIDES | dict(sorted(MODELS.items()))).items()
-        }
-        for name in SIDES.keys() & MODELS.keys():  # the side of this name, for `crowdwise learn`
-            about[name]["beside"] = {"about": SIDES[name].about, "settings": SIDES[name]().settings()}
-        for name, each in POINT_MODELS.items():
-            about[name] = {"about": each.about, "settings": each().settings(), "needs_clicks": True}
-        for name, each_pair in PAIR_MODELS.items():
-            told = {"needs_pairs": True, "needs_features": each_pair.needs_features}
-            about[name] = {"about": each_pair.about, "settings": each_pair().settings(), **told}
-        say_json(about)
+        say_json(rows)
         return
-    for name, kind in [*sorted(MODELS.items()), *SIDES.items()]:
-        settings = ", ".join(f"{key}={value}" for key, value in kind().settings().items())
-        note = " (with features: crowdwise learn)" if kind.needs_features else " (the default)" * (name == DEFAULT)
-        print(f"{name}{note}\n    {kind.about}\n    {settings}".rstrip())
-    for name, each in POINT_MODELS.items():
-        settings = ", ".join(f"{key}={value}" for key, value in each().settings().items())
-        print(f"{name} (of clicks: crowdwise points)\n    {each.about}\n    {settings}")
-    for name, each_pair in PAIR_MODELS.items():
-        settings = ", ".join(f"{key}={value}" for key, value in each_pair().settings().items())
-        print(f"{name} (of pairs: crowdwise pairs)\n    {each_pair.about}\n    {settings}".rstrip())
+    commands = {"labels": "aggregate", "learn": "learn, with features"}
+    for row in rows:
+        settings = ", ".join(f"{key}={value}" for key, value in row["settings"].items())
+        default = ", the default" if row["default"] else ""
+        head = f"{row['name']} (crowdwise {commands.get(row['kind'], row['kind'])}{default})"
+        print(f"{head}\n    {row['description']}\n    {settings}".rstrip())
 
 
 @app.command(epilog=_example("crowdwise demo --out demo"))

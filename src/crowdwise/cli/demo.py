@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..aggregation import aggregate
 from ..comparison import score
+from ..errors import for_shell
 from ..io import read
-from ..labels import aggregate
 from ..report import summarise
 from ..simulate import crowd
-from .run import write_tables
+from .run import quick_page, write_result
 from .say import table
 
 
@@ -20,12 +21,12 @@ def run(out: Path, seed: int) -> None:
     answers = read(out / "answers.csv")
     gold = read(out / "answers.csv", gold=made.truth).gold
     result = aggregate(answers)
-    write_tables(result, out)
+    write_result(result, out, **quick_page(result))
     vote = aggregate(answers, "majority-vote")
-    print(f"A made-up crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
+    print(f"A simulated crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
     for name, fit in (("majority vote", vote), (f"crowdwise ({result.model.name})", result)):
         print(f"  labels right, {name}: {score(fit.posterior, gold)[0]:.1%}")
-    for line in summarise(result).lines():
+    for line in summarise(result, for_shell).lines():
         print(f"  {line}")
     print("The best and the worst workers, and what they truly are:")
     truth = dict(zip(made.workers["worker"], made.workers["skill"], strict=True))

@@ -5,102 +5,94 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ..answers import Labels
+from ..answers.reading import given
 from ..engine import Run
-from ..errors import Interrupted, ParameterError
+from ..engine.extras import require
+from ..errors import ParameterError, for_shell
 from ..io import read_features
+from ..labels.model import LabelModel
 from ..learn import CrowdClassifier
 from ..learn.rivals import BASELINES, rivals
 from ..learn.sides import by_name
+from ..metrics import judged
 from ..report import summarise
-from ..scoring import judged
-from .run import write_csv, write_tables
-from .say import progress, say_json, words
+from .run import Job, quick_page, write_csv
+from .say import say_json, words
 from .show import watch_models
-from .signals import stoppable
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """What to learn with, and where to put it; wrong settings are refused before any file is read."""
+@dataclass(frozen=True, kw_only=True)
+class LearnJob(Job):
+    """What to learn with."""
+
+    kind = "learn"
 
     features: Path
     array: str | None
     classifier: str
-    workers: str
-    settings: dict[str, Any]
     threshold: float
     restarts: int
-    out: Path
-    seed: int
-    threads: int
-    page: bool
-    excel_safe: bool
 
-    def model(self) -> CrowdClassifier:
+    def __post_init__(self) -> None:
         if self.classifier not in ("logistic", "mlp"):
             raise ParameterError(f"--classifier is {self.classifier!r}; it can be logistic or mlp")
-        side = by_name(self.workers, **self.settings)
+        require(("deep" if self.classifier == "mlp" else "learn",), f"--classifier {self.classifier}")
         if self.restarts < 1:
             raise ParameterError(f"--restarts is {self.restarts}; it must be at least 1")
+        super().__post_init__()
+
+    def model(self) -> LabelModel:
+        return by_name(self.name, **self.settings)
+
+    def estimator(self) -> CrowdClassifier:
         more = {"threshold": self.threshold, "restarts": self.restarts, "random_state": self.seed}
-        return CrowdClassifier(self.classifier, side, **more)
+        return CrowdClassifier(self.classifier, self.model(), **more)
 
 
-def learn(lesson: Lesson, answers: Labels, as_json: bool) -> bool:
+def learn(job: LearnJob, answers: Labels, as_json: bool) -> bool:
     """Fit, write everything, say what came of it; whether it converged."""
-    model = lesson.model()
-    found = read_features(lesson.features, answers.tasks, array=lesson.array)
+    model = job.estimator()
+    found = read_features(job.features, answers.tasks, array=job.array)
     found = found._replace(x=found.x.reshape(len(found.x), -1))
-    rows = _told(lesson, answers).by_row(found.tasks)
-    with stoppable() as stop, progress(f"{lesson.workers} on {answers.n_answers} answers") as watch:
-        try:
-            with warnings.catch_warnings(record=True) as raised:
-                model.fit(found.x, rows, run=Run(threads=lesson.threads, watch=watch, stop=stop))
-        except Interrupted as broken:
-            broken.exit_status = stop.exit_status
-            raise
+    rows = _recorded(job, answers).by_row(found.tasks)
+    with warnings.catch_warnings(record=True) as raised:
+        job.fit(lambda run: model.fit(found.x, rows, run=run), f"{answers.n_answers} answers", answers, found.x)
     result, known = model.result_, len(set(answers.gold.tolist()) - {-1}) > 1
     truth = _truth(answers) if known else None
-    run = Run(threads=lesson.threads)
-    shown = (
-        rivals(model, found.x, rows, BASELINES, run=run, watch=watch_models()) if known else {lesson.workers: result}
-    )
+    run = Run(threads=job.threads)
+    shown = rivals(model, found.x, rows, BASELINES, run=run, watch=watch_models()) if known else {job.name: result}
     against = judged(shown, truth)
-    out = lesson.out
-    files = write_tables(result, out, lesson.page, lesson.excel_safe, against)
+    out = job.out or Path()
+    files = job.write(result, **quick_page(result), judged=against)
     open_ = model.predictions(found.x, found.tasks).filter(pl.Series(~rows.answered))
-    files.append(write_csv(open_, out / "predictions.csv", lesson.excel_safe))
+    files.append(write_csv(open_, out / "predictions.csv", job.excel_safe))
     if known:
-        files.append(write_csv(against.table(), out / "roc.csv", lesson.excel_safe))
+        files.append(write_csv(against.table(), out / "roc.csv", job.excel_safe))
     else:
         (out / "roc.csv").unlink(missing_ok=True)  # of a former run
     files.append(model.save(out))
     areas = dict(against.table().select("method", "auc").unique(maintain_order=True).rows()) if known else {}
     if as_json:
-        about = {"classifier": lesson.classifier, "features": found.x.shape[1], "predicted": open_.height, "auc": areas}
-        say_json({**summarise(result).as_dict(), **about, "out": str(out)})
+        about = {"classifier": job.classifier, "features": found.x.shape[1], "predicted": open_.height, "auc": areas}
+        say_json({**summarise(result, for_shell).as_dict(), **about, "out": str(out)})
         return bool(result.converged)
-    words(*(f"warning: {each.message}" for each in raised), *summarise(result).lines())
-    words(f"{open_.height} rows without answers are told in predictions.csv")
+    words(*(f"warning: {each.message}" for each in raised), *summarise(result, for_shell).lines())
+    words(f"{open_.height} rows without answers are predicted in predictions.csv")
     for name, area in areas.items():
         words(f"AUC of the truth by {name}, which did not see the known labels: {area:.4f}")
     words(f"results are in {out}: {', '.join(sorted(path.name for path in files))}")
     return bool(result.converged)
 
 
-def _told(lesson: Lesson, answers: Labels) -> Labels:
+def _recorded(job: LearnJob, answers: Labels) -> Labels:
     """The same answers, with what the line that makes the result again must say besides."""
-    said = ["--features", lesson.features.name]
-    said += ["--array", lesson.array] if lesson.array else []
-    said += ["--classifier", lesson.classifier] if lesson.classifier != "logistic" else []
-    said += ["--threshold", str(lesson.threshold)] if lesson.threshold != 0.5 else []
-    said += ["--restarts", str(lesson.restarts)] if lesson.restarts != 1 else []
-    return answers.with_options(*said)
+    usual = {"classifier": "logistic", "threshold": 0.5, "restarts": 1}
+    asked = {name: getattr(job, name) for name in ("array", *usual)}
+    return answers.with_options(**given(usual, features=job.features.name, **asked))
 
 
 def _truth(answers: Labels) -> pl.DataFrame:

@@ -1,58 +1,40 @@
-"""Objects from clicks, from the command line: progress, signals, files."""
+"""Objects from clicks, from the command line."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..answers import Points
-from ..engine import Run, Step
-from ..errors import FileError, Interrupted, ParameterError
+from ..engine.extras import require
+from ..errors import FileError, ParameterError, for_shell
 from ..io import read_points, read_table
-from ..matching import match_objects
-from ..points import PointsModel, point_model
-from ..report import summarise_points, write_points_report
-from ..result import PointsResult
-from .run import write_csv
-from .say import progress, say_json, table, words
-from .signals import stoppable
+from ..metrics import match_objects
+from ..report import summarise
+from .run import Job, write_csv
+from .say import say_json, table, words
 
 
-@dataclass(frozen=True)
-class Hunt:
-    """What to look for and where to put it; wrong settings are refused before any file is read."""
+@dataclass(frozen=True, kw_only=True)
+class PointsJob(Job):
+    """Which clicks to fit."""
+
+    kind = "points"
 
     file: str
     reading: dict[str, Any]  # options of `read_points`
-    name: str
-    settings: dict[str, Any]
-    out: Path
     pictures: Path | None
     truth: Path | None
     within: float
-    seed: int
-    threads: int
-    page: bool
-    excel_safe: bool
 
     def __post_init__(self) -> None:
-        self.model()
-        self.run()
-        if self.truth is not None and not self.within > 0:
-            raise ParameterError(f"--within is {self.within}; it must be a distance above 0")
+        super().__post_init__()
+        if self.truth is not None:
+            require(("learn",), "--truth")
+            if not self.within > 0:
+                raise ParameterError(f"--within is {self.within}; it must be a distance above 0")
         if self.pictures is not None and not self.pictures.is_dir():
             raise FileError(f"--pictures {self.pictures} is no folder. Name the folder that holds the images")
-
-    def model(self) -> PointsModel:
-        return point_model(self.name, **self.settings)
-
-    def run(self, **more: Any) -> Run:
-        return Run(seed=self.seed, threads=self.threads, **more)
-
-    def points(self) -> Points:
-        return read_points(self.file, **self.reading)
 
 
 def box_of(text: str | None) -> Any:
@@ -67,50 +49,27 @@ def box_of(text: str | None) -> Any:
         ) from None
 
 
-def hunt(asked: Hunt, as_json: bool) -> bool:
+def run_points(job: PointsJob, as_json: bool) -> bool:
     """Fit, write everything, say what came of it; whether it converged."""
-    model, points = asked.model(), asked.points()
-    truth = None if asked.truth is None else read_table(asked.truth, None, None, None).frame
-    with stoppable() as stop, progress(f"{model.name} on {points.n_clicks} clicks", _told) as watch:
-        try:
-            result = model.fit(points, asked.run(watch=watch, stop=stop))
-        except Interrupted as broken:
-            broken.exit_status = stop.exit_status
-            raise
-    files = write_points(result, asked.out, asked.page, asked.excel_safe, asked.pictures)
-    summary = summarise_points(result)
-    matched = None if truth is None else match_objects(result, truth, within=asked.within)
+    model, points = job.model(), read_points(job.file, **job.reading)
+    truth = None if job.truth is None else read_table(job.truth, None, None, None).frame
+    result = job.fit(lambda run: model.fit(points, run=run), f"{points.n_clicks} clicks", points)
+    files, out = job.write(result, pictures=job.pictures), job.out or Path()
+    summary = summarise(result, for_shell)
+    matched = None if truth is None else match_objects(result, truth, within=job.within)
     if matched is not None:
-        files.append(write_csv(matched, asked.out / "matched.csv", asked.excel_safe))
+        files.append(write_csv(matched, out / "matched.csv", job.excel_safe))
     else:
-        (asked.out / "matched.csv").unlink(missing_ok=True)  # of a former run
+        (out / "matched.csv").unlink(missing_ok=True)  # of a former run
     if as_json:
-        about = asdict(summary) | {"images": result.images.to_dicts(), "out": str(asked.out)}
+        about = summary.as_dict() | {"images": result.images.to_dicts(), "out": str(out)}
         say_json(about if matched is None else about | {"matched": matched.to_dicts()})
-        return result.converged
+        return bool(result.converged)
     words(*summary.lines())
     if matched is not None:
         shown = matched.select("image", "found", "true", "matched", "precision", "recall", "f1")
         table(shown.columns, shown.head(20).rows(), 3)
         means = [float(matched[name].mean()) for name in ("precision", "recall", "f1")]  # type: ignore[arg-type]
         words("means over images: precision {:.3f}, recall {:.3f}, F1 {:.3f}".format(*means))
-    words(f"results are in {asked.out}: {', '.join(sorted(path.name for path in files))}")
-    return result.converged
-
-
-def _told(step: Step) -> str:
-    """A step for a person: images one by one first, then sweeps over all."""
-    if math.isnan(step.objective):
-        return f"image {step.iteration} of {step.max_iter}, {step.flips} objects so far"
-    return f"sweep {step.iteration}, {step.flips} objects"
-
-
-def write_points(
-    result: PointsResult, out: Path, page: bool = True, excel_safe: bool = False, pictures: Path | None = None
-) -> list[Path]:
-    """objects.csv, workers.csv, clicks.csv, images.csv, report.html and the saved result."""
-    tables = {"objects": result.objects, "workers": result.workers, "clicks": result.clicks, "images": result.images}
-    files = [write_csv(rows, out / f"{name}.csv", excel_safe) for name, rows in tables.items()]
-    if page:
-        files.append(write_points_report(result, out / "report.html", pictures=pictures))
-    return [*files, result.save(out)]
+    words(f"results are in {out}: {', '.join(sorted(path.name for path in files))}")
+    return bool(result.converged)

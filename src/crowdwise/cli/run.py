@@ -2,56 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from ..answers import Labels
-from ..engine import Checkpoint, LabelModel, Run
+from ..aggregation import model_class
+from ..engine import Checkpoint, Model, Run
+from ..engine.extras import require
+from ..engine.registry import make
 from ..errors import Interrupted, ParameterError
 from ..io.spreadsheets import spreadsheet_safe
-from ..labels import model as by_name
-from ..report import write_report
-from ..result import Result
+from ..result import BaseResult
 from ..result.files import write_whole
 from ..result.store import fingerprint, read_checkpoint, write_checkpoint
-from ..scoring import Judged
+from .command import command_line, verb_of
 from .say import progress, words
 from .signals import stoppable
 
 CHECKPOINT = "checkpoint.crowdwise"
 CHECKED = 5_000  # answers up to which the page's cost curve is checked by one more fit
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """What to fit and where to put it; wrong settings are refused before any file is read."""
+
+    kind: ClassVar[str] = "labels"
 
     name: str
     settings: dict[str, Any]
     out: Path | None
-    seed: int
-    threads: int
-    precision: str
-    resume: bool
+    seed: int = 0
+    threads: int = 0
+    precision: str = "auto"
+    resume: bool = False
     page: bool = False
     excel_safe: bool = False
 
     def __post_init__(self) -> None:
-        self.model()
+        require(self.model().extras, self.name)
         self.run()
         if self.resume and self.out is None:
             raise ParameterError("--resume needs --out, the folder that holds the checkpoint")
 
-    def model(self) -> LabelModel:
-        return by_name(self.name, **self.settings)
+    def model(self) -> Model[Any, Any]:
+        return make(model_class(self.name, self.kind), self.settings)
 
     def run(self, **more: Any) -> Run:
         return Run(seed=self.seed, threads=self.threads, precision=self.precision, **more)  # type: ignore[arg-type]
 
-    @property
-    def checkpoint(self) -> Path | None:
-        return None if self.out is None else self.out / CHECKPOINT
+    def fit(self, fit: Callable[[Run], T], what: str, *inputs: Any) -> T:
+        """Run a fit with progress, signals and a checkpoint; `inputs` (answers, features) are what it depends on."""
+        resume = self._resumed(inputs) if self.resume else None
+        with stoppable() as stop, progress(f"{self.name} on {what}") as watch:
+            try:
+                return fit(self.run(watch=watch, stop=stop, resume=resume))
+            except Interrupted as broken:
+                broken.exit_status = stop.exit_status
+                if self.out is not None:
+                    path = self.out / CHECKPOINT
+                    write_checkpoint(path, self.model(), fingerprint(*inputs), broken.checkpoint)
+                    broken.args = (f"{broken.args[0]}; say --resume to continue from {path}",)
+                raise
+
+    def _resumed(self, inputs: tuple[Any, ...]) -> Checkpoint | None:
+        assert self.out is not None
+        path = self.out / CHECKPOINT
+        if not path.exists():
+            words(f"no checkpoint in {self.out}: starting from the beginning")
+            return None
+        stages = read_checkpoint(path, self.model(), fingerprint(*inputs))
+        words(f"continuing from {path}")
+        return Checkpoint(stages)
+
+    def write(self, result: BaseResult, more: dict[str, Any] | None = None, **page: Any) -> list[Path]:
+        """Every table of a result as CSV, `more` tables, report.html and the saved result; the checkpoint goes."""
+        assert self.out is not None
+        files = write_result(result, self.out, self.page, self.excel_safe, more, **page)
+        (self.out / CHECKPOINT).unlink(missing_ok=True)
+        return files
+
+
+def write_result(
+    result: BaseResult,
+    out: Path,
+    page: bool = True,
+    excel_safe: bool = False,
+    more: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Path]:
+    """Every table of a result as CSV, `more` tables, report.html and the saved result."""
+    tables = result.tables() | (more or {})
+    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
+    for name in {"groups", "members"} - tables.keys():
+        (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
+    if page:
+        line = command_line(verb_of(result), result)
+        files.append(result.report(out / "report.html", command=line, **options))
+    return [*files, result.save(out)]
+
+
+def quick_page(result: Any) -> dict[str, Any]:
+    """Options of the page of labels that a command writes: only the vote beside it, and no further fit of a large
+    table."""
+    return {"models": ("majority-vote",), "check": None if result.answers.n_answers <= CHECKED else False}
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
@@ -82,54 +138,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def work(job: Job, answers: Labels) -> Result:
-    """Fit, and write everything that --out asks for."""
-    chosen = job.model()
-    mark = fingerprint(answers) if job.resume else ""
-    resume = _resumed(job, chosen, mark)
-    with stoppable() as stop, progress(f"{chosen.name} on {answers.n_answers} answers") as watch:
-        try:
-            result = chosen.fit(answers, job.run(watch=watch, stop=stop, resume=resume))
-        except Interrupted as broken:
-            broken.exit_status = stop.exit_status
-            if job.checkpoint is not None:
-                settings = chosen.settings()
-                write_checkpoint(job.checkpoint, chosen.name, settings, fingerprint(answers), broken.checkpoint)
-                broken.args = (f"{broken.args[0]}; say --resume to go on from {job.checkpoint}",)
-            raise
+def work(job: Job, answers: Any) -> Any:
+    """Fit answers, and write everything that --out asks for."""
+    model = job.model()
+    result = job.fit(lambda run: model.fit(answers, run=run), f"{answers.n_answers} answers", answers)
     if job.out is not None:
-        write_tables(result, job.out, job.page, job.excel_safe)
-        (job.out / CHECKPOINT).unlink(missing_ok=True)
+        job.write(result, **quick_page(result))
     return result
-
-
-def _resumed(job: Job, chosen: LabelModel, mark: str) -> Checkpoint | None:
-    if not job.resume or job.checkpoint is None:
-        return None
-    if not job.checkpoint.exists():
-        words(f"no checkpoint in {job.out}: starting from the beginning")
-        return None
-    fields = read_checkpoint(job.checkpoint, chosen.name, chosen.settings(), mark)
-    words(f"going on after sweep {len(fields['trace'])}")
-    return Checkpoint(**fields)
-
-
-def write_tables(
-    result: Result, out: Path, page: bool = True, excel_safe: bool = False, judged: Judged | None = None
-) -> list[Path]:
-    """labels.csv, workers.csv, tasks.csv, groups.csv and members.csv of a model with groups, report.html and the saved
-    result."""
-    tables = {"labels": result.labels, "workers": result.workers, "tasks": result.tasks}
-    if result.model.grouping(result.params) is not None:
-        tables |= {"groups": result.groups, "members": result.members}
-    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items()]
-    for name in {"groups", "members"} - tables.keys():
-        (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
-    if page:  # quickly: only the vote beside it, and no further fit of a large table
-        check = None if result.answers.n_answers <= CHECKED else False
-        beside = ("majority-vote",)
-        files.append(write_report(result, out / "report.html", models=beside, check=check, judged=judged))
-    return [*files, result.save(out)]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:

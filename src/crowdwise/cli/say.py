@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..errors import for_shell
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -37,7 +39,7 @@ class Sheet:
 def words(*lines: str) -> None:
     """Say something to a person."""
     for line in lines:
-        print(clean(line), file=sys.stderr)
+        print(clean(for_shell(line)), file=sys.stderr)
 
 
 def error(text: str) -> None:
@@ -70,8 +72,8 @@ def _cell(value: object, digits: int) -> str:
 
 
 @contextmanager
-def progress(what: str, tell: Callable[[Any], str] | None = None) -> Iterator[Any]:
-    """A watcher for fits that draws on stderr, or None when nobody looks; `tell` puts a step into words."""
+def progress(what: str) -> Iterator[Any]:
+    """A watcher for fits that draws on stderr, or None when nobody looks."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -81,11 +83,4 @@ def progress(what: str, tell: Callable[[Any], str] | None = None) -> Iterator[An
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
-
-        def watch(step: Any) -> None:
-            state = f"sweep {step.iteration}, {step.flips} labels changed, skills moved {step.moved:.1e}"
-            if tell is not None:
-                state = tell(step)
-            bar.update(line, state=state)
-
-        yield watch
+        yield lambda step: bar.update(line, state=str(step))

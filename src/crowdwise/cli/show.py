@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from ..answers import Labels
+from ..errors import for_shell
 from ..io.spreadsheets import spreadsheet_safe
 from ..report import inspect, summarise
 from ..reproduce import Study
-from ..result import Result
+from ..result import LabelsResult
 from .say import Sheet, clean, say_json, table, words
 
 
@@ -46,9 +47,9 @@ def inspected(answers: Labels) -> None:
         print(clean(f"warning: {warning}"))
 
 
-def aggregated(result: Result, out: Path | None, as_json: bool, excel_safe: bool) -> None:
+def aggregated(result: LabelsResult, out: Path | None, as_json: bool, excel_safe: bool) -> None:
     """What came of a fit: JSON, or words and, without a folder, the labels themselves."""
-    summary = summarise(result)
+    summary = summarise(result, for_shell)
     if as_json:
         rest = {"labels": result.labels.to_dicts()} if out is None else {"out": str(out)}
         say_json({**summary.as_dict(), **rest})
@@ -59,15 +60,15 @@ def aggregated(result: Result, out: Path | None, as_json: bool, excel_safe: bool
         sys.stdout.buffer.write(labels.write_csv().encode())
         sys.stdout.flush()
     else:
-        tables = ("labels", "workers", "tasks", "groups", "members")
-        names = [name for name in (*(f"{t}.csv" for t in tables), "report.html") if (out / name).exists()]
+        tables = [f"{name}.csv" for name in result.tables()]
+        names = [name for name in (*tables, "report.html") if (out / name).exists()]
         words(f"results are in {out}: {', '.join(names)}, result.crowdwise")
 
 
 RATINGS = ("rank", "worker", "answers", "skill", "low", "high", "spam_score", "trace", "checks", "check_score")
 
 
-def rated(result: Result, top: int, flagged: bool, sheet: Sheet, as_json: bool) -> None:
+def rated(result: LabelsResult, top: int, flagged: bool, sheet: Sheet, as_json: bool) -> None:
     """Workers, best first; flags with their reasons."""
     rows = result.workers.sort("rank", nulls_last=True)
     rows = rows.filter(pl.col("flags") != "") if flagged else rows
@@ -90,7 +91,7 @@ def rated(result: Result, top: int, flagged: bool, sheet: Sheet, as_json: bool) 
     )
 
 
-def queued(rows: pl.DataFrame, top: int, result: Result, sheet: Sheet, as_json: bool) -> None:
+def queued(rows: pl.DataFrame, top: int, result: LabelsResult, sheet: Sheet, as_json: bool) -> None:
     """Tasks worth another look."""
     sheet.write(rows)
     if as_json:

@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..answers import Labels
-    from ..result import PairsResult, PointsResult, Result
+    from ..result import LabelsResult
 
 Model = Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")]
 Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
@@ -82,54 +82,41 @@ class Source:
         path = Path(self.file)
         return (path if path.is_dir() else path.parent) if self.saved else None
 
-    def loaded(self, **further: Any) -> Result:
-        """The saved result; options that would need the answers read or fitted anew are refused."""
+    def loaded(self, **further: Any) -> LabelsResult:
+        """The saved result of labels; options that would need the answers read or fitted again are refused."""
+        from ..errors import ParameterError
+
+        found = self.any_loaded(**further)
+        if found.kind != "labels":
+            raise ParameterError(
+                f"{self.file} holds a result of {found.kind}, not of labels; its tables are in its folder, and "
+                "`crowdwise report` makes its page"
+            )
+        return found  # type: ignore[no-any-return]
+
+    def any_loaded(self, **further: Any) -> Any:
+        """The saved result, of any kind."""
         from ..errors import ParameterError
         from ..io import load
-        from ..result import PointsResult, Result
 
         usual = Source(self.file)
-        told = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
-        told += [name for name, value in further.items() if value is not None]
-        if told:
+        given = [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
+        given += [name for name, value in further.items() if value is not None]
+        if given:
             raise ParameterError(
-                f"{self.file} is a saved result, so --{told[0].replace('_', '-')} has no meaning. "
-                "Give the file of answers, or leave the option away"
+                f"{self.file} is a saved result, so --{given[0].replace('_', '-')} has no meaning. "
+                "Give the file of answers, or omit the option"
             )
-        found = load(self.file)
-        if not isinstance(found, Result):
-            what = "objects found in clicks" if isinstance(found, PointsResult) else "clusters found in pairs"
-            raise ParameterError(
-                f"{self.file} holds {what}, not labels; their tables stand in its folder, and "
-                "`crowdwise report` makes their page"
-            )
-        return found
+        return load(self.file)
 
-    def clusters_or_clicks(self, pictures: Path | None, **further: Any) -> PairsResult | PointsResult | None:
-        """The saved result of clicks or of pairs; None where this is something else. Only clicks have pictures."""
-        from ..errors import ParameterError
-        from ..io import load
-        from ..result.store import kind_of
-
-        kind = kind_of(Path(self.file)) if self.saved else "result"
-        if pictures is not None and kind != "points":
-            raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
-        if kind == "result":
-            return None
-        told = [name for name, value in further.items() if value is not None]
-        if told:
-            what = "clicks" if kind == "points" else "pairs"
-            raise ParameterError(f"--{told[0].replace('_', '-')} has no meaning for a result of {what}. Leave it away")
-        return load(self.file)  # type: ignore[return-value]
-
-    def result(self, model: str | None, seed: int | None, threads: int) -> Result:
+    def result(self, model: str | None, seed: int | None, threads: int) -> LabelsResult:
         """The saved result, or a fit of the answers."""
         from .run import Job, work
 
         if self.saved:
             return self.loaded(model=model, seed=seed)
-        job = Job(model or "pooled", {}, None, seed or 0, threads, "auto", False)
-        return work(job, self.answers())
+        job = Job(name=model or "pooled", settings={}, out=None, seed=seed or 0, threads=threads)
+        return work(job, self.answers())  # type: ignore[no-any-return]
 
 
 def from_source(command: Callable[..., None], either: bool = False) -> Callable[..., None]:

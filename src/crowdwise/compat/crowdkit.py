@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aggregation import model
 from ..answers import Labels
-from ..engine import LabelModel
-from ..errors import CrowdwiseError
-from ..labels import model
-from ..result import Result
+from ..engine.extras import load
+from ..labels.model import LabelModel
+from ..result import LabelsResult
 
 
 class _Aggregator:
     """fit, fit_predict and fit_predict_proba, and afterwards labels_, probas_, skills_ and result_."""
 
     _model: LabelModel
-    result_: Result
+    result_: LabelsResult
 
     def fit(self, data: Any, true_labels: Any = None) -> Any:
         answers = Labels(data, gold=None if true_labels is None else dict(true_labels), duplicates="last")
@@ -88,11 +88,7 @@ class MACE(_Aggregator):
 
 
 def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise CrowdwiseError("crowdwise.compat.crowdkit gives back pandas objects. Install pandas") from error
-    return pandas
+    return load("pandas", "pandas", "crowdwise.compat.crowdkit")
 
 
 __all__ = ["GLAD", "MACE", "DawidSkene", "MajorityVote", "OneCoinDawidSkene", "Wawa"]

@@ -1,8 +1,13 @@
-"""The one engine: how models are fitted."""
+"""The one engine: how models of every kind are defined, found and fitted."""
 
-from .climb import ClimbingModel
-from .model import LabelModel, Work
-from .registry import make
-from .run import Checkpoint, Run, Step
+from ..result.trace import Trace
+from .executor import Executor, InMemory
+from .loop import Problem, Step, best_of, iterate
+from .model import Model
+from .registry import register
+from .run import Checkpoint, Progress, Run
 
-__all__ = ["Checkpoint", "ClimbingModel", "LabelModel", "Run", "Step", "Work", "make"]
+__all__ = [
+    "Checkpoint", "Executor", "InMemory", "Model", "Problem", "Progress", "Run", "Step", "Trace", "best_of", "iterate",
+    "register",
+]  # fmt: skip

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels, Pairs, Points
-from ..answers.pairs import check_rule
+from ..answers.pair_rows import check_rule
+from ..answers.reading import given
 from ..answers.repeats import check_policy
-from ..result import PairsResult, PointsResult, Result, store
 from .features import Features, read_features
-from .tables import read_table
+from .tables import file_name, read_table
 
 
 def read(
@@ -35,12 +35,12 @@ def read(
     """
     check_policy(options.get("duplicates"))
     table = read_table(path, format, delimiter, encoding)
-    words = _told(format, delimiter, encoding)
+    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
     if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
-        words += ["--gold", Path(gold).name]
+        told["gold"] = Path(gold).name
         gold = read_table(gold, None, None, None).frame
     return Labels(
-        table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, options=words, **options
+        table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, options=told, **options
     )
 
 
@@ -64,14 +64,12 @@ def read_points(
     Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
     table = read_table(path, format, delimiter, encoding)
-    words = _told(format, delimiter, encoding)
+    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
     if isinstance(box, (str, Path)):
-        words += ["--box", Path(box).name]
+        told["box"] = Path(box).name
         box = read_table(box, None, None, None).frame
-    elif isinstance(box, (tuple, list)):
-        words += ["--box", ",".join(f"{float(v):g}" for v in box)]
     if isinstance(jobs, (str, Path)):
-        words += ["--jobs", Path(jobs).name]
+        told["jobs"] = Path(jobs).name
         jobs = read_table(jobs, None, None, None).frame
     return Points(
         table.frame,
@@ -80,7 +78,7 @@ def read_points(
         source=table.name,
         notes=table.notes,
         where=table.where,
-        options=words,
+        options=told,
         **options,
     )
 
@@ -103,38 +101,16 @@ def read_pairs(
     """
     check_rule(options.get("contradictions", "drop"))
     table = read_table(path, format, delimiter, encoding)
-    words = _told(format, delimiter, encoding)
-    return Pairs(table.frame, source=table.name, notes=table.notes, where=table.where, options=words, **options)
+    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
+    return Pairs(table.frame, source=table.name, notes=table.notes, where=table.where, options=told, **options)
 
 
-def _told(format: str | None, delimiter: str | None, encoding: str | None) -> list[str]:
-    told = {"format": format, "delimiter": delimiter, "encoding": encoding}
-    return [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
+def load(path: str | Path) -> Any:
+    """A result of any kind that was saved, by `save` or from the command line."""
+    from ..aggregation import model_class
+    from ..result.store import read as stored
 
-
-def load(path: str | Path) -> Result | PointsResult | PairsResult:
-    """A result that `save`, `crowdwise aggregate`, `crowdwise learn`, `crowdwise points` or `crowdwise pairs` wrote."""
-    kind = store.kind_of(Path(path))
-    if kind == "pairs":
-        from ..pairs import pair_model
-
-        return store.read_pairs(Path(path), lambda name, settings: pair_model(name, **settings))
-    if kind == "points":
-        from ..points import point_model
-
-        return store.read_points(Path(path), lambda name, settings: point_model(name, **settings))
-    return store.read(Path(path), _model)
-
-
-def _model(name: str, beside: bool, settings: dict[str, Any]) -> Any:
-    """The model of a result, also one that goes with a classifier."""
-    from ..labels import MODELS, model
-
-    if name in MODELS and not beside:
-        return model(name, **settings)
-    from ..learn.sides import revived
-
-    return revived(name, beside, settings)
+    return stored(file_name(path), model_class)
 
 
 __all__ = ["Features", "load", "read", "read_features", "read_pairs", "read_points", "read_table"]

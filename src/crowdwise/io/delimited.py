@@ -8,12 +8,12 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, FileError
+from ..errors import ColumnError, FileError, option
+from ..kernels.layout import Bools, Ints
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE = ord('"'), ord("\n")
@@ -35,7 +35,7 @@ class Text:
         return b'"' in self.data
 
     @cached_property
-    def lines(self) -> tuple[Any, Any, Any]:
+    def lines(self) -> tuple[Ints, Ints, Ints]:
         """Of every logical line: where it ends, how many delimiters it has, and on which physical line it starts."""
         ends, delimiters, starts = [], [], []
         inside, before, physical = False, 0, 1
@@ -78,10 +78,10 @@ class Text:
         return b"\n\n" in self.data or b"\n\r\n" in self.data
 
     @cached_property
-    def regular(self) -> bool:
-        """Whether every quote opens or closes a field, or is doubled inside a quoted field.
+    def stray(self) -> int | None:
+        """Where the first quote stands that neither opens nor closes a field, nor is doubled inside a quoted one.
 
-        Only then does counting quotes tell which line breaks end a record.
+        Only without any does counting quotes tell which line breaks end a record.
         """
         data = np.frombuffer(self.data, np.uint8)
         edge = (QUOTE, NEWLINE, ord("\r"), ord(self.delimiter))
@@ -89,12 +89,13 @@ class Text:
         for at in range(0, len(data), CHUNK):
             place = np.flatnonzero(data[at : at + CHUNK] == QUOTE) + at
             opening = (np.arange(len(place)) + before) % 2 == 0
-            left = place[opening & (place > 0)] - 1
-            right = place[~opening & (place < len(data) - 1)] + 1
-            if not (np.isin(data[left], edge).all() and np.isin(data[right], edge).all()):
-                return False
+            beside = np.where(opening, place - 1, place + 1)
+            inside = (beside >= 0) & (beside < len(data))
+            odd = inside & ~np.isin(data[np.where(inside, beside, 0)], edge)
+            if odd.any():
+                return int(place[np.argmax(odd)])
             before += len(place)
-        return True
+        return None
 
     def recount(self, width: int, height: int) -> None:
         """Read the file a second time, with Python's own reader: a quote out of place is refused with its line."""
@@ -109,11 +110,12 @@ class Text:
         except csv.Error:
             raise FileError(f"{self.name}:{reader.line_num}: {inside}") from None
         if found != height:
-            raise FileError(f"{self.name}: {found} rows in the file, but {height} were read; {inside}")
+            line = self.data.count(b"\n", 0, self.stray) + 1
+            raise FileError(f"{self.name}:{line}: {inside}")
 
     def check(self, width: int, height: int) -> None:
         """Every row has as many fields as the header, and none was lost on the way."""
-        if self.quoted and not self.regular:
+        if self.quoted and self.stray is not None:
             self.recount(width, height)
         if not self.quoted:
             lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
@@ -134,11 +136,11 @@ class Text:
             )
 
 
-def _blank(data: bytes, end: Any, delimiters: Any) -> Any:
+def _blank(data: bytes, end: Ints, delimiters: Ints) -> Bools:
     """Lines without any character."""
     start = np.concatenate([[0], end[:-1] + 1])
     length = end - start
-    blank = length == 0
+    blank: Bools = length == 0
     for i in np.flatnonzero((length == 1) & (delimiters == 0)):
         blank[i] = data[start[i] : start[i] + 1] == b"\r"
     return blank
@@ -161,7 +163,8 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
     head = data[: data.find(b"\n") + 1 or len(data)][:2000]
     if 0 in head:  # a header does not hold NUL; labels further down may
         raise FileError(
-            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Say --encoding utf-16-le"
+            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Say "
+            f"{option('encoding', 'utf-16-le')}"
         )
     return data, ()
 
@@ -174,7 +177,7 @@ def not_utf8(data: bytes, name: str, skipped: int = 0) -> FileError | None:
         line = data.count(b"\n", 0, error.start) + 1
         return FileError(
             f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start + skipped} is not UTF-8. "
-            "Say --encoding latin-1 (or what it is), or convert the file"
+            f"Say {option('encoding', 'latin-1')} (or what it is), or convert the file"
         )
     return None
 
@@ -186,7 +189,8 @@ def sniff(data: bytes, name: str) -> str:
     best = max(DELIMITERS, key=outside.count)
     if outside.count(best) == 0:
         raise ColumnError(
-            f"{name} has one column only, {header.strip()[:80]!r}, by comma, tab, semicolon or bar. Say --delimiter"
+            f"{name} has one column only, {header.strip()[:80]!r}, by comma, tab, semicolon or bar. Say "
+            f"{option('delimiter')}"
         )
     return best
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..errors import FeatureError, FileError, nearest
+from ..errors import FeatureError, FileError, nearest, option
 from ..kernels.layout import Floats
-from .tables import read_table
+from .tables import file_name, read_table
 
 IDS = ("task", "item", "image")
 
@@ -34,7 +34,8 @@ def read_features(path: str | Path, like: pl.Series | None = None, *, array: str
     >>> read_features(file).x.tolist()
     [[1.5, 2.0], [1.0, 4.0]]
     """
-    tasks, x = _npz(Path(path), array) if str(path).endswith(".npz") else _table(path, array)
+    file = file_name(path)
+    tasks, x = _npz(file, array) if file.suffix == ".npz" else _table(path, array)
     if like is not None and like.dtype == pl.String and tasks.dtype != pl.String:
         tasks = tasks.cast(pl.String)
     return Features(tasks.alias("task"), x)
@@ -87,7 +88,7 @@ def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Se
     wanted = array or ("x" if "x" in found or len(others) != 1 else others[0])
     if wanted not in others:
         raise FeatureError(
-            f"{path.name} has no array {wanted!r}; it has {', '.join(others)}. Name one with --array"
+            f"{path.name} has no array {wanted!r}; it has {', '.join(others)}. Name one with {option('array')}"
             f".{nearest(wanted, others)}"
         )
     x, tasks = found[wanted], np.atleast_1d(found[ids])

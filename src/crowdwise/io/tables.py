@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..answers.frames import to_frame
-from ..errors import EmptyDataError, FileError, ParameterError
+from ..errors import EmptyDataError, FileError, ParameterError, option
 from .cifar10h import cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 
@@ -33,6 +33,15 @@ class Table(NamedTuple):
     name: str
     notes: tuple[str, ...]
     where: Callable[[int], str] | None  # the place of a row, in words
+
+
+def file_name(path: Any) -> Path:
+    """The name of a file; anything else is refused in words."""
+    if not isinstance(path, (str, Path)):
+        raise ParameterError(
+            f"a file name is needed; got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
+        )
+    return Path(path)
 
 
 def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
@@ -78,7 +87,7 @@ def _read(path: str | Path, format: str | None, delimiter: str | None, encoding:
 def _bytes(path: str | Path) -> tuple[str, bytes]:
     if str(path) == "-":
         return "standard input", sys.stdin.buffer.read()
-    file = Path(path)
+    file = file_name(path)
     try:
         return file.name, file.read_bytes()
     except IsADirectoryError:
@@ -118,7 +127,7 @@ def _json(data: bytes, name: str, lines: bool) -> pl.DataFrame:
     if not isinstance(records, list) or not all(isinstance(r, dict) for r in records):
         raise FileError(
             f'{name} holds no list of records; wanted is [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
-            "record a line (--format jsonl)"
+            f"record per line ({option('format', 'jsonl')})"
         )
     if not records:
         raise EmptyDataError(f"no answers in {name}: the list is empty")
@@ -130,7 +139,7 @@ def _parsed(data: bytes, name: str) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise FileError(
-            f"{name}:{error.lineno}: no valid JSON: {error.msg}. One record a line? Say --format jsonl"
+            f"{name}:{error.lineno}: no valid JSON: {error.msg}. One record per line? Say {option('format', 'jsonl')}"
         ) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise FileError(f"{name}: no valid JSON: {error}") from error

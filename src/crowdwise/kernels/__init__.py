@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import Any, NamedTuple, Protocol, cast
 
-from .layout import Floats, Ints, Layout
+from .layout import Floats, Ints, Layout, RowTable
 
 SMALL = 150_000  # answers x classes: below, numpy is done before numba is loaded
 TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
@@ -54,15 +54,15 @@ class Kernels(Protocol):
     def votes(self, layout: Layout, weight: Floats, Z: Floats, threads: int) -> None: ...
 
     def smooth_rows(
-        self, layout: Layout, counts: Floats, smoothing: float, threads: int = 1
+        self, layout: RowTable, counts: Floats, smoothing: float, threads: int = 1
     ) -> tuple[Floats, Floats, float]: ...
 
     def dirichlet_rows(
-        self, layout: Layout, counts: Floats, a: Floats, threads: int
+        self, layout: RowTable, counts: Floats, a: Floats, threads: int
     ) -> tuple[Floats, Floats, float, float]: ...
 
     def dirichlet_slopes(
-        self, layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+        self, layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
     ) -> tuple[Floats, Floats, float]: ...
 
     def ability_posterior(
@@ -95,11 +95,11 @@ class Kernels(Protocol):
         self, layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int
     ) -> tuple[Floats, Floats]: ...
 
-    def group_counts(self, layout: Layout, counts: Floats, member: Floats, threads: int) -> Floats: ...
+    def group_counts(self, layout: RowTable, counts: Floats, member: Floats, threads: int) -> Floats: ...
 
-    def group_scores(self, layout: Layout, counts: Floats, logs: Floats, threads: int) -> Floats: ...
+    def group_scores(self, layout: RowTable, counts: Floats, logs: Floats, threads: int) -> Floats: ...
 
-    def group_rows(self, layout: Layout, member: Floats, logs: Floats, dtype: Any, threads: int) -> Floats: ...
+    def group_rows(self, layout: RowTable, member: Floats, logs: Floats, dtype: Any, threads: int) -> Floats: ...
 
     def digamma(self, x: Floats) -> Floats: ...
 

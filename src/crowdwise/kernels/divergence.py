@@ -23,6 +23,6 @@ def similarity(matrices: Floats) -> Floats:
 
 
 def entropy(matrices: Floats) -> Floats:
-    """(...) mean entropy of a row, in nats: from 0 to log K."""
+    """(...) mean entropy of a row, in bits: from 0 to log2 K."""
     p = np.clip(matrices, LEAST, 1)
-    return np.asarray(np.abs((p * np.log(p)).sum(-1)).mean(-1))
+    return np.asarray(np.abs((p * np.log2(p)).sum(-1)).mean(-1))

@@ -15,14 +15,41 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from . import Kernels
 
-# Shapes stand beside each use; the kind is for readers, since numpy's stubs lose it at the first arithmetic.
-Ints: TypeAlias = NDArray[Any]
-Floats: TypeAlias = NDArray[Any]
-Bools: TypeAlias = NDArray[Any]
+# Shapes stand beside each use.
+Ints: TypeAlias = NDArray[np.integer[Any]]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Bools: TypeAlias = NDArray[np.bool_]
 
 
 PART = 1 << 17  # tasks whose votes are counted at a time
 HEAD = 3  # columns of the sums of clicks before moments: clicks, the same by precision, price of removal
+
+
+class WorkerRows(NamedTuple):
+    """The observed (worker, label) pairs of a whole table: all that an M-step knows of the answers."""
+
+    n_classes: int
+    row_worker: Ints  # (R,)    ascending
+    row_label: Ints  # (R,)    ascending within a worker
+    worker_ptr: Ints  # (W+1,)  rows of worker j stand at worker_ptr[j]:worker_ptr[j+1]
+    answers: Ints  # (R,)    answers of each row
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.worker_ptr) - 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.row_worker)
+
+    @property
+    def n_answers(self) -> int:
+        return int(self.answers.sum())
+
+    @property
+    def per_worker(self) -> Ints:
+        """(W,) answers of each worker."""
+        return per_worker(self, self.answers)
 
 
 class Layout(NamedTuple):
@@ -52,6 +79,15 @@ class Layout(NamedTuple):
     @property
     def n_rows(self) -> int:
         return len(self.row_worker)
+
+    @property
+    def rows(self) -> WorkerRows:
+        """The observed (worker, label) pairs, and how often each occurs here."""
+        counts = np.diff(self.row_ptr).astype(np.int64)
+        return WorkerRows(self.n_classes, self.row_worker, self.row_label, self.worker_ptr, counts)
+
+
+RowTable: TypeAlias = WorkerRows | Layout  # what sums over workers need
 
 
 def sort_answers(
@@ -88,7 +124,7 @@ def task_answers(layout: Layout) -> Ints:
     return np.diff(layout.task_ptr).astype(np.int64)
 
 
-def per_worker(layout: Layout, by_row: Floats) -> Floats:
+def per_worker(layout: RowTable, by_row: NDArray[Any]) -> NDArray[Any]:
     """(W, ...) sums of (R, ...) values over the rows of each worker."""
     out = np.zeros((layout.n_workers, *by_row.shape[1:]), by_row.dtype)
     some = np.diff(layout.worker_ptr) > 0
@@ -97,7 +133,12 @@ def per_worker(layout: Layout, by_row: Floats) -> Floats:
     return out
 
 
-def find_rows(layout: Layout, worker: Ints, label: Ints) -> tuple[Ints, Bools]:
+def weighted_counts(index: Ints, weights: NDArray[Any], size: int) -> Floats:
+    """(size,) sums of weights by index."""
+    return np.asarray(np.bincount(index, weights, minlength=size), np.float64)
+
+
+def find_rows(layout: RowTable, worker: Ints, label: Ints) -> tuple[Ints, Bools]:
     """Where the pairs (worker, label) stand among the rows, and which of them do."""
     key = layout.row_worker.astype(np.int64) * layout.n_classes + layout.row_label
     wanted = worker.astype(np.int64) * layout.n_classes + label

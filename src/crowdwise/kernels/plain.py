@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import TINY, LaidOut, Swept
-from .layout import Floats, Ints, Layout, per_worker
+from .layout import Floats, Ints, Layout, RowTable, per_worker, weighted_counts
 from .special import digamma as digamma
 from .special import gammaln as gammaln
 
@@ -60,8 +60,8 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
     row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     q = Z[layout.task] / np.where(gold[layout.task] >= 0, 1.0, P[row].T).T
     q /= q.sum(1, keepdims=True)
-    right = np.bincount(row, q[np.arange(len(row)), layout.row_label[row]], minlength=layout.n_rows)
-    return right, np.bincount(row, (q * q).sum(1), minlength=layout.n_rows)
+    right = weighted_counts(row, q[np.arange(len(row)), layout.row_label[row]], layout.n_rows)
+    return right, weighted_counts(row, (q * q).sum(1), layout.n_rows)
 
 
 def cavity_left_out(
@@ -79,8 +79,8 @@ def cavity_left_out(
     rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + before
     rest = np.exp(rest - rest.max(1, keepdims=True))
     q = np.where(gold[task][:, None] >= 0, q, rest / rest.sum(1, keepdims=True))
-    right = np.bincount(worker, q[np.arange(len(task)), label], minlength=layout.n_workers)
-    return right, np.bincount(worker, (q * q).sum(1), minlength=layout.n_workers)
+    right = weighted_counts(worker, q[np.arange(len(task)), label], layout.n_workers)
+    return right, weighted_counts(worker, (q * q).sum(1), layout.n_workers)
 
 
 def match_posterior(
@@ -89,8 +89,8 @@ def match_posterior(
     """The same where row r says its label with log-probability hit[r] if it is true, miss[r] under all others."""
     n_tasks, K = Z.shape
     cell, task = _cells(layout, K)
-    logs = np.bincount(cell, (hit - miss)[layout.pair], minlength=n_tasks * K).reshape(n_tasks, K)
-    logs += np.bincount(task, miss[layout.pair], minlength=n_tasks)[:, None]
+    logs = weighted_counts(cell, (hit - miss)[layout.pair], n_tasks * K).reshape(n_tasks, K)
+    logs += weighted_counts(task, miss[layout.pair], n_tasks)[:, None]
     return _normalise(layout, logs, prior, gold, Z)
 
 
@@ -98,16 +98,16 @@ def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
     """(R,) expected number of a row's answers that are right."""
     label = np.repeat(layout.row_label, np.diff(layout.row_ptr))
     row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
-    return np.bincount(row, Z[layout.task, label], minlength=layout.n_rows)
+    return weighted_counts(row, Z[layout.task, label], layout.n_rows)
 
 
 def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
     """Z[i, k] = sum of weight[row] over the answers of task i that say k."""
     cell, _ = _cells(layout, Z.shape[1])
-    Z[:] = np.bincount(cell, weight[layout.pair], minlength=Z.size).reshape(Z.shape)
+    Z[:] = weighted_counts(cell, weight[layout.pair], Z.size).reshape(Z.shape)
 
 
-def smooth_rows(layout: Layout, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
+def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
     """Confusion rows, the workers' totals (W, K), and smoothing * sum of log pi over every worker, class and label."""
     K = layout.n_classes
     totals = per_worker(layout, counts)
@@ -122,7 +122,7 @@ def smooth_rows(layout: Layout, counts: Floats, smoothing: float, threads: int =
     return P, totals, smoothing * log_prior
 
 
-def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
+def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
     """Confusion rows drawn around a (K, K), given their counts: exp of their expected log, totals (W, K), the sum of
     their KL to a, and the log-evidence of the counts."""
     totals = per_worker(layout, counts)
@@ -135,37 +135,37 @@ def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> t
 
 
 def dirichlet_slopes(
-    layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+    layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
 ) -> tuple[Floats, Floats, float]:
     """Sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,), and the
     log-evidence of the counts."""
     K = layout.n_classes
     prior = a.T[layout.row_label]
     rise = digamma(counts + prior) - digamma(prior)
-    top = np.stack([np.bincount(layout.row_label, rise[:, k], minlength=K) for k in range(K)])
+    top = np.stack([weighted_counts(layout.row_label, rise[:, k], K) for k in range(K)])
     above = a.sum(1)
     fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
     return top, (digamma(totals + above) - digamma(above)).sum(0), float(fit)
 
 
-def group_counts(layout: Layout, counts: Floats, member: Floats, threads: int) -> Floats:
+def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int) -> Floats:
     """(M, K, K) expected answers of each group by true class and label, from those of rows (R, K) and the chance of
     each worker to be of each group (W, M)."""
     K, weight = layout.n_classes, member[layout.row_worker]
     sums = [
-        [np.bincount(layout.row_label, weight[:, m] * counts[:, k], minlength=K) for k in range(K)]
+        [weighted_counts(layout.row_label, weight[:, m] * counts[:, k], K) for k in range(K)]
         for m in range(member.shape[1])
     ]
     return np.array(sums)
 
 
-def group_scores(layout: Layout, counts: Floats, logs: Floats, threads: int) -> Floats:
+def group_scores(layout: RowTable, counts: Floats, logs: Floats, threads: int) -> Floats:
     """(W, M) how well each group's log-confusions (M, K, K) fit the expected answers of a worker's rows (R, K)."""
     by_row = [(counts * of_group.T[layout.row_label]).sum(1, dtype=np.float64) for of_group in logs]
     return per_worker(layout, np.stack(by_row, axis=1))
 
 
-def group_rows(layout: Layout, member: Floats, logs: Floats, dtype: DTypeLike, threads: int) -> Floats:
+def group_rows(layout: RowTable, member: Floats, logs: Floats, dtype: DTypeLike, threads: int) -> Floats:
     """(R, K) exp of the log-confusions that a worker's groups expect."""
     told = np.zeros((layout.n_rows, layout.n_classes))
     for m, of_group in enumerate(logs):
@@ -182,8 +182,8 @@ def ability_posterior(
     x = ability[layout.row_worker[layout.pair]] * ease[task]
     miss = -np.logaddexp(0, x) - np.log(max(K - 1, 1))
     hit = -np.logaddexp(0, -x)
-    logs = np.bincount(cell, hit - miss, minlength=n_tasks * K).reshape(n_tasks, K)
-    logs += np.bincount(task, miss, minlength=n_tasks)[:, None]
+    logs = weighted_counts(cell, hit - miss, n_tasks * K).reshape(n_tasks, K)
+    logs += weighted_counts(task, miss, n_tasks)[:, None]
     return _normalise(layout, logs, prior, gold, Z)
 
 
@@ -201,7 +201,7 @@ def ability_slopes(
     other, group, size = (ease[task], worker, len(ability)) if of_workers else (ability[worker], task, len(ease))
     curve = np.where(np.abs(x) < 1e-4, 0.25, np.tanh(x / 2) / (2 * np.where(x == 0, 1, x)))
     rise = (Z[task, label] - 0.5) * other
-    return np.bincount(group, rise, minlength=size), np.bincount(group, curve * other**2, minlength=size)
+    return weighted_counts(group, rise, size), weighted_counts(group, curve * other**2, size)
 
 
 def eased_posterior(
@@ -252,8 +252,8 @@ def eased_left_out(
         seen = np.maximum(_eased(odds[worker], ease[task])[told[0], :, told[1]], TINY)
         q = Z[task] / np.where(gold[task][:, None] >= 0, 1.0, seen)
         q /= q.sum(1, keepdims=True)
-        right += np.bincount(worker, q[told], minlength=layout.n_workers)
-        sure += np.bincount(worker, (q * q).sum(1), minlength=layout.n_workers)
+        right += weighted_counts(worker, q[told], layout.n_workers)
+        sure += weighted_counts(worker, (q * q).sum(1), layout.n_workers)
     return right, sure
 
 
@@ -311,7 +311,7 @@ def pair_influence(
     for task, (p, at_p), (r, at_r) in _worker_pairs(layout, place):
         chance = told[r, at_p, p] + told[p, at_r, r]
         value = of_pair[p, r] + of_chance[p, r] * chance + np.where(at_p == at_r, of_same[p, r], 0)
-        out += np.bincount(task, value, minlength=layout.n_tasks)
+        out += weighted_counts(task, value, layout.n_tasks)
     return out
 
 
@@ -330,7 +330,7 @@ def _worker_pairs(layout: Layout, place: Ints) -> Iterator[tuple[Ints, tuple[Int
         ahead += 1
 
 
-def _cells(layout: Layout, K: int) -> tuple[Floats, Floats]:
+def _cells(layout: Layout, K: int) -> tuple[Ints, Ints]:
     task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
     return task * K + layout.row_label[layout.pair], task
 

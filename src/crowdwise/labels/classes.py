@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.model import Rule, rules
+from ..engine.model import one_of
 from ..kernels.layout import Floats
 
-PREVALENCE = rules(Rule(str, choices=("learnt", "uniform")))
+PREVALENCE = one_of("learnt", "uniform")
+PREVALENCE_IS = "Class shares: learnt from the answers, or uniform."
 
 
 def class_shares(mode: str, shares: Floats) -> Floats:

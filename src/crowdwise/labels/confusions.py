@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine import ClimbingModel, Work
 from ..kernels import TINY, Swept
-from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
 from ..kernels.special import digamma, dirichlet_kl
+from ..result import LeftOut
+from .em import EMModel, Local
+from .shard import Crowd, Shard
 
 
 class Stats(NamedTuple):
@@ -19,30 +21,32 @@ class Stats(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowModel(ClimbingModel[Any, Stats]):
+class RowModel(EMModel[Any, Stats]):
     """A model whose parameters have `rows` (R, K): what each row's answers multiply the posterior of a task by."""
 
-    def posterior(self, work: Work, params: Any, Z: Floats) -> Swept:
-        prior = self.prior(work, params)
-        return work.kernels.confusion_posterior(work.layout, params.rows, prior, work.gold, Z, work.threads)
+    def posterior(self, shard: Shard, params: Any, local: Local) -> Swept:
+        prior = self.prior(shard, params)
+        return shard.kernels.confusion_posterior(shard.layout, params.rows, prior, shard.gold, local.Z, shard.threads)
 
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Any) -> Stats:
-        return Stats(shares, work.kernels.confusion_counts(work.layout, Z, work.threads))
+    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Any) -> Stats:
+        return Stats(shares, shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads))
 
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        """The diagonal of expected counts, added up a worker."""
-        right = stats.counts[np.arange(work.layout.n_rows), work.layout.row_label].astype(np.float64)
-        return per_worker(work.layout, right)
+    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
+        """The diagonal of expected counts, added up per worker."""
+        right = stats.counts[np.arange(crowd.rows.n_rows), crowd.rows.row_label].astype(np.float64)
+        return per_worker(crowd.rows, right)
 
-    def left_out(self, work: Work, params: Any, Z: Floats) -> tuple[Floats, Floats]:
-        sums = work.kernels.confusion_left_out(work.layout, params.rows, work.gold, Z, work.threads)
-        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
+    def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
+        sums = shard.kernels.confusion_left_out(shard.layout, params.rows, shard.gold, Z, shard.threads)
+        return LeftOut(per_worker(shard.layout, sums[0]), per_worker(shard.layout, sums[1]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharesByBayes(RowModel):
     """Shares of classes with a Dirichlet(1) around them; parameters have `n` (K,), the expected tasks of each class,
     and `bound` (), what all but tasks and classes add to the objective."""
+
+    criterion = "evidence lower bound"
 
     def penalty(self, params: Any) -> float:
         return float(params.bound) + self.class_penalty(params)
@@ -62,16 +66,16 @@ def expected_shares(n: Floats) -> Floats:
     return np.asarray(np.exp(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))))
 
 
-def mean_rows(layout: Layout, rows: Floats, weight: Floats) -> Floats:
+def mean_rows(layout: RowTable, rows: Floats, weight: Floats) -> Floats:
     """(K, K) confusion matrix of all workers taken as one: rows (R, K) weighed by how much each worker (W, K) did."""
     K = layout.n_classes
     matrix = np.full((K, K), TINY)
     for k in range(K):
-        matrix[k] += np.bincount(layout.row_label, rows[:, k] * weight[layout.row_worker, k], minlength=K)
+        matrix[k] += weighted_counts(layout.row_label, rows[:, k] * weight[layout.row_worker, k], K)
     return np.asarray(matrix / matrix.sum(1, keepdims=True))
 
 
-def row_logs(layout: Layout, worker: Ints, label: Ints, rows: Floats, unseen: Floats, crowd: Floats) -> Floats:
+def row_logs(layout: RowTable, worker: Ints, label: Ints, rows: Floats, unseen: Floats, crowd: Floats) -> Floats:
     """(M, K) log-probabilities of pairs (worker, label): from `rows` where the pair occurred, `unseen` (M, K) where a
     known worker never gave that label, and the crowd's matrix for workers that are not known."""
     at, there = find_rows(layout, worker, label)

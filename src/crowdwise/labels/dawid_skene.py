@@ -5,25 +5,25 @@ Answer n says that worker j = worker_n gave task i = task_n the label l = label_
     (3)  q[i, k]     ~ rho[k] * product over answers n of task i of pi[j, k, l]
     (4)  rho[k]      ~ s + sum_i q[i, k]
     (5)  pi[j, k, l] ~ s + sum over j's answers n saying l of q[task_n, k]
-with s the pseudo-count of the Dirichlet(1 + s) priors, so EM climbs
+with s the pseudo-count of the Dirichlet(1 + s) priors, so EM maximises
     (6)  log p(labels | rho, pi) + s * (sum log rho + sum log pi).
 Dawid & Skene 1979: eqs 2.3 and 2.4 are the steps (4) and (5), 2.5 is (3). Derivation in docs/maths/dawid_skene.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Work
-from ..engine.model import NOT_NEGATIVE, rules
+from ..engine import Executor, register
+from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, Layout
+from ..kernels.layout import Floats, Ints, RowTable
 from .confusions import RowModel, Stats, mean_rows, row_logs
-from .registry import register
+from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
@@ -31,7 +31,7 @@ class Params(NamedTuple):
     rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
     totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
     log_prior: Floats  # ()   the last term of (6)
-    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the climb is over
+    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the fit is over
 
 
 @register("dawid-skene", "a confusion matrix for every worker, by EM (Dawid & Skene 1979)")
@@ -40,18 +40,18 @@ class DawidSkene(RowModel):
     """A full confusion matrix for each worker: K (K - 1) free numbers apiece."""
 
     params_type = Params
-    smoothing: float = field(default=0.01, metadata=rules(NOT_NEGATIVE))  # s; 0 is maximum likelihood
+    smoothing: float = setting(0.01, NOT_NEGATIVE, "Pseudo-count s of the priors; 0 is maximum likelihood.")
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
         rho /= rho.sum()
-        smooth = work.kernels.smooth_rows
-        rows, totals, log_prior = smooth(work.layout, stats.counts, self.smoothing, work.threads)  # eq (5)
+        smooth = crowd.kernels.smooth_rows
+        rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.threads)  # eq (5)
         return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
 
-    def finish(self, work: Work, params: Params) -> Params:
-        below = params.totals + work.layout.n_classes * self.smoothing
-        return params._replace(crowd=mean_rows(work.layout, params.rows, below))
+    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
+        below = params.totals + crowd.rows.n_classes * self.smoothing
+        return params._replace(crowd=mean_rows(crowd.rows, params.rows, below))
 
     def penalty(self, params: Params) -> float:
         return float(params.log_prior) + self.class_penalty(params)
@@ -62,7 +62,7 @@ class DawidSkene(RowModel):
     def prevalence(self, params: Params) -> Floats:
         return params.rho
 
-    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.layout.n_rows
         return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
 
@@ -72,7 +72,7 @@ class DawidSkene(RowModel):
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return params.rho
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         s, K = self.smoothing, layout.n_classes
         with np.errstate(divide="ignore", invalid="ignore"):
             unseen = np.nan_to_num(s / (params.totals[worker] + K * s), nan=1 / K)

@@ -13,19 +13,22 @@ Difficulty is 1 / ease. Whitehill et al. 2009, who take gradients in log ease. D
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, even_log, rules
+from ..engine import Executor, register
+from ..engine.model import POSITIVE, setting
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
+from ..kernels.layout import Floats, Ints, RowTable, per_worker, worker_answers
 from ..kernels.special import expit
 from ..rating.left_out import match_left_out
-from .classes import PREVALENCE, class_log_prior, class_shares
-from .registry import register
+from ..result import LeftOut
+from .classes import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares
+from .em import EMModel, Local
+from .model import even_log
+from .shard import Crowd, Shard
 
 HARDEST = 0.05
 
@@ -33,7 +36,7 @@ HARDEST = 0.05
 class Params(NamedTuple):
     rho: Floats  # (K,)
     ability: Floats  # (W,)
-    ease: Floats  # (T,)
+    ease: Floats  # (T,)  kept with the tasks while the model is fitted, and put here at the end
     shares: Floats  # (K,) mean posterior
 
 
@@ -42,59 +45,63 @@ class Stats(NamedTuple):
     right: Floats  # (R,)  expected right answers
     rise: Floats  # (W,)  the sums of (6)
     curve: Floats  # (W,)
-    ease: Floats  # (T,)  of these tasks: tasks are improved where they lie
 
 
 @register("glad", "ability of workers met by difficulty of tasks, by EM (Whitehill et al. 2009)")
 @dataclass(frozen=True, kw_only=True)
-class Glad(ClimbingModel[Params, Stats]):
+class Glad(EMModel[Params, Stats]):
     """The only label model here with a difficulty for every task."""
 
     params_type = Params
     off = (-3.5, 0.0)
-    spread: float = field(default=1.0, metadata=rules(POSITIVE))  # v, of ease
-    prevalence_is: str = field(default="uniform", metadata=PREVALENCE)
+    spread: float = setting(1.0, POSITIVE, "Variance v of the prior on ease.")
+    prevalence_is: str = setting("uniform", PREVALENCE, PREVALENCE_IS)
 
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (3)
-        return work.kernels.ability_posterior(
-            work.layout, params.ability, params.ease, params.rho[None], work.gold, Z, work.threads
+    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:  # eq (3)
+        ease = local.own["ease"] = local.own["next"]
+        swept = shard.kernels.ability_posterior(
+            shard.layout, params.ability, ease, params.rho[None], shard.gold, local.Z, shard.threads
         )
+        prior = -0.5 / self.spread * float(((ease - 1) ** 2).sum())  # eq (5)
+        return swept._replace(evidence=swept.evidence + prior)
 
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
-        layout = work.layout
+    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
+        layout = shard.layout
         ability = np.ones(layout.n_workers) if params is None else params.ability
-        ease = np.ones(layout.n_tasks) if params is None else params.ease
-        slopes, v = work.kernels.ability_slopes, self.spread
-        rise, curve = slopes(layout, ability, ease, Z, False, work.threads)
-        ease = np.maximum(HARDEST, (1 / v + rise) / (1 / v + curve))  # eq (7)
-        rise, curve = slopes(layout, ability, ease, Z, True, work.threads)
-        return Stats(shares, work.kernels.match_counts(layout, Z, work.threads), rise, curve, ease)
+        ease = np.ones(layout.n_tasks) if params is None else local.own["ease"]
+        slopes, v = shard.kernels.ability_slopes, self.spread
+        rise, curve = slopes(layout, ability, ease, local.Z, False, shard.threads)
+        ease = local.own["next"] = np.maximum(HARDEST, (1 / v + rise) / (1 / v + curve))  # eq (7)
+        rise, curve = slopes(layout, ability, ease, local.Z, True, shard.threads)
+        return Stats(shares, shard.kernels.match_counts(layout, local.Z, shard.threads), rise, curve)
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         ability = (1 + stats.rise) / (1 + stats.curve)  # eq (6)
         mean = stats.shares / max(stats.shares.sum(), 1)
-        return Params(class_shares(self.prevalence_is, stats.shares), ability, stats.ease, mean)
+        return Params(class_shares(self.prevalence_is, stats.shares), ability, np.zeros(0), mean)
 
-    def add(self, first: Stats, second: Stats) -> Stats:
-        together = super().add(first._replace(ease=np.zeros(0)), second._replace(ease=np.zeros(0)))
-        return together._replace(ease=np.concatenate([first.ease, second.ease]))
+    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
+        return params._replace(ease=np.concatenate(list(shards.each(_ease))))
 
     def penalty(self, params: Params) -> float:
-        prior = -0.5 * ((params.ability - 1) ** 2).sum() - 0.5 / self.spread * ((params.ease - 1) ** 2).sum()
-        return float(prior) + class_log_prior(self.prevalence_is, params.rho)
+        prior = -0.5 * float(((params.ability - 1) ** 2).sum())
+        return prior + class_log_prior(self.prevalence_is, params.rho)
 
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return per_worker(work.layout, stats.right)
+    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
+        return per_worker(crowd.rows, stats.right)
 
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        layout = work.layout
+    def _left_out(self, shard: Shard, local: Local, params: Params) -> LeftOut:
+        return self.left_out(shard, params._replace(ease=local.own["ease"]), local.Z)
+
+    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
+        layout = shard.layout
         ability = np.repeat(params.ability, worker_answers(layout))
         others = max(layout.n_classes - 1, 1)
 
         def odds(part: slice) -> Floats:
             return np.asarray(np.exp(ability[part] * params.ease[layout.task[part]]) * others)
 
-        return match_left_out(layout, work.gold, Z, odds)
+        return LeftOut(*match_left_out(layout, shard.gold, Z, odds))
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares
@@ -105,11 +112,15 @@ class Glad(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return params.rho
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """On tasks of the fit by their ease, else of ease 1; an unknown worker has the mean ability."""
         ease = 1.0 if task is None else params.ease[task]
         ability = np.where(worker >= 0, params.ability[worker], params.ability.mean())
         return even_log(expit(ability * ease), label, layout.n_classes)
 
-    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         return self.emission(params, layout, worker, label, np.full(len(worker), task))
+
+
+def _ease(shard: Shard, local: Local) -> Floats:
+    return local.own["ease"]

@@ -16,23 +16,22 @@ gone on with. A worker's own matrix is the mixture of group matrices by s. Deriv
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Work
-from ..engine.model import Rule, rules
+from ..engine import Executor, register
+from ..engine.model import SOME_COUNT, Rule, setting
 from ..errors import DataError
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, Layout, worker_answers
+from ..kernels.layout import Floats, Ints, RowTable, WorkerRows
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Grouping
 from ..result.groups import mixture, so_far
-from .confusions import SharesByBayes, Stats, expected_shares
-from .registry import register
+from .confusions import SharesByBayes, Stats
+from .shard import Crowd, Shard
 
 ANY, RIGHT = 0.5, 2.0  # answers of each label that every row of a matrix starts with, and right ones besides
 TIED = 8  # sweeps with one matrix, before workers are parted
@@ -71,33 +70,44 @@ class Groups(SharesByBayes):
 
     params_type = Params
     off = (-6.2, 0.0)
-    groups: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))  # None: by the bound
+    groups: int | None = setting(None, SOME_COUNT, "Number of groups; None lets the bound decide.")
 
-    def begin(self, work: Work) -> Floats:
-        return tied_start(work, TIED, lambda Z: expected_shares(work.shares(Z))[None])
+    def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
+        """From soft votes, some iterations with one matrix for all."""
+        stats = self.from_votes(shards)
+        for _ in range(TIED):
+            stats = shards.update(self.warm, self.tied(crowd, stats)).stats
+        return stats
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
-        member = part(work, stats.counts, self.groups) if params is None else params.member
-        mixed = mix(work, work.layout, stats.counts, member, INNER)
-        rows = work.kernels.group_rows(work.layout, mixed.member, mixed.logs, work.dtype, work.threads)
+    def tied(self, crowd: Crowd, stats: Stats) -> Any:
+        """Parameters with one matrix for all workers."""
+        alone = np.ones((crowd.rows.n_workers, 1))
+        counts = crowd.kernels.group_counts(crowd.rows, stats.counts, alone, crowd.threads)
+        rows = crowd.kernels.group_rows(crowd.rows, alone, _row_logs(counts), crowd.dtype, crowd.threads)
+        return Params(stats.shares, alone, counts, rows, np.zeros(()))
+
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
+        member = part(crowd, stats.counts, self.groups) if params is None else params.member
+        mixed = mix(crowd, crowd.rows, stats.counts, member, INNER)
+        rows = crowd.kernels.group_rows(crowd.rows, mixed.member, mixed.logs, crowd.dtype, crowd.threads)
         return Params(stats.shares, mixed.member, mixed.counts, rows, np.asarray(mixed.bound))
 
-    def finish(self, work: Work, params: Params) -> Params:
+    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
         """The largest group first."""
         order = np.argsort(-params.member.sum(0), kind="stable")
         member = np.ascontiguousarray(params.member[:, order])
         return params._replace(member=member, counts=params.counts[order])
 
-    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows, groups = answers.n_classes, answers.layout.n_rows, self.groups or MOST
         return K * (answers.n_tasks + 2 * rows) * dtype.itemsize + 8 * groups * (3 * answers.n_workers + 40 * K**2)
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of group matrices; that of an unknown worker, by the shares of groups."""
         found = self.grouping(params)
         return np.asarray(np.log(np.maximum(mixture(so_far(found, worker), found.matrices, label), TINY)))
 
-    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         return mixture(so_far(self.grouping(params), worker), _row_logs(params.counts), label)
 
     def grouping(self, params: Params) -> Grouping:
@@ -112,20 +122,7 @@ class Tied(Groups):
 
     tells_workers_apart = False
     off = (-8.3, 0.0)
-    groups: int = field(default=1, metadata=rules(Rule(int, low=1, high=1)))
-
-
-def tied_start(work: Work, sweeps: int, prior: Callable[[Floats], Floats]) -> Floats:
-    """(T, K) posterior after some sweeps from soft votes with one matrix for all; `prior` gives what the next posterior
-    starts from, after the last."""
-    Z = work.vote_shares()
-    alone = np.ones((work.layout.n_workers, 1))
-    for _ in range(sweeps):
-        counts = work.kernels.confusion_counts(work.layout, Z, work.threads)
-        logs = _row_logs(work.kernels.group_counts(work.layout, counts, alone, work.threads))
-        rows = work.kernels.group_rows(work.layout, alone, logs, work.dtype, work.threads)
-        work.kernels.confusion_posterior(work.layout, rows, prior(Z), work.gold, Z, work.threads)
-    return Z
+    groups: int = setting(1, Rule(int, low=1, high=1), "One group, by definition.")
 
 
 def _row_logs(counts: Floats) -> Floats:
@@ -139,13 +136,13 @@ def _usual(K: int) -> Floats:
     return np.full((K, K), ANY) + RIGHT * np.eye(K)
 
 
-def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int) -> Mixture:
+def mix(crowd: Crowd, layout: WorkerRows, answers: Floats, member: Floats, steps: int) -> Mixture:
     """Steps of (7) and (6) on the expected answers of rows (R, K), from groups (W, M) that workers seem to be of."""
     for _ in range(steps):
-        counts = work.kernels.group_counts(layout, answers, member, work.threads)
+        counts = crowd.kernels.group_counts(layout, answers, member, crowd.threads)
         logs, size = _row_logs(counts), member.sum(0)
         usual = digamma(size + 1) - digamma(np.asarray(size.sum() + len(size)))
-        scores = work.kernels.group_scores(layout, answers, logs, work.threads)
+        scores = crowd.kernels.group_scores(layout, answers, logs, crowd.threads)
         before, member = member, scores + usual
         member = np.exp(member - member.max(1, keepdims=True))
         member /= member.sum(1, keepdims=True)
@@ -156,10 +153,10 @@ def mix(work: Work, layout: Layout, answers: Floats, member: Floats, steps: int)
     return Mixture(member, counts, logs, bound, float((member * scores).sum()))
 
 
-def part(work: Work, answers: Floats, groups: int | None) -> Floats:
+def part(crowd: Crowd, answers: Floats, groups: int | None) -> Floats:
     """(W, M) groups that workers seem to be of by their expected answers (R, K): of several numbers of groups and
     several starts, those of the highest bound."""
-    layout, W = work.layout, work.layout.n_workers
+    layout, W = crowd.rows, crowd.rows.n_workers
     if groups is not None and groups > max(W, 1):
         raise DataError(f"groups is {groups} and there are {W} workers: give at most {W}, or None to let the data say")
     if groups == 1 or W < 2:
@@ -167,8 +164,8 @@ def part(work: Work, answers: Floats, groups: int | None) -> Floats:
     some = _busiest(layout, max(groups or 0, min(SAMPLE, max(50, CELLS // layout.n_classes**2))))
     few, rows = _of_workers(layout, some)
     said = np.ascontiguousarray(answers[rows], np.float64)
-    rng = np.random.default_rng(work.seed)
-    best, best_bound, worse = mix(work, few, said, np.ones((few.n_workers, 1)), 1), -np.inf, 0
+    rng = np.random.default_rng(crowd.seed)
+    best, best_bound, worse = mix(crowd, few, said, np.ones((few.n_workers, 1)), 1), -np.inf, 0
     if groups is None:
         best_bound = best.bound + best.fit
     for size in range(2, MOST + 1) if groups is None else (groups,):
@@ -176,35 +173,36 @@ def part(work: Work, answers: Floats, groups: int | None) -> Floats:
         if size > few.n_workers:
             break
         for _ in range(STARTS):
-            found = mix(work, few, said, _seeded(few, said, size, rng), PARTING)
+            found = mix(crowd, few, said, _seeded(few, said, size, rng), PARTING)
             bound = found.bound + found.fit
             if bound > best_bound:
                 best, best_bound, risen = found, bound, True
         worse = 0 if risen else worse + 1
         if worse == 2:
             break
-    scores = work.kernels.group_scores(layout, answers, best.logs, work.threads)
+    scores = crowd.kernels.group_scores(layout, answers, best.logs, crowd.threads)
     scores += np.log(best.member.sum(0) + 1)
     member = np.exp(scores - scores.max(1, keepdims=True))
     return np.asarray(member / member.sum(1, keepdims=True))
 
 
-def _busiest(layout: Layout, count: int) -> Ints:
+def _busiest(layout: WorkerRows, count: int) -> Ints:
     """Workers with the most answers, in their own order."""
-    busy = np.argsort(-worker_answers(layout), kind="stable")[:count]
+    busy = np.argsort(-layout.per_worker, kind="stable")[:count]
     return np.sort(busy)
 
 
-def _of_workers(layout: Layout, workers: Ints) -> tuple[Layout, Ints]:
+def _of_workers(layout: WorkerRows, workers: Ints) -> tuple[WorkerRows, Ints]:
     """A layout whose rows are those of some workers, and which rows they were; it serves sums over workers only."""
     sizes = np.diff(layout.worker_ptr)[workers]
     ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     rows = np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes) + np.repeat(layout.worker_ptr[workers], sizes)
     owner = np.repeat(np.arange(len(workers), dtype=np.int32), sizes)
-    return layout._replace(worker_ptr=ptr, row_worker=owner, row_label=layout.row_label[rows]), rows
+    few = WorkerRows(layout.n_classes, owner, layout.row_label[rows], ptr, layout.answers[rows])
+    return few, rows
 
 
-def _seeded(layout: Layout, answers: Floats, size: int, rng: np.random.Generator) -> Floats:
+def _seeded(layout: WorkerRows, answers: Floats, size: int, rng: np.random.Generator) -> Floats:
     """(W, M) groups around workers who are far from each other: each is drawn by how badly those drawn before tell
     what he answers, as k-means++ draws by squared distance."""
     K, W = layout.n_classes, layout.n_workers

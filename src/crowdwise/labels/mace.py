@@ -12,17 +12,19 @@ Hovy et al. 2013, Sec. 2-3. Derivation in docs/maths/mace.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import ClimbingModel, Work
-from ..engine.model import POSITIVE, rules
+from ..engine import register
+from ..engine.model import POSITIVE, setting
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker
+from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
 from ..rating.left_out import match_left_out
-from .registry import register
+from ..result import LeftOut
+from .em import EMModel, Local
+from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
@@ -38,33 +40,33 @@ class Stats(NamedTuple):
     shares: Floats  # (K,)
     right: Floats  # (R,)  expected right answers
     honest: Floats  # (R,)
-    answers: Floats  # (R,)
 
 
 @register("mace", "honest answers or guesses by habit, by variational Bayes (Hovy et al. 2013)")
 @dataclass(frozen=True, kw_only=True)
-class Mace(ClimbingModel[Params, Stats]):
+class Mace(EMModel[Params, Stats]):
     """Finds spammers: each worker has a chance to be honest and a habit when not."""
 
     params_type = Params
+    criterion = "evidence lower bound"
     off = (-5.9, 0.75)
-    honesty: float = field(default=0.5, metadata=rules(POSITIVE))  # b
-    habit: float = field(default=1.0, metadata=rules(POSITIVE))  # c
+    honesty: float = setting(0.5, POSITIVE, "Parameter b of the Beta prior on honesty.")
+    habit: float = setting(1.0, POSITIVE, "Parameter c of the Dirichlet prior on guesses.")
 
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:  # eq (4)
-        prior = self.class_prior(params, work.layout.n_classes)[None]
-        return work.kernels.match_posterior(work.layout, params.hit, params.miss, prior, work.gold, Z, work.threads)
+    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:  # eq (4)
+        layout, prior = shard.layout, self.class_prior(params, shard.layout.n_classes)[None]
+        return shard.kernels.match_posterior(layout, params.hit, params.miss, prior, shard.gold, local.Z, shard.threads)
 
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:  # eq (5)
-        right = work.kernels.match_counts(work.layout, Z, work.threads)
+    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:  # eq (5)
+        right = shard.kernels.match_counts(shard.layout, local.Z, shard.threads)
         rate = 0.5 if params is None else -np.expm1(params.miss - params.hit)
-        return Stats(shares, right, right * rate, np.diff(work.layout.row_ptr).astype(np.float64))
+        return Stats(shares, right, right * rate)
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:  # eq (6)
-        layout, K, b, c = work.layout, work.layout.n_classes, self.honesty, self.habit
-        guesses = stats.answers - stats.honest
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:  # eq (6)
+        layout, K, b, c = crowd.rows, crowd.rows.n_classes, self.honesty, self.habit
+        guesses = crowd.rows.answers - stats.honest
         honest, guessed = per_worker(layout, stats.honest), per_worker(layout, guesses)
-        psi, lgamma = work.kernels.digamma, work.kernels.gammaln
+        psi, lgamma = crowd.kernels.digamma, crowd.kernels.gammaln
         below = psi(honest + guessed + 2 * b)
         t, u = psi(honest + b) - below, psi(guessed + b) - below
         x = psi(guesses + c) - psi(guessed + K * c)[layout.row_worker]
@@ -80,10 +82,10 @@ class Mace(ClimbingModel[Params, Stats]):
     def penalty(self, params: Params) -> float:
         return float(params.bound)
 
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return per_worker(work.layout, stats.right)
+    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
+        return per_worker(crowd.rows, stats.right)
 
-    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Those of eq (4) where the worker gave this label, else the means."""
         at, there = find_rows(layout, worker, label)
         means = self.emission(params, layout, worker, label)
@@ -93,9 +95,9 @@ class Mace(ClimbingModel[Params, Stats]):
         own[np.arange(len(label)), label] = params.hit[at]
         return np.where(there[:, None], own, means)
 
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        odds = np.repeat(np.exp(params.hit - params.miss), np.diff(work.layout.row_ptr))
-        return match_left_out(work.layout, work.gold, Z, odds.__getitem__)
+    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
+        odds = np.repeat(np.exp(params.hit - params.miss), np.diff(shard.layout.row_ptr))
+        return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
 
     def prevalence(self, params: Params) -> Floats:
         return params.shares
@@ -103,7 +105,7 @@ class Mace(ClimbingModel[Params, Stats]):
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.full(n_classes, 1 / n_classes)
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """The means of theta and xi; an unknown worker has the crowd's."""
         K, b, c = layout.n_classes, self.honesty, self.habit
         guessed = per_worker(layout, params.guesses)
@@ -113,8 +115,8 @@ class Mace(ClimbingModel[Params, Stats]):
         habit = (own + c) / (guessed[worker] + K * c)
         stranger = worker < 0
         theta[stranger] = (params.honest.sum() + b) / (params.honest.sum() + guessed.sum() + 2 * b)
-        by_label = np.bincount(layout.row_label, params.guesses, minlength=K)
+        by_label = weighted_counts(layout.row_label, params.guesses, K)
         habit[stranger] = (by_label[label[stranger]] + c) / (guessed.sum() + K * c)
         out = np.repeat(((1 - theta) * habit)[:, None], K, axis=1)
         out[np.arange(len(label)), label] += theta
-        return np.log(out)
+        return np.asarray(np.log(out))

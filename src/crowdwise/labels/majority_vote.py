@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engine import register
 from ..kernels.layout import Floats
-from .registry import register
 from .votes import VoteModel
 
 

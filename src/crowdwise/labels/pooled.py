@@ -20,17 +20,18 @@ Workers' skills and matrices stay those of (5). The climb starts from votes of v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Work
-from ..engine.model import POSITIVE, Rule, rules
-from ..kernels.layout import Floats, Ints, Layout, find_rows, per_worker, vote_parts, worker_answers
+from ..engine import Executor, register
+from ..engine.model import POSITIVE, SHARE, setting
+from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, vote_parts, weighted_counts
+from ..result import LeftOut
 from .confusions import SharesByBayes, Stats
-from .registry import register
+from .shard import Crowd, Shard
 
 LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
 EAGER = 6  # sweeps that all improve a; later one in three does, which costs less and is enough
@@ -51,72 +52,79 @@ class Params(NamedTuple):
     sweeps: Floats  # ()      gone so far
 
 
-@register("pooled", "confusion matrices drawn around the crowd's, as closely as the data say, by variational Bayes")
+@register(
+    "pooled",
+    "confusion matrices drawn around the crowd's, as closely as the data say, by variational Bayes",
+    default=True,
+)
 @dataclass(frozen=True, kw_only=True)
 class Pooled(SharesByBayes):
     """Between a vote and Dawid-Skene, by the data: the default."""
 
     params_type = Params
     off = (-1.7, 0.8)
-    hedge: float = field(default=0.25, metadata=rules(Rule((int, float), low=0.0, high=1.0)))  # h of eq (9)
-    start_diagonal: float = field(default=2.0, metadata=rules(POSITIVE))  # what a[k, k] starts above the others' 1
+    hedge: float = setting(0.25, SHARE, "Weight h of the vote in the reported probabilities, eq (9).")
+    start_diagonal: float = setting(2.0, POSITIVE, "How far the diagonal of a starts above 1.")
 
-    def begin(self, work: Work) -> Floats:
+    def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
         """Votes, where those of a worker weigh 1 - sum of squares of the shares of that worker's labels: who always
-        says the same tells nothing. A crowd that is mostly such spammers would else win from the start."""
-        layout, K = work.layout, work.layout.n_classes
-        n = np.diff(layout.row_ptr).astype(np.float64)
-        habit = np.bincount(layout.row_label, n, minlength=K) / max(n.sum(), 1)
-        total = worker_answers(layout) + CROWD
+        gives the same label says nothing. A crowd that is mostly such spammers would otherwise win from the start."""
+        layout, K = crowd.rows, crowd.rows.n_classes
+        n = layout.answers.astype(np.float64)
+        habit = weighted_counts(layout.row_label, n, K) / max(n.sum(), 1)
+        total = layout.per_worker + CROWD
         seen = per_worker(layout, ((n + CROWD * habit[layout.row_label]) / total[layout.row_worker]) ** 2)
         unseen = (habit**2).sum() - per_worker(layout, habit[layout.row_label] ** 2)
         variety = 1 - seen - unseen * (CROWD / total) ** 2
-        return work.vote_shares(np.maximum(variety, 0)[layout.row_worker])
+        return self.from_votes(shards, np.maximum(variety, 0)[layout.row_worker])
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
-        K, counts = work.layout.n_classes, stats.counts
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
+        K, counts = crowd.rows.n_classes, stats.counts
+        a: Floats
+        step: Floats
+        pace: Floats
         if params is None:
-            # the fewer answers a worker, the nearer to a vote: there the climb would be long
-            strength = max(1.0, FEW * work.layout.n_workers / max(work.layout.n_answers, 1))
+            # the fewer answers per worker, the nearer to a vote: there the fit would take long
+            strength = max(1.0, FEW * crowd.rows.n_workers / max(crowd.rows.n_answers, 1))
             a = strength * (np.ones((K, K)) + self.start_diagonal * np.eye(K))
             step, pace, sweeps = np.zeros((K, K)), np.ones(K), 0
         else:
             a, step, pace, sweeps = params.a, params.step, params.pace, int(params.sweeps) + 1
         if params is not None and (sweeps <= EAGER or sweeps % 3 == 0):
-            a, step, pace, (rows, totals, kl) = self._pool(work, counts, params)
+            a, step, pace, (rows, totals, kl) = self._pool(crowd, counts, params)
         else:
-            rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
+            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
         bound = _log_prior(a) - kl
         return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(sweeps))
 
     def _pool(
-        self, work: Work, counts: Floats, params: Params
+        self, crowd: Crowd, counts: Floats, params: Params
     ) -> tuple[Floats, Floats, Floats, tuple[Floats, Floats, float]]:
-        """Eq (7), and beyond: each row goes as many of its steps as the last two steps foretell (Barzilai and Borwein),
+        """Eq (7), and beyond: each row goes as many of its steps as the last two steps predict (Barzilai and Borwein),
         if the evidence of the counts does not fall by it; else the plain step, which never lowers it."""
         old = params.a
-        totals = per_worker(work.layout, counts).astype(np.float64)
-        top, below, fit = work.kernels.dirichlet_slopes(work.layout, counts, totals, old, work.threads)
+        totals: Floats = per_worker(crowd.rows, counts).astype(np.float64)
+        top, below, fit = crowd.kernels.dirichlet_slopes(crowd.rows, counts, totals, old, crowd.threads)
         plain = np.clip((old * top + 1) / (below[:, None] + 1), LOW, HIGH)  # eq (7)
         step = np.log(plain / old)
         pace = _pace(params.step, step, params.pace)
         a = np.clip(old * np.exp(pace[:, None] * step), LOW, HIGH)
-        rows, totals, kl, better = work.kernels.dirichlet_rows(work.layout, counts, a, work.threads)
+        rows, totals, kl, better = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
         if np.all(pace == 1) or better + _log_prior(a) >= fit + _log_prior(old):
             return a, step, pace, (rows, totals, kl)
-        rows, totals, kl, _ = work.kernels.dirichlet_rows(work.layout, counts, plain, work.threads)
+        rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, plain, crowd.threads)
         return plain, step, np.ones(len(pace)), (rows, totals, kl)
 
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        prior = self.prior(work, params)
+    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
+        prior = self.prior(shard, params)
         parts = (params.counts, params.totals, params.a, prior)
-        return work.kernels.cavity_left_out(work.layout, *parts, work.gold, Z, work.threads)
+        return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, shard.gold, Z, shard.threads))
 
-    def need(self, answers: Labels, dtype: np.dtype[np.float64]) -> int:
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.layout.n_rows
         return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """The mean of a worker's row; of an unknown worker, the crowd's."""
         above = params.a.sum(1)
         below = params.totals[worker] + above
@@ -127,22 +135,22 @@ class Pooled(SharesByBayes):
         crowd = params.a / above[:, None]
         return np.asarray(np.log(np.where((worker >= 0)[:, None], known, crowd.T[label])))
 
-    def factors(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         at, there = find_rows(layout, worker, label)
         means = self.emission(params, layout, worker, label)
         own = np.log(params.rows[at].astype(np.float64)) if layout.n_rows else means
         return np.where(there[:, None], own, means)
 
-    def reported(self, work: Work, params: Params, Z: Floats) -> Floats:  # eq (9)
+    def reported(self, shard: Shard, params: Params, Z: Floats) -> Floats:  # eq (9)
         if self.hedge > 0:
             mean = self.prevalence(params)
-            for part, votes in work.votes_by_part():
-                free = work.gold[part] < 0
+            for part, votes in shard.votes_by_part():
+                free = shard.gold[part] < 0
                 hedged = (1 - self.hedge) * Z[part] + self.hedge * _doubting(votes, mean)
                 Z[part] = np.where(free[:, None], hedged, Z[part])
         return Z
 
-    def believed(self, params: Params, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
+    def unhedged(self, params: Params, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
         if self.hedge in (0, 1):
             return posterior, 1.0 - self.hedge
         Z, mean = posterior.astype(np.float64), self.prevalence(params)
@@ -152,9 +160,9 @@ class Pooled(SharesByBayes):
             Z[part] = np.where(free, own / np.maximum(own.sum(1, keepdims=True), 1e-300), Z[part])
         return Z, 1.0 - self.hedge
 
-    def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         q = super().task_posterior(params, layout, worker, label, task)
-        votes = np.bincount(label, minlength=layout.n_classes)[None]
+        votes = np.bincount(label, minlength=layout.n_classes)[None].astype(np.float64)
         return np.asarray((1 - self.hedge) * q + self.hedge * _doubting(votes, self.prevalence(params))[0])
 
 
@@ -167,8 +175,8 @@ def _pace(before: Floats, step: Floats, pace: Floats) -> Floats:
     """(K,) how many steps of each row lead to where its steps vanish, if they keep shrinking as they last did."""
     shrunk = (before * (before - step)).sum(1)
     whole = (before * before).sum(1) * pace
-    foretold = np.divide(whole, shrunk, out=np.ones_like(whole), where=shrunk > 1e-12 * whole)
-    return np.asarray(np.clip(foretold, 1.0, FASTEST))
+    predicted = np.divide(whole, shrunk, out=np.ones_like(whole), where=shrunk > 1e-12 * whole)
+    return np.asarray(np.clip(predicted, 1.0, FASTEST))
 
 
 def _log_prior(a: Floats) -> float:

@@ -2,14 +2,14 @@
 
     (1)  q[i, k] = (answers of task i that say k) / (answers of task i)
 
-The lecture's naive soft labels; also where every climb starts. Derivation in docs/maths/soft_vote.md.
+The lecture's naive soft labels; also where every fit starts. Derivation in docs/maths/soft_vote.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .registry import register
+from ..engine import register
 from .votes import VoteModel
 
 

@@ -6,19 +6,19 @@ coin: right with the chance that an answer agrees with the shares (of all votes,
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import LabelModel, Run, Work
-from ..engine.memory import refuse_if_too_large
-from ..engine.model import even_log
-from ..kernels.layout import Floats, Ints, Layout, per_worker, worker_answers
-from ..rating.left_out import left_to_others
-from ..result import Result
+from ..engine import Executor, Run, Trace
+from ..kernels.layout import Floats, Ints, RowTable, per_worker, weighted_counts
+from ..rating.left_out import left_to_others, vote_agreement, vote_odds
+from ..result import LeftOut
+from .em import Local
+from .model import LabelModel, Learnt, even_log
+from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
@@ -27,18 +27,28 @@ class Params(NamedTuple):
     crowd: Floats  # (2,)  weight and chance of an average worker
 
 
+class Counted(NamedTuple):
+    """What one pass over the votes adds up to."""
+
+    right: Floats  # (R,) expected right answers
+    shares: Floats  # (K,)
+    answered: int  # tasks with answers
+    agree: Floats  # (2,) pairs of votes that agree, and all pairs
+
+
 @dataclass(frozen=True, kw_only=True)
 class VoteModel(LabelModel):
     """Counts votes, each with a weight."""
 
     params_type = Params
     tells_workers_apart = False
+    uses_weights = True
 
-    def weights(self, answers: Labels, work: Work) -> Floats:
+    def weights(self, answers: Labels, crowd: Crowd, shards: Executor[Shard]) -> Floats:
         """(W,) what each worker's vote counts."""
-        return np.ones(answers.n_workers)
+        return np.ones(crowd.rows.n_workers)
 
-    def coins(self, hits: Floats, total: Floats, crowd: float) -> Floats:
+    def coins(self, hits: Floats, total: Ints, crowd: float) -> Floats:
         """(W,) chance of a right answer: the crowd's for all, since an even vote does not tell workers apart."""
         return np.full(len(hits), crowd)
 
@@ -46,50 +56,50 @@ class VoteModel(LabelModel):
         """(T, K) posterior from shares of votes."""
         return shares
 
-    def fit(self, answers: Labels, run: Run | None = None) -> Result:
-        run = run or Run()
-        work = Work.on(answers, run)
-        refuse_if_too_large(2 * answers.n_tasks * answers.n_classes * work.dtype.itemsize, answers, self.name)
-        began = time.perf_counter()
-        weight = self.weights(answers, work)
-        right, sure = left_to_others(work.kernels, work.layout, work.gold, work.dtype, work.threads)
-        Z = self.decided(work.vote_shares(weight[work.layout.row_worker]))
-        by_row = work.kernels.match_counts(work.layout, Z, work.threads)
-        hits, total = per_worker(work.layout, by_row), worker_answers(work.layout)
-        crowd = (hits.sum() + 1) / (total.sum() + 2)
-        answered = max(int((answers.answers_per_task > 0).sum()), 1)
-        return Result(
-            answers=answers,
-            model=self,
-            params=Params(weight, self.coins(hits, total, crowd), np.array([weight.mean(), crowd])),
-            posterior=Z,
-            prevalence=work.shares(Z) / answered,
-            right=right,
-            sure=sure,
-            trace=(),
-            converged=True,
-            seed=int(run.seed),
-            seconds=time.perf_counter() - began,
-        )
+    def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
+        weight = self.weights(answers, crowd, shards)
+        counted: Counted = shards.update(self._count, weight[crowd.rows.row_worker])
+        hits, total = per_worker(crowd.rows, counted.right), crowd.rows.per_worker
+        chance = (hits.sum() + 1) / (total.sum() + 2)
+        odds = vote_odds(counted.agree, crowd.rows.n_classes)
+        params = Params(weight, self.coins(hits, total, chance), np.array([weight.mean(), chance]))
+        prevalence = counted.shares / max(counted.answered, 1)
+        return Learnt((params, odds), prevalence, Trace(), True)
+
+    def _count(self, shard: Shard, local: Any, weight: Floats) -> tuple[Local, Counted]:
+        Z = self.decided(shard.vote_shares(weight))
+        right = shard.kernels.match_counts(shard.layout, Z, shard.threads)
+        answered = int((np.diff(shard.layout.task_ptr) > 0).sum())
+        return Local(Z), Counted(right, shard.shares(Z), answered, vote_agreement(shard))
+
+    def finish(self, crowd: Crowd, params: Any, shards: Executor[Shard]) -> Params:
+        return params[0]  # type: ignore[no-any-return]
+
+    def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
+        """By the other votes alone."""
+        return LeftOut(*left_to_others(shard, params[1]))
+
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
+        return 2 * answers.n_tasks * answers.n_classes * dtype.itemsize
 
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.full(n_classes, 1 / n_classes)
 
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd[1]), label, layout.n_classes)
 
-    def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         out = np.zeros((len(label), layout.n_classes))
         out[np.arange(len(label)), label] = _worth(params, worker)
         return out
 
-    def infer(self, params: Params, seen: Layout, answers: Labels, worker: Ints) -> Floats:
-        return self.decided(Work.on(answers, Run(threads=1)).vote_shares(_worth(params, worker)))
+    def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
+        return self.decided(Shard.of(answers, Run(threads=1)).vote_shares(_worth(params, worker)))
 
-    def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
-        votes = np.bincount(label, _worth(params, worker), minlength=layout.n_classes)
+    def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
+        votes = weighted_counts(label, _worth(params, worker), layout.n_classes)
         if votes.sum() == 0:
-            votes = np.bincount(label, minlength=layout.n_classes) + (0 if len(label) else 1)
+            votes = np.bincount(label, minlength=layout.n_classes) + (0.0 if len(label) else 1.0)
         return np.asarray(self.decided(votes[None] / votes.sum())[0])
 
 

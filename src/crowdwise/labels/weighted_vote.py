@@ -2,7 +2,8 @@
 
     (1)  q[i, k] ~ sum over answers n of task i that say k of v[worker_n]
 
-Weights v are given (a mapping, or the column `weight` of the answers), or learnt, from gold or from agreement:
+Weights v are given as a mapping, or learnt, from gold or from agreement; where the answers have a column `weight`, each
+answer counts that many times as much:
     (2)  v[j] = max(0, (p[j] - 1/K) / (1 - 1/K)),   p[j] = (hits[j] + m s) / (n[j] + s)
 where hits[j] counts j's answers that are right by gold, or adds, over j's answers, the share of the *other* votes on
 the task that agree; n[j] counts what was compared; m is the crowd's mean and s = 2. A worker at chance weighs nothing.
@@ -12,20 +13,20 @@ Derivation in docs/maths/weighted_vote.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Work
-from ..engine.model import Rule, rules
-from ..errors import ParameterError
-from ..kernels.layout import Floats, per_worker
-from .registry import register
+from ..engine import Executor, register
+from ..engine.model import one_of, setting
+from ..errors import ParameterError, option
+from ..kernels.layout import Floats, Ints, per_worker
+from .shard import Crowd, Shard
 from .votes import VoteModel
 
-STRENGTH = 2.0
+STRENGTH = 2.0  # answers of the crowd's mean that every worker starts with
 
 
 @register("weighted-vote", "votes weighed by what workers are worth: given, or learnt from gold or agreement")
@@ -35,8 +36,12 @@ class WeightedVote(VoteModel):
 
     tells_workers_apart = True
     off = (-0.95, 0.9)
-    learn_from: str = field(default="agreement", metadata=rules(Rule(str, choices=("agreement", "gold", "column"))))
-    given: Mapping[Any, float] | None = None  # worker -> weight; a worker not named weighs 0
+    learn_from: str = setting(
+        "agreement",
+        one_of("agreement", "gold", "column"),
+        "What workers' weights are learnt from; 'column': all workers alike, the column weight alone counts.",
+    )
+    given: Mapping[Any, float] | None = setting(None, None, "Weight by worker; a worker not named weighs 0.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,70 +56,57 @@ class WeightedVote(VoteModel):
             ):
                 raise ParameterError(f"weighted-vote: the weight of {worker!r} is {weight!r}; weights are at least 0")
 
-    def weights(self, answers: Labels, work: Work) -> Floats:
+    def weights(self, answers: Labels, crowd: Crowd, shards: Executor[Shard]) -> Floats:
         if self.given is not None:
-            return self._given(answers)
+            return self._given(crowd)
         if self.learn_from == "column":
-            return self._column(answers)
-        hits, total = self._gold(answers, work) if self.learn_from == "gold" else self._agreement(work)
-        return self._learnt(hits, total, answers.n_classes)
+            _ = answers.weights  # refuses a column that is missing, or holds anything but weights
+            return np.ones(crowd.rows.n_workers)
+        if self.learn_from == "gold" and not (answers.gold >= 0).any():
+            raise ParameterError(
+                f"weighted-vote cannot learn from gold: these answers carry none. Give {option('gold')} when they are "
+                "read, or learn_from='agreement'"
+            )
+        hits, total = shards.total(_by_gold if self.learn_from == "gold" else _by_agreement)
+        return self._learnt(per_worker(crowd.rows, hits), per_worker(crowd.rows, total), crowd.rows.n_classes)
 
     def _learnt(self, hits: Floats, total: Floats, K: int) -> Floats:  # eq (2)
         mean = hits.sum() / total.sum() if total.sum() > 0 else 1 / K
         right = (hits + STRENGTH * mean) / (total + STRENGTH)
         return np.maximum(0.0, (right - 1 / K) / (1 - 1 / K)) if K > 1 else np.ones(len(hits))
 
-    def _agreement(self, work: Work) -> tuple[Floats, Floats]:
-        layout = work.layout
-        Z = np.empty((layout.n_tasks, layout.n_classes), work.dtype)
-        work.kernels.votes(layout, np.ones(layout.n_rows), Z, work.threads)
-        others = np.diff(layout.task_ptr)[:, None] - 1
-        alone = others[:, 0] == 0
-        Z -= 1
-        np.divide(Z, np.maximum(others, 1), out=Z)  # share of the other votes that say k, for those who said k
-        Z[alone] = 0
-        hits = per_worker(layout, work.kernels.match_counts(layout, Z, work.threads))
-        Z[:] = ~alone[:, None]
-        return hits, per_worker(layout, work.kernels.match_counts(layout, Z, work.threads))
-
-    def _gold(self, answers: Labels, work: Work) -> tuple[Floats, Floats]:
-        known = answers.gold >= 0
-        if not known.any():
-            raise ParameterError(
-                "weighted-vote cannot learn from gold: these answers carry none. Give gold (--gold FILE), or "
-                "learn_from='agreement'"
-            )
-        Z = np.zeros((answers.n_tasks, answers.n_classes), work.dtype)
-        Z[known, answers.gold[known]] = 1
-        hits = per_worker(work.layout, work.kernels.match_counts(work.layout, Z, work.threads))
-        Z[:] = known[:, None]
-        return hits, per_worker(work.layout, work.kernels.match_counts(work.layout, Z, work.threads))
-
-    def _given(self, answers: Labels) -> Floats:
-        assert self.given is not None
-        workers = answers.workers.to_list()
-        if not any(worker in self.given for worker in workers):
+    def _given(self, crowd: Crowd) -> Floats:
+        workers, given = crowd.workers.to_list(), self.given or {}
+        if not any(worker in given for worker in workers):
             raise ParameterError(
                 f"weighted-vote: given names none of the workers; they are {', '.join(map(str, workers[:5]))} ..."
             )
-        return np.array([self.given.get(worker, 0.0) for worker in workers], np.float64)
+        return np.array([given.get(worker, 0.0) for worker in workers], np.float64)
 
-    def _column(self, answers: Labels) -> Floats:
-        """A worker's weight is the mean of the column `weight` over that worker's answers."""
-        _, worker, _ = answers.codes()
-        size = answers.n_workers
-        total = np.bincount(worker, answers.numbers("weight"), minlength=size)
-        return _checked(total / np.maximum(np.bincount(worker, minlength=size), 1), answers)
-
-    def coins(self, hits: Floats, total: Floats, crowd: float) -> Floats:
+    def coins(self, hits: Floats, total: Ints, crowd: float) -> Floats:
         return (hits + STRENGTH * crowd) / (total + STRENGTH)
 
 
-def _checked(weight: Floats, answers: Labels) -> Floats:
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
-        worker = answers.workers[int(bad[0])]
-        raise ParameterError(
-            f"weighted-vote: the weight of worker {worker!r} is {weight[bad[0]]}; weights are at least 0"
-        )
-    return weight
+def _by_agreement(shard: Shard, local: Any) -> tuple[Floats, Floats]:
+    """(R,) share of the other votes that agree, added up over a row's answers, and how many were compared."""
+    layout = shard.layout
+    Z = np.empty((layout.n_tasks, layout.n_classes), shard.dtype)
+    shard.kernels.votes(layout, np.ones(layout.n_rows), Z, shard.threads)
+    others = np.diff(layout.task_ptr)[:, None] - 1
+    alone = others[:, 0] == 0
+    Z -= 1
+    np.divide(Z, np.maximum(others, 1), out=Z)  # share of the other votes that say k, for those who said k
+    Z[alone] = 0
+    hits = shard.kernels.match_counts(layout, Z, shard.threads)
+    Z[:] = ~alone[:, None]
+    return hits, shard.kernels.match_counts(layout, Z, shard.threads)
+
+
+def _by_gold(shard: Shard, local: Any) -> tuple[Floats, Floats]:
+    """(R,) right answers of each row by gold, and how many were compared."""
+    known = shard.gold >= 0
+    Z = np.zeros((shard.layout.n_tasks, shard.layout.n_classes), shard.dtype)
+    Z[known, shard.gold[known]] = 1
+    hits = shard.kernels.match_counts(shard.layout, Z, shard.threads)
+    Z[:] = known[:, None]
+    return hits, shard.kernels.match_counts(shard.layout, Z, shard.threads)

@@ -13,24 +13,26 @@ shown is B. Derivation, and why `tied` is the better model, in docs/maths/cmm.md
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Work
-from ..engine.model import COUNT, NOT_NEGATIVE, Rule, rules
+from ..engine import Executor, Run, register
+from ..engine.model import COUNT, NOT_NEGATIVE, one_of, setting
 from ..errors import DataError
 from ..kernels import TINY, Swept
-from ..kernels.layout import Floats, Ints, Layout, per_worker, vote_parts
-from ..result import Grouping
+from ..kernels.layout import Floats, Ints, RowTable, per_worker
+from ..labels.em import Local
+from ..labels.shard import Crowd, Shard
+from ..result import Grouping, LeftOut
 from ..result.groups import mixture, so_far
-from .beside import side
+from .base import PriorByClassifier
+from .joint import EarlyStop
 from .objective import softmax
-from .together import EarlyStop
 
-AXES = 3  # along which answers differ most, where they are parted
+PRINCIPAL_AXES = 3  # along which answers differ most, where they are split into groups
 
 
 class Params(NamedTuple):
@@ -39,7 +41,7 @@ class Params(NamedTuple):
     matrices: Floats  # (M, K, K)  beta
     log_prior: Floats  # ()         the last term of (2), and what the classifier adds
     shares: Floats  # (K,)       mean consensus
-    member: Floats  # (W, M)     groups of workers by all their answers, made when the climb is over
+    member: Floats  # (W, M)     groups of workers by all their answers, made when the fit is over
 
 
 class Stats(NamedTuple):
@@ -49,21 +51,26 @@ class Stats(NamedTuple):
     right: Floats  # (R,)       expected right answers
 
 
-@side("cmm", "the Crowd Mixture Model without worker ids: every answer has a truth and a group of its own")
+@register("cmm", "the Crowd Mixture Model without worker ids: every answer has a truth and a group of its own")
 @dataclass(frozen=True, kw_only=True)
-class CMM(EarlyStop):
-    """The Crowd Mixture Model (Global), as published. `groups` above 1 part one matrix in ways that no data can tell
-    apart; `start` says how answers are parted at first."""
+class CMM(EarlyStop, PriorByClassifier):
+    """The Crowd Mixture Model (Global), as published. `groups` above 1 split one matrix in ways that no data can
+    distinguish."""
 
     params_type = Params
     tells_workers_apart = shares_truth = False
-    groups: int = field(default=1, metadata=rules(COUNT))
-    smoothing: float = field(default=1.0, metadata=rules(NOT_NEGATIVE))  # s
-    start: str = field(default="k-means", metadata=rules(Rule(str, choices=("k-means", "random"))))
+    groups: int = setting(1, COUNT, "Number of groups.")
+    smoothing: float = setting(1.0, NOT_NEGATIVE, "Answers s added to every cell of a matrix, eqs (2) and (4).")
+    start: str = setting("k-means", one_of("k-means", "random"), "How answers are split into groups at first.")
 
-    def posterior(self, work: Work, params: Params, Z: Floats) -> Swept:
-        """The consensus of each task, rbar over its number of answers; of a task without any, the classifier's word."""
-        F, votes, B = self._truth(work, params), _votes(work), _joint(params)
+    def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
+        """Soft votes, and a group for every answer."""
+        stats: Stats = self.from_votes(shards)
+        return stats if self.groups == 1 else stats._replace(counts=shards.total(self._split, crowd.seed))
+
+    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:
+        """The consensus of each task, rbar over its number of answers; of a task without any, the classifier's."""
+        F, votes, B, Z = self._truth(shard, params), _votes(shard), _joint(params), local.Z
         total = votes.sum(1, keepdims=True)
         some = total[:, 0] > 0
         p = np.maximum(F @ B, TINY)
@@ -72,114 +79,100 @@ class CMM(EarlyStop):
         flips = np.where(before, Z, -1).max(1) < Z.max(1)
         return Swept(float((votes * np.log(p)).sum()), Z[some].sum(0, dtype=np.float64), int(flips[some].sum()))
 
-    def statistics(self, work: Work, Z: Floats, shares: Floats, params: Params | None) -> Stats:
-        votes = _votes(work)
-        right = work.kernels.match_counts(work.layout, Z, work.threads)
+    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
+        votes, Z = _votes(shard), local.Z
+        right = shard.kernels.match_counts(shard.layout, Z, shard.threads)
         if params is None:
-            return Stats(self._parted(votes, Z, work.seed), Z * votes.sum(1, keepdims=True), shares, right)
-        F, B = self._truth(work, params), _joint(params)
+            return Stats(np.asarray(Z.T @ votes)[None], Z * votes.sum(1, keepdims=True), shares, right)
+        F, B = self._truth(shard, params), _joint(params)
         ratio = votes / np.maximum(F @ B, TINY)
         counts = params.share[:, None, None] * params.matrices * (F.T @ ratio)
         return Stats(counts, _targets(F, ratio, B), shares, right)
 
-    def _parted(self, votes: Floats, Z: Floats, seed: int) -> Floats:
+    def _split(self, shard: Shard, local: Local, seed: int) -> Floats:
         """(M, K, K) the sums of (4) at the start: q_ij(m, k) is the share of votes for k, m the group that k-means puts
         the answer in; or (random) those shares mixed with the answer itself, by a weight drawn for every group."""
-        K, M = votes.shape[1], self.groups
-        if M == 1:
-            return np.asarray(Z.T @ votes)[None]
+        votes, Z, M, K = _votes(shard), local.Z, self.groups, shard.layout.n_classes
         rng = np.random.default_rng(seed)
         if self.start == "random":
-            weight = rng.beta(1, 1, M)[:, None, None]
-            return np.asarray(weight * (Z.T @ votes) + (1 - weight) * np.diag(votes.sum(0))) / M
+            soft = rng.beta(1, 1, M)[:, None, None]
+            return np.asarray(soft * (Z.T @ votes) + (1 - soft) * np.diag(votes.sum(0))) / M
         task, label = np.nonzero(votes)
         if len(task) < M:
             raise DataError(f"groups is {M} and there are {len(task)} answers that differ: give fewer groups")
-        group = _clusters(Z, task, label, votes[task, label], M, rng)
-        weight, cell = votes[task, label], group * K + label
+        weight = votes[task, label]
+        cell = _clusters(Z, task, label, weight, M, rng) * K + label
         sums = [np.bincount(cell, Z[task, k] * weight, minlength=M * K).reshape(M, K) for k in range(K)]
         return np.stack(sums, axis=1)
 
-    def maximise(self, work: Work, stats: Stats, params: Params | None) -> Params:
+    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         share = np.maximum(stats.counts.sum((1, 2)) + self.smoothing, TINY)
         matrices = np.maximum(stats.counts + self.smoothing, TINY)
         share, matrices = share / share.sum(), matrices / matrices.sum(2, keepdims=True)
-        log_prior = self.smoothing * float(np.log(share).sum() + np.log(matrices).sum())
-        self.learner.follow(stats.targets)
-        return Params(
-            self.learner.logits(),
-            share,
-            matrices,
-            np.asarray(log_prior + self.learner.log_prior),
-            stats.shares / max(stats.shares.sum(), 1),
-            np.zeros((0, len(share))),
-        )
+        crowd.truth.follow(stats.targets)
+        log_prior = self.smoothing * float(np.log(share).sum() + np.log(matrices).sum()) + crowd.truth.log_prior
+        shares = stats.shares / max(stats.shares.sum(), 1)
+        return Params(crowd.truth.logits(), share, matrices, np.asarray(log_prior), shares, np.zeros((0, len(share))))
 
-    def finish(self, work: Work, params: Params) -> Params:
+    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
         """Groups in the order of their shares, and those of workers by all their answers (the paper's Sec. 3.4)."""
         order = np.argsort(-params.share, kind="stable")
         params = params._replace(share=params.share[order], matrices=params.matrices[order])
-        F, layout = self._truth(work, params), work.layout
-        row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
-        logs = np.tile(np.log(params.share), (layout.n_workers, 1))
-        for m, matrix in enumerate(params.matrices):
-            told = np.log(np.maximum(F @ matrix, TINY))[layout.task, layout.row_label[row]]
-            logs[:, m] += np.bincount(layout.row_worker[row], told, minlength=layout.n_workers)
+        logs = np.log(params.share) + shards.total(self._log_likelihoods, params)
         member = np.exp(logs - logs.max(1, keepdims=True))
         return params._replace(member=member / member.sum(1, keepdims=True))
 
-    def _truth(self, work: Work, params: Params) -> Floats:
-        """(T, K) what the classifier says; where the label is known, that."""
-        return work.obey_gold(softmax(params.logits))
+    def _log_likelihoods(self, shard: Shard, local: Local, params: Params) -> Floats:
+        """(W, M) of each worker's answers, were the worker of each group."""
+        F, layout = self._truth(shard, params), shard.layout
+        row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+        logs = np.zeros((layout.n_workers, len(params.share)))
+        for m, matrix in enumerate(params.matrices):
+            given = np.log(np.maximum(F @ matrix, TINY))[layout.task, layout.row_label[row]]
+            logs[:, m] = np.bincount(layout.row_worker[row], given, minlength=layout.n_workers)
+        return logs
+
+    def _truth(self, shard: Shard, params: Params) -> Floats:
+        """(T, K) what the classifier predicts; where the label is known, that."""
+        return shard.obey_gold(softmax(params.logits))
 
     def compared(self, params: Params) -> Floats:
         return params.matrices
 
-    def penalty(self, params: Params) -> float:
-        return float(params.log_prior)
-
-    def hits(self, work: Work, stats: Stats) -> Floats:
-        return per_worker(work.layout, stats.right)
-
-    def left_out(self, work: Work, params: Params, Z: Floats) -> tuple[Floats, Floats]:
-        """By what the classifier says of the tasks: no answer changes the truth of another."""
-        nothing = np.ones((work.layout.n_rows, work.layout.n_classes))
-        F = self._truth(work, params)
-        sums = work.kernels.confusion_left_out(work.layout, nothing, work.gold, F, work.threads)
-        return per_worker(work.layout, sums[0]), per_worker(work.layout, sums[1])
-
-    def prevalence(self, params: Params) -> Floats:
-        return params.shares
+    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
+        """By what the classifier predicts of the tasks: no answer changes the truth of another."""
+        nothing = np.ones((shard.layout.n_rows, shard.layout.n_classes))
+        F = self._truth(shard, params)
+        sums = shard.kernels.confusion_left_out(shard.layout, nothing, shard.gold, F, shard.threads)
+        return LeftOut(per_worker(shard.layout, sums[0]), per_worker(shard.layout, sums[1]))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         return 8 * (10 * answers.n_tasks * answers.n_classes + self.groups * answers.n_workers) + 16 * answers.n_answers
 
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return params.shares if task is None else softmax(params.logits[[task]])[0]
-
-    def emission(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of group matrices; of an unknown worker, the joint matrix."""
         member = so_far(self.grouping(params), worker)
         return np.asarray(np.log(np.maximum(mixture(member, params.matrices, label), TINY)))
 
-    def pull(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Every answer brings a truth of its own; the task's is their mean."""
         q = self.class_prior(params, layout.n_classes, task) * _joint(params).T[label]
         return np.asarray(q / q.sum(1, keepdims=True))
 
-    def task_posterior(self, params: Params, layout: Layout, worker: Ints, label: Ints, task: int) -> Floats:
+    def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         if not len(label):
             return self.class_prior(params, layout.n_classes, task)
         return np.asarray(self.pull(params, layout, worker, label, task).mean(0))
 
-    def infer(self, params: Params, seen: Layout, answers: Labels, worker: Ints) -> Floats:
-        F, B = np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes)), _joint(params)
-        votes = np.concatenate([v for _, v in vote_parts(answers.kernels, answers.layout, 1)])
+    def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
+        shard = Shard.of(answers, Run(threads=1))
+        F, B, votes = (
+            np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes)),
+            _joint(params),
+            _votes(shard),
+        )
         Z = _targets(F, votes / np.maximum(F @ B, TINY), B) + np.where(votes.sum(1, keepdims=True) > 0, 0, F)
-        Z = np.asarray(Z / Z.sum(1, keepdims=True))
-        known = np.flatnonzero(answers.gold >= 0)
-        Z[known] = np.eye(Z.shape[1])[answers.gold[known]]
-        return Z
+        return shard.obey_gold(np.asarray(Z / Z.sum(1, keepdims=True)))
 
     def grouping(self, params: Params) -> Grouping:
         """As found; the data know their sum alone."""
@@ -196,9 +189,9 @@ def _targets(F: Floats, ratio: Floats, B: Floats) -> Floats:
     return np.asarray(F * (ratio @ B.T))
 
 
-def _votes(work: Work) -> Floats:
+def _votes(shard: Shard) -> Floats:
     """(T, K) r."""
-    return np.concatenate([votes for _, votes in work.votes_by_part()]).astype(np.float64)
+    return np.concatenate([votes for _, votes in shard.votes_by_part()]).astype(np.float64)
 
 
 def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rng: np.random.Generator) -> Ints:
@@ -210,8 +203,8 @@ def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rn
     against = Z[task].astype(np.float64)
     against[np.arange(len(task)), label] = 0
     if not against.std(0).any():
-        return np.zeros(len(task), np.int64)  # nobody disagrees: there is nothing to part by
+        return np.zeros(len(task), np.int64)  # nobody disagrees: there is nothing to split by
     with threadpool_limits(1):  # threads of this many libraries wait for each other
-        near = PCA(min(AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
+        near = PCA(min(PRINCIPAL_AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
         made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
         return np.asarray(made.fit(near, sample_weight=weight).labels_)

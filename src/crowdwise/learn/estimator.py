@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -14,24 +14,27 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ..answers import Labels
+from ..answers import Answers, Labels
 from ..answers.rows import Rows
-from ..engine import LabelModel, Run
+from ..engine import Run, best_of
+from ..engine.loop import resumable
 from ..engine.model import COUNT, SHARE, Rule, check
+from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..errors import FeatureError, ParameterError, nearest
 from ..kernels.layout import Floats
-from ..labels import MODELS
-from ..result import Assignment, Result
-from .beside import Beside
-from .eased import VoteLearner
+from ..labels.model import LabelModel
+from ..result import Assignment, LabelsResult, LeftOut
+from .base import WorkerSide
+from .difficulty import VoteLearner
 from .logistic import Logistic
 from .objective import softmax
+from .predict import predict_with_answers
 from .refit import Refit
 from .rows import as_rows
-from .sides import PUBLISHED, SIDES, by_name
-from .told import told_by_answers
+from .sides import by_name
 
-LARGEST = 1e18  # of a feature: its square is still a number in single precision
+MAX_FEATURE = 1e18  # its square is still a number in single precision
+Fitted: TypeAlias = tuple[LabelsResult, Any]  # what is known of the crowd, and the learner
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,7 +47,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method by the name of its paper ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "Ideal"). Where a side and a model of
     answers alone have one name ("groups", "tied", "pooled"), it is the side; the model is `crowdwise.Groups()`.
     `threshold`: of two classes, the second is predicted above this probability. `restarts`: of that many fits, which
-    differ in what is drawn for a network, the one of the highest objective is kept.
+    differ in what is drawn for a network, the one of the highest objective is kept. `random_state` is the seed of all
+    that is drawn, `n_jobs` the number of threads (None: all cores).
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.experts(tasks=200, seed=1)
@@ -74,13 +78,11 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from rows X and the answers to their tasks.
 
         `answers` is a `Labels` or anything `Labels` takes, and `tasks` the id of every row; or `Labels.by_row(ids)`; or
-        an array with a row a row of X, and a column a worker (None, NaN or "" where there is no answer). Rows without
-        answers teach nothing and are told by `predict`; answers to tasks without a row are left out, with a warning.
+        an array with one row per row of X, and one column per worker (None, NaN or "" where there is no answer). Rows
+        without answers teach nothing, but `predict` takes them; answers to tasks without a row are left out, with a
+        warning. A fit that `run.stop` interrupts is continued exactly where it was with `Run(resume=error.checkpoint)`.
         """
-        check(
-            {"threshold": SHARE, "restarts": COUNT} | ({} if self.n_jobs is None else {"n_jobs": Rule(int, low=-1)}),
-            self,
-        )
+        check({"threshold": SHARE, "restarts": COUNT, "n_jobs": Rule(int, low=-1, may_be_none=True)}, self)
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
@@ -88,39 +90,33 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._say_unused(rows)
         at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
-        self.result_, self.learner_ = self._best(truth, side, _safe_indexing(X, at), labels, run)
+        known = _safe_indexing(X, at)
+        self.result_, self.learner_ = resumable(
+            run, lambda: side.mark(labels, run), lambda begun: self._best(truth, side, known, labels, begun)
+        )
         self.classes_ = labels.classes.to_numpy()
         return self
 
-    def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> tuple[Result, Any]:
+    def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> Fitted:
         """Of `restarts` fits that differ in what is drawn for the classifier, the one of the highest objective."""
-        rng, best = run.rng(), None
-        joint = isinstance(side, Beside) and side.asks_classifier
-        for _ in range(self.restarts if joint else 1):
+        rng = run.rng()
+        joint = isinstance(side, WorkerSide) and side.asks_classifier
+
+        def fit(start: int) -> Fitted:
             learner = truth.learner(X, labels.n_classes, rng)
-            result = self._fitted(side, learner, labels, run)
-            if best is None or result.trace[-1] > best[0].trace[-1]:
-                best = result, learner
-        assert best is not None
-        return best
+            return _fit_sides(side, learner, labels, run), learner
 
-    def _fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
-        """Both sides, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait for
-        each other, and bits would depend on their number."""
-        with threadpool_limits(1, user_api="blas"):
-            return self._sides_fitted(side, learner, labels, run)
+        def unpack(state: Arrays) -> Fitted:
+            result, learner = _result_of(state, side, labels, run), truth.learner(X, labels.n_classes, rng)
+            with threadpool_limits(1, user_api="blas"):
+                learner.restore(under(state, "learner."))
+            return result, learner
 
-    def _sides_fitted(self, side: LabelModel, learner: Any, labels: Labels, run: Run) -> Result:
-        if isinstance(side, Beside):
-            beside = learner if side.asks_classifier else VoteLearner(labels)
-            result = side.with_learner(beside).fit(labels, run)
-            result = replace(result, model=side)
-            if side.asks_classifier:
-                return result
-        else:
-            result = side.fit(labels, run)
-        learner.imitate(result.posterior.astype(np.float64))
-        return result
+        return best_of(
+            self.restarts if joint else 1, fit, lambda found: float(found[0].trace["objective"][-1]), run,
+            pack=_pack, unpack=unpack,
+            before=lambda: {"rng": rng_state(rng)}, rewind=lambda state: set_rng_state(rng, state["rng"]),
+        )  # fmt: skip
 
     def predict_proba(self, X: Any, answers: Any = None, tasks: Any = None) -> Floats:
         """(n, K) probability of each class; with answers (as in `fit`), by features and answers together."""
@@ -129,7 +125,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         logits = self.learner_.logits(X)
         if answers is None:
             return softmax(logits)
-        return told_by_answers(self.result_, logits, as_rows(X, answers, tasks))[0]
+        return predict_with_answers(self.result_, logits, as_rows(X, answers, tasks))[0]
 
     def predict(self, X: Any) -> Any:
         """The most probable class of every row; of two, the second where its probability is above `threshold`."""
@@ -141,21 +137,21 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predictions(self, X: Any, tasks: Any) -> pl.DataFrame:
         """task, label and probability of every row, by its features alone."""
         p, label = self.predict_proba(X), self.predict(X)
-        told = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
-        return pl.DataFrame({"task": tasks, "label": label, "probability": told})
+        probability = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
+        return pl.DataFrame({"task": tasks, "label": label, "probability": probability})
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None) -> float:
-        """Accuracy against labels y, one a row; against answers (given as in `fit`), their mean log-likelihood given X:
-        what to choose settings by where no truth is known."""
-        if not isinstance(y, (Rows, Labels)) and np.ndim(y) < 2 and tasks is None:
+        """Accuracy against labels y, one per row; against answers (given as in `fit`), their mean log-likelihood given
+        X: the score to choose settings by where no truth is known."""
+        if not isinstance(y, (Rows, Answers)) and np.ndim(y) < 2 and tasks is None:
             return float(super().score(X, np.asarray(y), sample_weight))
         check_is_fitted(self)
         X = self._features(X, truth_side(self.classifier), reset=False)
-        return told_by_answers(self.result_, self.learner_.logits(X), as_rows(X, y, tasks), blind=True)[1]
+        return predict_with_answers(self.result_, self.learner_.logits(X), as_rows(X, y, tasks), blind=True)[1]
 
     def assign(self, X: Any, answers: Any, tasks: Any = None) -> Assignment:
         """Groups of answers that the fit has not seen (given as in `fit`), and of their workers: `answers` with a group
-        and its probability for each answer, `workers` for each worker by all his answers."""
+        and its probability for each answer, `workers` for each worker by all their answers."""
         check_is_fitted(self)
         X = self._features(X, truth_side(self.classifier), reset=False)
         rows = as_rows(X, answers, tasks)
@@ -171,12 +167,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def report(self, path: str | Path, *, truth: Any = None, rivals: Any = ()) -> Path:
         """Write the page of `result_`; with `truth` (a table of task and label), also ROC curves and how well skills
-        were told, of this model and of `rivals` (further fitted classifiers)."""
+        were estimated, of this model and of `rivals` (further fitted classifiers)."""
+        from ..metrics import judged
         from ..report import write_report
-        from ..scoring import judged
 
         check_is_fitted(self)
-        shown: dict[str, Result] = {}
+        shown: dict[str, LabelsResult] = {}
         for each in (self, *([rivals] if isinstance(rivals, CrowdClassifier) else rivals)):
             check_is_fitted(each)
             name = each.result_.model.name
@@ -185,7 +181,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return write_report(self.result_, path, judged=judged(shown, truth))
 
     def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
-        """X as the truth side takes it: numbers, or, for a classifier that was brought, whatever it likes."""
+        """X as the truth side takes it: numbers, or, for the user's own classifier, whatever it takes."""
+        if isinstance(X, (Answers, Rows)):
+            raise FeatureError("X is a table of answers; features come first: fit(X, answers, tasks=ids)")
         if isinstance(truth, Refit):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
@@ -194,14 +192,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if X.ndim > 2 and isinstance(truth, Logistic):
             raise FeatureError(f"X has shape {X.shape}; 'logistic' takes a row of numbers: X.reshape(len(X), -1)")
         with np.errstate(invalid="ignore"):
-            sound = np.abs(X) < LARGEST
+            sound = np.abs(X) < MAX_FEATURE
         if not sound.all():
             bad = ~sound.reshape(len(X), -1)
             row, column = (int(place[0]) for place in np.nonzero(bad))
             raise FeatureError(
                 f"Input X contains NaN, infinity or a value too large: {int(bad.any(1).sum())} row(s) in "
                 f"{int(bad.any(0).sum())} column(s), first in row {row}, column {column}. Fill these values or leave "
-                "the rows out, or take a classifier that knows NaN, such as HistGradientBoostingClassifier()"
+                "the rows out, or take a classifier that accepts NaN, such as HistGradientBoostingClassifier()"
             )
         return X
 
@@ -221,6 +219,36 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _fit_sides(side: LabelModel, learner: Any, labels: Labels, run: Run) -> LabelsResult:
+    """Both sides together, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait
+    for each other, and bits would depend on their number."""
+    with threadpool_limits(1, user_api="blas"):
+        if isinstance(side, WorkerSide) and side.asks_classifier:
+            return side._fit(labels, learner, run)
+        result = side._fit(labels, VoteLearner(labels) if isinstance(side, WorkerSide) else None, run)
+        learner.imitate(result.posterior.astype(np.float64))
+    return result
+
+
+def _pack(found: Fitted) -> Arrays:
+    """A finished start as arrays."""
+    result, learner = found
+    names = ("params", "posterior", "prevalence", "left_out", "converged", "seconds")
+    trace = {f"{n} {column.name}": column.to_numpy() for n, column in enumerate(result.trace)}
+    return packed({name: getattr(result, name) for name in names} | {"trace": trace, "learner": learner.state()})
+
+
+def _result_of(state: Arrays, side: LabelModel, labels: Labels, run: Run) -> LabelsResult:
+    """The result of a start that `_pack` has turned to arrays."""
+    trace = {key.split()[1]: column for key, column in sorted(under(state, "trace.").items())}
+    return LabelsResult(
+        answers=labels, model=side, params=side.params_type(**under(state, "params.")), posterior=state["posterior"],
+        prevalence=state["prevalence"], left_out=LeftOut(**under(state, "left_out.")),
+        trace=pl.DataFrame(trace), criterion=side.criterion, converged=bool(state["converged"]),
+        seed=int(run.seed), seconds=float(state["seconds"]),
+    )  # fmt: skip
+
+
 def _seed(random_state: Any) -> int:
     """A whole number as it is; of a generator, the next one."""
     if random_state is None or isinstance(random_state, (int, np.integer)):
@@ -234,7 +262,7 @@ def truth_side(classifier: Any) -> Any:
         if classifier == "logistic":
             return Logistic()
         if classifier == "mlp":
-            from .network import Network
+            from . import Network
 
             return Network()
         hint = nearest(classifier, ["logistic", "mlp"])
@@ -244,7 +272,7 @@ def truth_side(classifier: Any) -> Any:
     if callable(getattr(classifier, "learner", None)):
         return classifier
     if any(kind.__module__.startswith("torch.nn") for kind in type(classifier).__mro__):
-        from .network import Network
+        from . import Network
 
         return Network(classifier)
     if hasattr(classifier, "fit") and hasattr(classifier, "get_params"):
@@ -260,9 +288,4 @@ def worker_side(workers: Any) -> LabelModel:
         return workers
     if isinstance(workers, type):
         raise ParameterError(f"workers is the class {workers.__name__}; give one of it: {workers.__name__}()")
-    kinds = {**MODELS, **SIDES, **PUBLISHED}
-    if not isinstance(workers, str) or workers not in kinds:
-        alone = ", ".join(sorted(set(MODELS) - set(SIDES)))
-        names = f"{', '.join(SIDES)}, of answers alone {alone}, or as published {', '.join(PUBLISHED)}"
-        raise ParameterError(f"workers is {workers!r}; it can be {names}.{nearest(str(workers), kinds)}")
     return by_name(workers)

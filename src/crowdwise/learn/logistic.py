@@ -1,8 +1,8 @@
-"""Logistic regression as the truth side: all its weights climb together with the workers' odds.
+"""Logistic regression as the truth side: all its weights are improved together with the workers' odds.
 
     (1)  f[i] = W' x[i] + b,  features scaled to mean 0 and variance 1 first
     (2)  adds -l2/2 |W|^2 - 1/10 |b|^2 to the objective
-L-BFGS on the objective itself reaches the place that EM reaches, in a fraction of the steps.
+L-BFGS on the objective itself reaches the optimum that EM reaches, in a fraction of the steps.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..engine.model import NOT_NEGATIVE, check
+from ..engine.run import Arrays
 from ..kernels.layout import Floats
-from .objective import SHARPER, STEPS, Objective, ascend, softmax
+from .objective import LBFGS_STEPS, SHARPENING, Objective, lbfgs, softmax
 
+IMITATION_STEPS = 500  # of L-BFGS towards final targets, at most
 VARIANCE = 5.0  # of logits, before anything is known
 
 
@@ -66,13 +68,13 @@ class LogisticLearner:
 
     def imitate(self, Z: Floats) -> None:
         """Learn soft targets (T, K)."""
-        self._climb(Z, 500)
+        self._learn(Z, IMITATION_STEPS)
 
     def follow(self, targets: Floats) -> None:
         """Some steps towards targets (T, K) that are not final; a row may weigh more than 1."""
-        self._climb(targets, STEPS)
+        self._learn(targets, LBFGS_STEPS)
 
-    def _climb(self, Z: Floats, steps: int) -> None:
+    def _learn(self, Z: Floats, steps: int) -> None:
         weight = Z.sum(1, keepdims=True)
 
         def value(w: Floats) -> tuple[float, Floats]:
@@ -81,9 +83,10 @@ class LogisticLearner:
             fit = float((Z * np.log(P)).sum()) + self._log_prior(W)
             return fit, (self.rows.T @ (Z - weight * P) - self.ridge * W).ravel()
 
-        self.weights = ascend(value, self.weights.ravel(), self._bend(), None, steps).reshape(self.weights.shape)
+        found = lbfgs(value, self.weights.ravel(), self._curvature(), None, steps)
+        self.weights = found.reshape(self.weights.shape)
 
-    def _bend(self) -> Floats:
+    def _curvature(self) -> Floats:
         """About how much the slope by each weight changes with it."""
         P = softmax(self.logits())
         return np.asarray(((self.rows**2).T @ (P * (1 - P)) + self.ridge + 1e-6).ravel())
@@ -91,10 +94,10 @@ class LogisticLearner:
     def begin(self, Z: Floats) -> None:
         """Start from shares of votes."""
         self.imitate(Z)
-        self.weights *= SHARPER
+        self.weights *= SHARPENING
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """Better weights, and better numbers of the workers, which are given back."""
+        """Better weights, and better numbers of the workers, which are returned."""
         size = self.weights.size
 
         def value(x: Floats) -> tuple[float, Floats]:
@@ -104,11 +107,17 @@ class LogisticLearner:
             return here.total + self._log_prior(W), np.concatenate([slope.ravel(), here.theta])
 
         start = np.concatenate([self.weights.ravel(), theta])
-        bend = np.concatenate([self._bend(), objective.bend(theta, self.logits(), Z)])
+        curvature = np.concatenate([self._curvature(), objective.curvature(theta, self.logits(), Z)])
         free = np.full(size, np.inf)
         low, high = objective.bounds
-        best = ascend(value, start, bend, (np.append(-free, low), np.append(free, high)), STEPS)
+        best = lbfgs(value, start, curvature, (np.append(-free, low), np.append(free, high)), LBFGS_STEPS)
         self.weights = best[:size].reshape(self.weights.shape)
         return best[size:]
 
     warm = improve
+
+    def state(self) -> Arrays:
+        return {"weights": self.weights}
+
+    def restore(self, state: Arrays) -> None:
+        self.weights = state["weights"]

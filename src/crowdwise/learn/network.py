@@ -1,7 +1,7 @@
 """A torch network as the truth side: the slope of the objective by its logits, as prior and as ease, is what is sent
 back through it.
 
-A sweep is an epoch of Adam on batches (more for few rows), then the workers' numbers. An epoch that lowered the
+An iteration is an epoch of Adam on batches (more for few rows), then the workers' numbers. An epoch that lowered the
 objective is undone, and the rate halved. Some tasks are held out: when the likelihood of their answers has not risen
 for a while, the network has learnt what it can, and stays as it is.
 """
@@ -16,29 +16,30 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, Rule, check
+from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check
+from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.threads import one_thread
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
-from .objective import SHARPER, Objective, climb_workers, softmax, told
+from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
 
-PATIENCE = 5  # sweeps without a rise of the held-out likelihood
-LEAST_RATE = 1 / 16  # of the first rate: below, the network rests
+HELD_OUT_PATIENCE = 5  # iterations without a rise of the held-out likelihood
+MIN_RATE = 1 / 16  # of the first rate: below, the network has converged
 RULES = {
     "hidden": COUNT, "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
-    "dropout": SHARE, "scale": Rule(bool, choices=(True, False)), "holdout": Rule((int, float), low=0.0, high=0.9),
+    "dropout": SHARE, "scale": YES_NO, "holdout": Rule((int, float), low=0.0, high=0.9),
 }  # fmt: skip
-MANY = 1024  # rows told at a time
-STEPS = 50  # of Adam in a sweep, at least: small tables are gone through more than once
+PREDICTED_ROWS = 1024  # at a time
+MIN_ADAM_STEPS = 50  # in an iteration: small tables are gone through more than once
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
-    """A torch module that gives a logit a class, or, without one, a perceptron with one layer of `hidden` units.
+    """A torch `module` that gives a logit per class, or, without one, a perceptron with one layer of `hidden` units.
 
-    Features are scaled to mean 0 and variance 1, those of images a channel each, unless `scale` is false. `epochs` at
-    most are spent on votes or labels; `weight_decay` and `dropout` (of the perceptron) keep it from learning answers by
-    heart; `holdout` is the part of tasks that it does not see; `device` is where torch works ("cpu", "cuda", "mps",
-    ...), "auto" for the fastest there is.
+    Features are scaled to mean 0 and variance 1, those of images per channel, unless `scale` is false. `epochs` at
+    most are spent on votes or labels, in batches of `batch_size` with the learning rate `rate`; `weight_decay` and
+    `dropout` (of the perceptron) limit overfitting; `holdout` is the share of tasks that it does not see; `device` is
+    where torch works ("cpu", "cuda", "mps", ...), "auto" for the fastest there is.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class NetworkLearner:
     def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
         self.plan, self.rng, self.n_classes, self.device = plan, rng, n_classes, plan.place()
         self.rate, self.settled, self.waited, self.best = plan.rate, False, 0, -np.inf
-        axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean a channel
+        axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean per channel
         self.mean = X.mean(axes, keepdims=True).astype(np.float32)
         self.scale = X.std(axes, keepdims=True).astype(np.float32)
         self.scale[self.scale <= 1e-6 * np.maximum(np.abs(self.mean), 1e-30)] = 1.0
@@ -114,7 +115,7 @@ class NetworkLearner:
         order = rng.permutation(len(X))
         held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
         self.held, self.seen = np.sort(order[:held]), np.sort(order[held:])
-        self.on_rows = self._told(self.rows)
+        self.on_rows = self._predicted(self.rows)
 
     @classmethod
     def of(cls, plan: Network, arrays: dict[str, Floats]) -> NetworkLearner:
@@ -125,7 +126,7 @@ class NetworkLearner:
             new.device = plan.place()
         except ParameterError:  # learnt where there was another
             plan.device, new.device = "cpu", torch.device("cpu")
-        state = {k.removeprefix("module."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("module.")}
+        state = {name: torch.from_numpy(array) for name, array in under(arrays, "module.").items()}
         new.module = plan.build(state["0.weight"].shape[1], state["3.weight"].shape[0])
         new.module.load_state_dict(state)
         new.module.to(new.device)
@@ -155,10 +156,10 @@ class NetworkLearner:
                 f"{self.n_classes} classes: {(2, self.n_classes)}"
             )
 
-    def _told(self, rows: torch.Tensor) -> Floats:
+    def _predicted(self, rows: torch.Tensor) -> Floats:
         self.module.eval()
         with one_thread(), torch.no_grad():
-            parts = [self.module(rows[start : start + MANY]) for start in range(0, len(rows), MANY)]
+            parts = [self.module(rows[start : start + PREDICTED_ROWS]) for start in range(0, len(rows), PREDICTED_ROWS)]
         return torch.cat(parts).cpu().double().numpy()
 
     def disturbed(self, size: float, rng: np.random.Generator) -> Floats:
@@ -168,56 +169,56 @@ class NetworkLearner:
             for weight in self.module.parameters():
                 noise = torch.from_numpy(rng.normal(size=tuple(weight.shape)).astype(np.float32)).to(self.device)
                 weight += size * weight.std(correction=0) * noise
-        moved = self._told(self.rows)
+        moved = self._predicted(self.rows)
         self.module.load_state_dict(kept)
         return moved
 
     def logits(self, X: Floats | None = None) -> Floats:
-        return self.on_rows if X is None else self._told(self._scaled(X))
+        return self.on_rows if X is None else self._predicted(self._scaled(X))
 
     def imitate(self, Z: Floats) -> None:
-        """Learn soft targets for `epochs`, or until the rows held out are no longer told better."""
+        """Learn soft targets for `epochs`, or until the rows held out are no longer predicted better."""
         targets, waited, best = torch.from_numpy(np.asarray(Z, np.float32)).to(self.device), 0, -np.inf
         for _ in range(self.plan.epochs):
             self._epoch(lambda rows, logits: torch.softmax(logits, 1) - targets[rows])
-            self.on_rows = self._told(self.rows)
-            score = told(Z[self.held], self.on_rows[self.held])
+            self.on_rows = self._predicted(self.rows)
+            score = log_score(Z[self.held], self.on_rows[self.held])
             waited, best = (0, score) if score > best or not len(self.held) else (waited + 1, best)
-            if waited == PATIENCE:
+            if waited == HELD_OUT_PATIENCE:
                 break
 
     def follow(self, targets: Floats) -> None:
-        """An epoch towards targets (T, K) that are not final; a row may weigh more than 1. One that tells them worse is
-        undone, and the rate halved."""
+        """An epoch towards targets (T, K) that are not final; a row may weigh more than 1. One that predicts them worse
+        is undone, and the rate halved."""
         if self.settled:
             return
-        before, value = copy.deepcopy(self.module.state_dict()), told(targets, self.on_rows)
+        before, value = copy.deepcopy(self.module.state_dict()), log_score(targets, self.on_rows)
         soft = torch.from_numpy(np.asarray(targets, np.float32)).to(self.device)
         weight, on_rows = soft.sum(1, keepdim=True), self.on_rows
         self._epoch(lambda rows, logits: torch.softmax(logits, 1) * weight[rows] - soft[rows])
-        self.on_rows = self._told(self.rows)
-        if told(targets, self.on_rows) < value:
+        self.on_rows = self._predicted(self.rows)
+        if log_score(targets, self.on_rows) < value:
             self._undo(before, on_rows)
         elif len(self.held):
-            self._wait(told(targets[self.held], self.on_rows[self.held]))
+            self._wait(log_score(targets[self.held], self.on_rows[self.held]))
 
     def _undo(self, state: Any, on_rows: Floats) -> None:
-        """Back to where the sweep began, with smaller steps from there; in the end, with none."""
+        """Back to where the iteration began, with smaller steps from there; in the end, with none."""
         self.module.load_state_dict(state)
         self.on_rows, self.rate = on_rows, self.rate / 2
-        self.settled, self.optimiser = self.rate < LEAST_RATE * self.plan.rate, self._optimiser()
+        self.settled, self.optimiser = self.rate < MIN_RATE * self.plan.rate, self._optimiser()
 
     def _wait(self, score: float) -> None:
-        """Rest when the rows held out have not been told better for a while."""
+        """Stop when the rows held out have not been predicted better for a while."""
         self.waited, self.best = (0, score) if score > self.best else (self.waited + 1, self.best)
-        self.settled = self.waited == PATIENCE
+        self.settled = self.waited == HELD_OUT_PATIENCE
 
     def begin(self, Z: Floats) -> None:
         self.imitate(Z)
-        self.imitate(softmax(SHARPER * self.on_rows))
+        self.imitate(softmax(SHARPENING * self.on_rows))
 
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """A first sweep as if all tasks were alike; what it reached, and at which rate, does not count later."""
+        """A first iteration as if all tasks were alike; what it reached, and at which rate, does not count later."""
         theta = self.improve(objective, theta, Z)
         self._forget()
         return theta
@@ -228,7 +229,7 @@ class NetworkLearner:
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         if self.settled:
-            return climb_workers(objective, self.on_rows, theta, Z)
+            return improve_workers(objective, self.on_rows, theta, Z)
         before = copy.deepcopy(self.module.state_dict()), self.on_rows
         value = objective(self.on_rows, theta).total
         odds, log_kappa = objective.unpack(theta)
@@ -237,16 +238,37 @@ class NetworkLearner:
             slope = objective.some(rows.cpu().numpy(), logits.detach().cpu().double().numpy(), odds, log_kappa)[1]
             return torch.from_numpy(-slope).float().to(self.device)
 
-        for _ in range(-(-STEPS // max(1, len(self.seen) // self.plan.batch_size))):
+        for _ in range(-(-MIN_ADAM_STEPS // max(1, len(self.seen) // self.plan.batch_size))):
             self._epoch(down)
-        self.on_rows = self._told(self.rows)
-        best = climb_workers(objective, self.on_rows, theta, Z)
+        self.on_rows = self._predicted(self.rows)
+        best = improve_workers(objective, self.on_rows, theta, Z)
         if objective(self.on_rows, best).total < value:
             self._undo(*before)
-            return climb_workers(objective, self.on_rows, theta, Z)
+            return improve_workers(objective, self.on_rows, theta, Z)
         if len(self.held):
             self._wait(objective.some(self.held, self.on_rows[self.held], *objective.unpack(best))[0])
         return best
+
+    def state(self) -> Arrays:
+        moments = self.optimiser.state_dict()["state"]
+        adam = {f"{n}.{name}": value.cpu().numpy() for n, each in moments.items() for name, value in each.items()}
+        return packed({
+            "module": {name: tensor.cpu().numpy() for name, tensor in self.module.state_dict().items()},
+            "adam": adam, "rng": rng_state(self.rng), "on_rows": self.on_rows, "rate": self.rate,
+            "settled": self.settled, "waited": self.waited, "best": self.best,
+        })  # fmt: skip
+
+    def restore(self, state: Arrays) -> None:
+        self.module.load_state_dict({name: torch.tensor(array) for name, array in under(state, "module.").items()})
+        self.rate, self.best = float(state["rate"]), float(state["best"])
+        self.settled, self.waited = bool(state["settled"]), int(state["waited"])
+        self.on_rows, self.optimiser = state["on_rows"], self._optimiser()
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for key, array in under(state, "adam.").items():
+            number, name = key.split(".")
+            moments.setdefault(int(number), {})[name] = torch.tensor(array)
+        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
+        set_rng_state(self.rng, state["rng"])
 
     def _epoch(self, slope: Any) -> None:
         """One pass over the rows in a random order; `slope` gives what each batch's logits are to fall by."""

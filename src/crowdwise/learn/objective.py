@@ -1,4 +1,4 @@
-"""What both sides climb together: the log-likelihood of the answers, given features, plus the log-prior of workers.
+"""What both sides maximise together: the log-likelihood of the answers, given features, plus the log-prior of workers.
 
 Classifier: logits f[i] of task i, prior P(z_i) = softmax(f[i]). Worker j: odds[j, k, l] >= 0, the log-odds of the truth
 k over a wrong label l on the easiest task. Ease h[i] of task i, from 0 (all guess) to 1 (as good as they can be).
@@ -12,21 +12,23 @@ their start, those. Derivation, and the eqs (1), (2) of the paper as the case K 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..engine import Work
 from ..kernels import TINY, plain
 from ..kernels.layout import Floats, Ints, Layout, per_worker
 
+if TYPE_CHECKING:
+    from ..labels.shard import Shard
+
 Bounds = tuple[Floats, Floats]  # lowest and highest
 
-BOUND = 30.0  # odds beyond cannot be told from certainty
-SHARPER = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
-MEMORY = 20  # steps that L-BFGS remembers
-STEPS = 50  # of L-BFGS in a sweep
-KAPPA = 2.0  # log(kappa) lies in -KAPPA..KAPPA
+MAX_ODDS = 30.0  # log-odds beyond are as good as certainty
+SHARPENING = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
+LBFGS_MEMORY = 20  # steps that L-BFGS remembers
+LBFGS_STEPS = 50  # in an iteration
+MAX_LOG_KAPPA = 2.0
 
 
 class Value(NamedTuple):
@@ -48,13 +50,13 @@ class Objective:
     """The objective of one side on some answers, as a function of logits (T, K) and the workers' numbers `theta`:
     all odds off the diagonal, then log(kappa) where it is learnt."""
 
-    def __init__(self, work: Work, *, ridge: float, free: bool, kappa: float | None, ease: Floats | None) -> None:
+    def __init__(self, shard: Shard, *, ridge: float, free: bool, kappa: float | None, ease: Floats | None) -> None:
         """`ease` (T,) is given, or follows from the classifier with a sharpness `kappa`, None to learn it."""
-        self.work, self.ridge, self.free, self.given = work, ridge, free, ease
+        self.shard, self.ridge, self.free, self.given = shard, ridge, free, ease
         self.learns = ease is None and kappa is None
         self.log_kappa = 0.0 if kappa is None else float(np.log(kappa))
-        K = work.layout.n_classes
-        self.shape = (work.layout.n_workers, K, K)
+        K = shard.layout.n_classes
+        self.shape = (shard.layout.n_workers, K, K)
         self.off = ~np.eye(K, dtype=bool)
         self.centre: Floats | None = None  # (W, K, K) odds to hold to; None: to the crowd's
         self.usual = float(np.log(3 * max(K - 1, 1)))  # c0: right three times in four
@@ -62,8 +64,8 @@ class Objective:
     @property
     def bounds(self) -> Bounds:
         count = int(self.shape[0] * self.off.sum())
-        high = np.append(np.full(count, BOUND), [KAPPA] * self.learns)
-        return (-high if self.free else np.append(np.zeros(count), [-KAPPA] * self.learns)), high
+        high = np.append(np.full(count, MAX_ODDS), [MAX_LOG_KAPPA] * self.learns)
+        return (-high if self.free else np.append(np.zeros(count), [-MAX_LOG_KAPPA] * self.learns)), high
 
     def pack(self, odds: Floats, log_kappa: float) -> Floats:
         return np.append(odds[:, self.off].ravel(), log_kappa if self.learns else [])
@@ -80,17 +82,17 @@ class Objective:
             return Ease(self.given[tasks], None)
         return ease_by_classifier(logits, log_kappa)
 
-    def bend(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
+    def curvature(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
         """(S,) about how much the slope by theta changes with it, at the posterior Z."""
-        layout = self.work.layout
+        layout = self.shard.layout
         odds, log_kappa = self.unpack(theta)
         h = self.ease(logits, log_kappa).h
-        rows = self.work.kernels.confusion_counts(layout, Z * (h * h)[:, None], self.work.threads)
+        rows = self.shard.kernels.confusion_counts(layout, Z * (h * h)[:, None], self.shard.threads)
         weight = per_worker(layout, rows)[:, :, None]
         p = np.exp(-odds)
         p /= p.sum(2, keepdims=True)
-        bend = (weight * p * (1 - p) + self.ridge)[:, self.off].ravel()
-        return np.asarray(np.maximum(np.append(bend, [len(logits)] * self.learns), 1e-3))
+        curvature = (weight * p * (1 - p) + self.ridge)[:, self.off].ravel()
+        return np.asarray(np.maximum(np.append(curvature, [len(logits)] * self.learns), 1e-3))
 
     def penalty(self, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
         """Log-prior of the workers, and its slope by the odds off the diagonal."""
@@ -105,12 +107,12 @@ class Objective:
         return -0.5 * float(fall), -self.ridge * apart
 
     def __call__(self, logits: Floats, theta: Floats) -> Value:
-        work = self.work
+        shard = self.shard
         odds, log_kappa = self.unpack(theta)
         ease, prior = self.ease(logits, log_kappa), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
-        swept = work.kernels.eased_posterior(work.layout, odds, ease.h, prior, work.gold, Z, by_ease, work.threads)
-        slopes = work.kernels.eased_slopes(work.layout, odds, ease.h, Z, work.threads)
+        swept = shard.kernels.eased_posterior(shard.layout, odds, ease.h, prior, shard.gold, Z, by_ease, shard.threads)
+        slopes = shard.kernels.eased_slopes(shard.layout, odds, ease.h, Z, shard.threads)
         log_prior, fall = self.penalty(odds, log_kappa)
         by_logits, by_kappa = self._through(logits, prior, Z, ease, by_ease, log_kappa)
         theta_slope = (slopes[:, self.off] + fall).ravel()
@@ -131,7 +133,7 @@ class Objective:
 
     def some(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
         """Evidence of some tasks alone, and its slope by their logits: what a network is taught in a batch."""
-        layout, gold = part_of(self.work.layout, tasks), self.work.gold[tasks]
+        layout, gold = part_of(self.shard.layout, tasks), self.shard.gold[tasks]
         ease, prior = self.ease(logits, log_kappa, tasks), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
         swept = plain.eased_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
@@ -177,41 +179,41 @@ def softmax(logits: Floats) -> Floats:
     return np.asarray(np.maximum(p, TINY))
 
 
-def told(targets: Floats, logits: Floats) -> float:
-    """How well logits (T, K) tell soft targets (T, K): the sum of targets times log-probabilities."""
+def log_score(targets: Floats, logits: Floats) -> float:
+    """How well logits (T, K) predict soft targets (T, K): the sum of targets times log-probabilities."""
     return float((targets * np.log(softmax(logits))).sum())
 
 
-def ascend(
+def lbfgs(
     value: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
-    bend: Floats,
+    curvature: Floats,
     bounds: Bounds | None,
     steps: int,
 ) -> Floats:
-    """The best place that L-BFGS-B finds within some steps; never below the start. `bend` (S,) is about how much the
-    slope changes with each number: steps are measured in it, so that weak and strong directions are climbed alike."""
+    """The best place that L-BFGS-B finds within some steps; never below the start. `curvature` (S,) is about how much
+    the slope changes with each number: steps are measured in it, so that weak and strong directions converge alike."""
     from scipy import optimize
 
     if not len(start):
         return start
-    unit = 1 / np.sqrt(bend)
+    unit = 1 / np.sqrt(curvature)
 
     def turned(x: Floats) -> tuple[float, Floats]:
         total, slope = value(x * unit)
         return -total, -slope * unit
 
     within = None if bounds is None else optimize.Bounds(bounds[0] / unit, bounds[1] / unit)
-    options = {"maxiter": steps, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-6}
+    options = {"maxiter": steps, "maxcor": LBFGS_MEMORY, "ftol": 1e-9, "gtol": 1e-6}
     found = optimize.minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=within, options=options)
     return np.asarray(found.x * unit)
 
 
-def climb_workers(objective: Objective, logits: Floats, theta: Floats, Z: Floats) -> Floats:
-    """Better numbers of the workers beside a classifier that stays as it is."""
+def improve_workers(objective: Objective, logits: Floats, theta: Floats, Z: Floats) -> Floats:
+    """Better numbers of the workers, with a classifier that stays as it is."""
 
     def value(x: Floats) -> tuple[float, Floats]:
         here = objective(logits, x)
         return here.total, here.theta
 
-    return ascend(value, theta, objective.bend(theta, logits, Z), objective.bounds, STEPS)
+    return lbfgs(value, theta, objective.curvature(theta, logits, Z), objective.bounds, LBFGS_STEPS)

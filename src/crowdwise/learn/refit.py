@@ -1,8 +1,8 @@
-"""Any scikit-learn classifier as the truth side: it is fitted anew to the posterior in every sweep.
+"""Any scikit-learn classifier as the truth side: it is fitted anew to the posterior in every iteration.
 
-A flexible classifier would repeat on its own rows what it was told, and the workers would then be judged by an echo. So
-its word on a row is that of a fit which has not seen the row (`folds`). A fit that would lower the objective is not
-taken, and ends the learning: the objective never falls.
+A flexible classifier would repeat on its own rows what it was taught, and the workers would then be judged by an echo.
+So a row is predicted by a fit that has not seen it (`folds`). A fit that would lower the objective is not taken, and
+ends the learning: the objective never decreases.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from ..engine.model import Rule, check
+from ..engine.run import Arrays, packed
 from ..errors import ParameterError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
-from .objective import SHARPER, Objective, climb_workers, softmax, told
+from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
 
-LEAST = 1e-3  # a class less probable than this is not taught
+MIN_TAUGHT = 1e-3  # a class less probable than this is not taught
 
 
 class Refit(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn classifier that takes `sample_weight`, or a regressor of soft targets; `folds` says in how many
-    parts rows are told by fits that have not seen them (0: by the fit itself)."""
+    """`estimator` is a scikit-learn classifier that takes `sample_weight`, or a regressor of soft targets; `folds` says
+    in how many parts rows are predicted by fits that have not seen them (0: by the fit itself)."""
 
     def __init__(self, estimator: Any = None, folds: int = 5) -> None:
         self.estimator = estimator
@@ -54,6 +55,7 @@ class RefitLearner:
         split = KFold(folds, shuffle=True, random_state=seed) if 2 <= folds <= n else None
         self.parts = [] if split is None else list(split.split(np.arange(n)))
         self.fitted: Any = None
+        self.targets: Floats | None = None  # (T, K) that it was fitted to
         self.on_rows = np.zeros((n, n_classes))
 
     def logits(self, X: Any = None) -> Floats:
@@ -62,7 +64,7 @@ class RefitLearner:
     def imitate(self, Z: Floats) -> None:
         if self.n_classes < 2:
             return
-        self.fitted = self._fit(np.arange(len(Z)), Z)
+        self.fitted, self.targets = self._fit(np.arange(len(Z)), Z), Z.copy()
         if not self.parts:
             self.on_rows = self._logits(self.fitted, self.X)
             return
@@ -72,42 +74,56 @@ class RefitLearner:
 
     def begin(self, Z: Floats) -> None:
         self.imitate(Z)
-        self.imitate(softmax(SHARPER * self.on_rows))
+        self.imitate(softmax(SHARPENING * self.on_rows))
 
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """A first sweep as if all tasks were alike: such a classifier gains nothing by it."""
+        """A first iteration as if all tasks were alike: such a classifier gains nothing by it."""
         return theta
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """A new fit, and workers beside it, are taken unless they come out lower than where the sweep began."""
+        """A new fit, and workers to go with it, are taken unless they come out lower than where the iteration began."""
         if not self.settled:
-            before, value = (self.fitted, self.on_rows), objective(self.on_rows, theta).total
+            before, value = self._reached, objective(self.on_rows, theta).total
             self.imitate(Z)
-            best = climb_workers(objective, self.on_rows, theta, Z)
+            best = improve_workers(objective, self.on_rows, theta, Z)
             if objective(self.on_rows, best).total >= value:
                 return best
-            (self.fitted, self.on_rows), self.settled = before, True
-        return climb_workers(objective, self.on_rows, theta, Z)
+            (self.fitted, self.targets, self.on_rows), self.settled = before, True
+        return improve_workers(objective, self.on_rows, theta, Z)
 
     def follow(self, targets: Floats) -> None:
-        """A new fit is taken unless it tells the targets worse than the last; then it was the last."""
+        """A new fit is taken unless it predicts the targets worse than the last; then it was the last."""
         if self.settled:
             return
-        before, value = (self.fitted, self.on_rows), told(targets, self.on_rows)
+        before, value = self._reached, log_score(targets, self.on_rows)
         self.imitate(targets / np.maximum(targets.sum(1, keepdims=True), TINY))
-        if before[0] is not None and told(targets, self.on_rows) < value:
-            (self.fitted, self.on_rows), self.settled = before, True
+        if before[0] is not None and log_score(targets, self.on_rows) < value:
+            (self.fitted, self.targets, self.on_rows), self.settled = before, True
+
+    @property
+    def _reached(self) -> tuple[Any, Floats | None, Floats]:
+        return self.fitted, self.targets, self.on_rows
+
+    def state(self) -> Arrays:
+        """No estimator is kept: the same one comes from the same targets and seed."""
+        kept = {"targets": self.targets, "on_rows": self.on_rows, "settled": self.settled, "seed": self.seed}
+        return packed(kept)
+
+    def restore(self, state: Arrays) -> None:
+        self.on_rows, self.settled, self.seed = state["on_rows"], bool(state["settled"]), int(state["seed"])
+        self.targets = state.get("targets")
+        self.fitted = None if self.targets is None else self._fit(np.arange(len(self.targets)), self.targets)
 
     def _fit(self, rows: Ints, Z: Floats) -> Any:
         made, soft = _seeded(clone(self.estimator), self.seed), Z[rows].astype(np.float64)
         if is_regressor(made):
             made = made if get_tags(made).target_tags.multi_output else MultiOutputRegressor(made)
             return made.fit(_safe_indexing(self.X, rows), soft)
-        soft = np.where(soft < LEAST, 0.0, soft)
+        soft = np.where(soft < MIN_TAUGHT, 0.0, soft)
         soft /= soft.sum(1, keepdims=True)
         at, label = np.nonzero(soft)
         if (label == label[0]).all():
-            return DummyClassifier().fit(np.zeros((len(at), 1)), label)  # one class is left: nothing to tell apart
+            return DummyClassifier().fit(np.zeros((len(at), 1)), label)  # one class is left: nothing to distinguish
         return made.fit(_safe_indexing(self.X, rows[at]), label, **{self.weight: soft[at, label]})
 
     def _logits(self, fitted: Any, X: Any) -> Floats:
@@ -118,7 +134,7 @@ class RefitLearner:
             p += np.clip(fitted.predict(X), 0, 1)
         else:
             p[:, fitted.classes_] = fitted.predict_proba(X)
-        p = np.maximum(p, LEAST / self.n_classes)  # no classifier is that sure
+        p = np.maximum(p, MIN_TAUGHT / self.n_classes)  # no classifier is that sure
         return np.asarray(np.log(np.maximum(p / p.sum(1, keepdims=True), TINY)))
 
 

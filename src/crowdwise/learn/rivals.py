@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from ..answers.rows import Rows
 from ..engine import Run
-from ..result import Result
+from ..result import LabelsResult
 from .estimator import CrowdClassifier
 
 BASELINES = ("majority-vote", "soft-vote", "confusion")
@@ -23,7 +23,7 @@ def rivals(
     *,
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
-) -> dict[str, Result]:
+) -> dict[str, LabelsResult]:
     """Results by the name of their worker side, that of `model` first; none has seen a known label."""
     open_ = Rows(rows.answers.with_gold(None), rows.tasks, rows.number, rows.whole)
     found = {}

@@ -11,15 +11,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
 
-from ..answers import Labels
+from ..answers import Answers, Labels
 from ..answers.rows import Rows
 from ..errors import EmptyDataError, FeatureError
 
 
 def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
     """Answers in the order of X; each way of giving them is checked."""
-    if isinstance(X, (Labels, Rows)):
-        raise FeatureError("X is a table of answers; features come first: fit(X, answers, tasks=ids)")
     n = _num_samples(X)
     if isinstance(answers, Rows):
         if tasks is not None:
@@ -28,13 +26,13 @@ def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
     elif tasks is not None:
         if _num_samples(tasks) != n:
             raise FeatureError(f"X has {n} rows and tasks {_num_samples(tasks)} ids; give the task of every row")
-        rows = (answers if isinstance(answers, Labels) else Labels(answers)).by_row(tasks)
+        rows = Labels.from_any(answers).by_row(tasks)
     elif answers is None:
         raise FeatureError("answers are None: requires y to be passed, but the target y is None")
-    elif isinstance(answers, (Labels, dict)) or hasattr(answers, "columns"):
+    elif isinstance(answers, (Answers, dict)) or hasattr(answers, "columns"):
         raise FeatureError(
-            "which row is which task? Give tasks=, the id of every row of X; or, for a frame with a column a worker in "
-            "the order of X, its .to_numpy()"
+            "which row is which task? Give tasks=, the id of every row of X; or, for a frame with a column per "
+            "worker in the order of X, its .to_numpy()"
         )
     else:
         rows = _from_array(answers)
@@ -52,19 +50,19 @@ def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
 
 
 def _from_array(answers: Any) -> Rows:
-    """One label a row, or a column a worker with gaps."""
+    """One label per row, or a column per worker with gaps."""
     y = np.asarray(answers, object if isinstance(answers, (list, tuple)) else None)
     if y.ndim == 1 and isinstance(answers, (list, tuple)):
         y = np.asarray(answers)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is taken as one answer a row",
+            "A column-vector y was passed when a 1d array was expected: it is taken as one answer per row",
             DataConversionWarning,
             stacklevel=4,
         )
         y = y[:, 0]
     if y.ndim > 2:
-        raise FeatureError(f"answers have {y.ndim} dimensions; give one label a row, or a column a worker")
+        raise FeatureError(f"answers have {y.ndim} dimensions; give one label per row, or a column per worker")
     if y.ndim == 2:
         flat = y.ravel()
         if flat.dtype == object:  # as frames give it: None and NaN among anything
@@ -76,7 +74,7 @@ def _from_array(answers: Any) -> Rows:
         made = Labels(task, worker, said.filter(pl.Series(there)))
     else:
         if y.dtype == object and any(value is None for value in y):
-            raise FeatureError("some rows have no answer (None). To leave gaps, give a column a worker, or tasks=")
+            raise FeatureError("some rows have no answer (None). To leave gaps, give a column per worker, or tasks=")
         y = column_or_1d(y)
         check_classification_targets(y)
         made = Labels(np.arange(len(y)), np.zeros(len(y), np.int64), y)

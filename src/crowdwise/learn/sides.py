@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine import LabelModel, make
-from ..labels import MODELS
-from . import cmm, eased, together
-from .beside import SIDES
+from .. import labels  # noqa: F401 - its models register
+from ..engine.registry import MODELS, make
+from ..errors import ParameterError, nearest
+from ..labels.model import LabelModel
 from .cmm import CMM
-from .eased import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
-from .together import DLEM, Ideal, JointGroups, JointPooled, JointTied
+from .difficulty import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
+from .joint import DLEM, Ideal, JointGroups, JointPooled, JointTied
 
 # The comparison of Mena and Nanculef, 2019, with the settings of their runs.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -26,17 +26,16 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
 def by_name(name: str, /, **settings: Any) -> LabelModel:
     """A worker side, a model of answers alone or a published method, with hyperparameters. Where a side and a model
     of answers alone have one name, it is the side."""
+    sides, alone = MODELS["learn"], MODELS["labels"]
+    if not isinstance(name, str) or name not in {**alone, **sides, **PUBLISHED}:
+        names = f"{', '.join(sides)}, of answers alone {', '.join(sorted(alone.keys() - sides))}"
+        hint = nearest(str(name), [*alone, *sides, *PUBLISHED])
+        raise ParameterError(f"workers is {name!r}; it can be {names}, or as published {', '.join(PUBLISHED)}.{hint}")
     name, usual = PUBLISHED.get(name, (name, {}))
-    kinds: dict[str, type[LabelModel]] = {**MODELS, **SIDES, Ideal.name: Ideal}
-    return make(kinds, name, {**usual, **settings})
-
-
-def revived(name: str, beside: bool, settings: dict[str, Any]) -> LabelModel:
-    """The model of a saved result; `beside` says whether a classifier was its truth side."""
-    return by_name(name, **settings) if beside or name not in MODELS else make(MODELS, name, settings)
+    return make(sides.get(name) or alone[name], {**usual, **settings})  # type: ignore[return-value]
 
 
 __all__ = [
-    "CMM", "DLEM", "PUBLISHED", "SIDES", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups",
-    "JointPooled", "JointTied", "Learned", "TwoCoin", "by_name", "cmm", "eased", "revived", "together",
+    "CMM", "DLEM", "PUBLISHED", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups", "JointPooled",
+    "JointTied", "Learned", "TwoCoin", "by_name",
 ]  # fmt: skip

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..engine.registry import find
 from ..errors import ParameterError
 from ..result import store
+from . import sides  # noqa: F401 - find knows models that have been imported
 from .logistic import Logistic, LogisticLearner
-from .sides import revived
 
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
@@ -23,40 +24,34 @@ def write(model: CrowdClassifier, path: Path) -> Path:
     from safetensors.numpy import save
 
     learner = model.learner_
-    arrays = {"mean": learner.mean, "scale": learner.scale} if hasattr(learner, "mean") else {}
     if isinstance(learner, LogisticLearner):
         kind, settings = "logistic", {"l2": learner.l2}
-        arrays |= {"weights": learner.weights}
     elif hasattr(learner, "module") and learner.plan.module is None:
         kind, settings = "mlp", {k: v for k, v in learner.plan.get_params().items() if k != "module"}
-        arrays |= {f"module.{name}": tensor.cpu().numpy() for name, tensor in learner.module.state_dict().items()}
     else:
         raise ParameterError(
             "only the built-in classifiers 'logistic' and 'mlp' can be saved without pickle. Keep the classifier that "
             "you brought by its own means, and result_.save for what is known of the crowd"
         )
+    weights = {n: a for n, a in learner.state().items() if n == "weights" or n.startswith("module.")}
+    arrays = {"mean": learner.mean, "scale": learner.scale} | weights
     about, parts = store.parts_of(model.result_)
     parts["classifier.safetensors"] = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     names = getattr(model, "feature_names_in_", None)
-    about |= {
-        "classifier": kind,
-        "classifier_settings": settings,
-        "threshold": model.threshold,
-        "n_features": model.n_features_in_,
-        "feature_names": None if names is None else list(names),
-    }
+    about |= {"classifier": kind, "classifier_settings": settings, "threshold": model.threshold}
+    about |= {"n_features": model.n_features_in_, "feature_names": None if names is None else list(names)}
     return store.pack(store.place(path, NAME), "classifier", about, parts)
 
 
 def load(path: str | Path) -> CrowdClassifier:
-    """A classifier that `CrowdClassifier.save` or `crowdwise learn` wrote."""
+    """A classifier that `CrowdClassifier.save` wrote."""
     from safetensors.numpy import load as arrays_of
 
     from .estimator import CrowdClassifier
 
     about, parts = store.unpack(store.place(Path(path), NAME), "classifier")
     arrays = arrays_of(parts["classifier.safetensors"])
-    result = store.result_of(about, parts, revived)
+    result = store.result_of(about, parts, find)
     made: Any
     if about["classifier"] == "logistic":
         truth: Any = Logistic(**about["classifier_settings"])

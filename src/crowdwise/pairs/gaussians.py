@@ -1,4 +1,4 @@
-"""Gaussians with Normal-inverse-Wishart posteriors, on many rows: two matrix products a sweep.
+"""Gaussians with Normal-inverse-Wishart posteriors, on many rows: two matrix products per iteration.
 
 With phi(x) = (1, x, x_i x_j for i <= j) the expected log-density of a row under every component is phi @ coefficients,
 and what the components are updated from is responsibilities.T @ phi. Rows are taken in blocks, in threads.
@@ -83,12 +83,6 @@ class Normals(NamedTuple):
         wishart = 0.5 * ((self.nu - prior.nu) * volume - self.nu * D + trace) + ends[0] - ends[1]
         shares = dirichlet_kl((self.share - prior.share)[None], np.full((1, len(self.share)), prior.share))
         return float(normal.sum() + wishart.sum()) + shares
-
-    @property
-    def covariance(self) -> Floats:
-        """(K, D, D) expected covariances, near enough."""
-        D = self.mean.shape[1]
-        return np.asarray(self.S / np.maximum(self.nu - D - 1, 1.0)[:, None, None])
 
 
 def _wishart_norm(nu: Floats, log_det: Floats, D: int) -> Floats:

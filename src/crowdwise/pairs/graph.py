@@ -1,8 +1,8 @@
-"""An embedding of many raw features, images above all: directions along which neighbours hang together.
+"""An embedding of many raw features, images above all: directions along which neighbours are alike.
 
 Items are linked to their nearest ones, and the main eigenvectors of the links, each row made of unit length, are the
 new features (Ng, Jordan and Weiss 2001). Nothing is trained and nothing downloaded. A new item goes where its nearest
-ones are.
+neighbours are.
 """
 
 from __future__ import annotations
@@ -11,38 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.extras import load, require
 from ..errors import FeatureError, MissingError
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, Ints
 
 NEAR = 10  # neighbours of an item
 MAIN = 50  # main directions in which neighbours are sought
-FEWEST, MOST = 1000, 100_000  # items for which it is the default where features are many
+MIN_ITEMS, MAX_ITEMS = 1000, 100_000  # for which it is the default where features are many
 
 
 def usable(X: Floats, dims: int) -> bool:
     """Whether the embedding is worth it, and can be had."""
-    if X.shape[1] <= dims or not FEWEST <= len(X) <= MOST:
+    if X.shape[1] <= dims or not MIN_ITEMS <= len(X) <= MAX_ITEMS:
         return False
     try:
-        _libraries()
+        require(("learn",), "")
     except MissingError:
         return False
     return True
 
 
-def _libraries() -> tuple[Any, Any, Any]:
-    try:
-        import scipy.sparse as sparse
-        from scipy.sparse.linalg import eigsh
-        from sklearn.neighbors import NearestNeighbors
-    except ImportError:
-        raise MissingError("space='graph' needs scikit-learn and scipy. pip install 'crowdwise[learn]'") from None
-    return sparse, eigsh, NearestNeighbors
-
-
 def embedded(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats]:
     """What places items: their centre and main directions, where they lie in these, and their embedding (N, dims)."""
-    sparse, eigsh, NearestNeighbors = _libraries()
+    import scipy.sparse as sparse
+    from scipy.sparse.linalg import eigsh
+
     if len(X) < 2 * NEAR:
         raise FeatureError(f"space='graph' needs {2 * NEAR} items or more; there are {len(X)}. Take space='features'")
     centre = X.mean(0, dtype=np.float64)
@@ -51,8 +44,7 @@ def embedded(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats
     main = vectors[:, np.argsort(-values)[: min(MAIN, X.shape[1])]]
     P = middle @ main
     N, near = len(P), min(NEAR, len(P) - 1)
-    index = NearestNeighbors(n_neighbors=near + 1, algorithm="brute").fit(P)
-    at = index.kneighbors(P, return_distance=False)
+    at = _nearest(P, P, near + 1)
     own = at == np.arange(N)[:, None]
     own[~own.any(1), -1] = True  # equal items may hide oneself
     at = at[~own].reshape(N, near)
@@ -68,8 +60,13 @@ def embedded(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats
 
 def placed(space: dict[str, Any], X: Floats) -> Floats:
     """(n, dims) where new items go: amid their nearest ones."""
-    _, _, NearestNeighbors = _libraries()
-    rows = space["graph.rows"]
-    index = NearestNeighbors(n_neighbors=min(NEAR, len(rows)), algorithm="brute").fit(rows)
-    at = index.kneighbors((X - space["graph.centre"]) @ space["graph.main"], return_distance=False)
+    away = np.asarray((X - space["graph.centre"]) @ space["graph.main"])
+    at = _nearest(space["graph.rows"], away, min(NEAR, len(space["graph.rows"])))
     return np.asarray(space["graph.embedding"][at].mean(1))
+
+
+def _nearest(rows: Floats, points: Floats, count: int) -> Ints:
+    """(n, count) the rows nearest to points, the nearest first."""
+    neighbors = load("sklearn.neighbors", "learn", "an embedding of a graph")
+    index = neighbors.NearestNeighbors(n_neighbors=count, algorithm="brute").fit(rows)
+    return np.asarray(index.kneighbors(points, return_distance=False))

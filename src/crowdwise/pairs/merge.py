@@ -6,17 +6,17 @@ import numpy as np
 
 from ..kernels.layout import Floats, Ints
 
-CAREFUL = 3.0  # answers that a join is held back by
+JOIN_PRIOR = 3.0  # answers without a verdict that every join starts with
 
 
 def joined(S: Floats, n: Floats) -> Ints:
     """(K,) group of each component, from log-odds S (K, K) of the same and counts n (K, K) of answers between them:
-    the two with most odds an answer are joined while the odds speak for it."""
+    the two with the highest odds per answer are joined while the odds are in favour."""
     K = len(S)
     S, n, group = S.copy(), n.copy(), np.arange(K)
     alive = np.ones(K, bool)
     while alive.sum() > 1:
-        score = S / (n + CAREFUL)
+        score = S / (n + JOIN_PRIOR)
         np.fill_diagonal(score, -np.inf)
         score[~alive] = -np.inf
         score[:, ~alive] = -np.inf
@@ -35,10 +35,10 @@ def joined(S: Floats, n: Floats) -> Ints:
 def between(left: Ints, right: Ints, odds: Floats, weight: Floats, which: Ints, K: int) -> tuple[Floats, Floats]:
     """(K, K) sums of log-odds and of counts of the answers between components; `which` (N,) is that of each item."""
     a, b = which[left], which[right]
-    tables = []
+    tables: list[Floats] = []
     for values in (odds, weight):
         flat = np.bincount(a * K + b, values, minlength=K * K).reshape(K, K)
-        tables.append(flat + flat.T)
+        tables.append(np.asarray(flat + flat.T, np.float64))
     return tables[0], tables[1]
 
 

@@ -1,108 +1,107 @@
 """pair-mixture: Gaussian components that belong to clusters, and workers who call two items the same or different.
 
-Without features, clusters from the answers alone (`alone`). docs/maths/pair_mixture.md has the mathematics.
+Without features, clusters from the answers alone (`without_features`). docs/maths/pair_mixture.md has the mathematics.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Pairs
-from ..engine import Run
-from ..engine.model import COUNT, POSITIVE, Rule, rules
+from ..engine import Problem, Run, Step, Trace, iterate, register
+from ..engine.extras import require
+from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
+from ..engine.run import Arrays, packed, unpacked
 from ..engine.threads import one_thread
 from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
-from ..result import PairsResult
-from .alone import alone, clustered
+from ..result import Clusters, PairsResult
 from .gaussians import Normals, Prior, k_means, log_sum, near, over_blocks, phi
 from .graph import embedded, placed, usable
 from .merge import adopted, between, joined
-from .model import Answers, Found, PairsModel, tell
-from .turning import chosen, worth_it
+from .model import Found, PairAnswers, PairsModel, best_found, new_trace
+from .projection import chosen, worth_it
+from .without_features import Edges, clustered, fit_answers
 from .workers import Coins, first_odds
 
-MOST = 100  # components, where none are asked for
-STARTS, SMALL = 6, 5000  # climbs, and items up to which as many are made
-LEAST = 0.01  # share of asked items that a cluster of answers alone must have to start from
-TIMES = (1.0, 0.7, 1.4)  # the square root of the number of items, in turn
-ROUNDS = 3  # of messages in a sweep
-STILL = 2e-4  # rise of the bound an item that counts as rest
-FEW = 1e-3  # share of asked items that may still change then
-MANY = 1 << 24  # densities from which they are kept in single precision
-LOYAL = 1.0  # items that a component's first cluster counts for
-OPEN = 0.02  # and each other one
+MAX_COMPONENTS = 100  # where no number is given
+RESTARTS, RESTARTS_IF_LARGE = 6, 2
+MAX_SMALL = 5000  # items up to which there are RESTARTS
+MIN_CLUSTER_SHARE = 0.01  # of asked items, for a cluster of the answers alone to start from
+COMPONENT_FACTORS = (1.0, 0.7, 1.4)  # times the square root of the number of items, in turn
+ROUNDS = 3  # of messages in an iteration
+MIN_RISE = 2e-4  # of the bound per item; below, the fit may have converged
+MAX_MOVING = 1e-3  # share of asked items that may still change then
+MAX_DOUBLE = 1 << 24  # densities that are kept in double precision
+OWN_PRIOR = 1.0  # items that a component's first cluster counts for
+OTHER_PRIOR = 0.02  # and each other cluster
 
 
+@register("pair-mixture", "Gaussian components joined to clusters by answers; or of answers alone", default=True)
 @dataclass(frozen=True, kw_only=True)
 class PairMixture(PairsModel):
     """Clusters from features and same/different answers, or from the answers alone.
 
-    `parts` Gaussians (None: the square root of the number of items, 100 at most) describe the features, which are cut
-    to their `dims` main directions where they are more; each component belongs mostly to one cluster, and the answers
-    say which components belong together. The best of `restarts` by the bound is kept (None: six, or two of more than
-    5,000 items). Beta(`right`, `wrong`) is believed of each worker's two coins before any answer. `space` "graph"
-    replaces the features by an embedding of the graph of nearest neighbours (None: where features are more than `dims`,
-    as of images), "features" does not. `turn` cuts features to the directions that answers tell apart, where that
-    foretells answers about held-out items better. `scale` "whole" keeps the lengths of features to each other,
-    "columns" makes them alike.
+    Gaussian components describe the features, each component belongs mostly to one cluster, and the answers say which
+    components belong together. The best restart by the evidence lower bound is kept. Every worker has a chance to
+    recognise two items of one cluster and a chance to recognise items of two clusters; answers count accordingly.
     """
 
-    name: ClassVar[str] = "pair-mixture"
-    about: ClassVar[str] = "Gaussian components joined to clusters by answers; or clusters from the answers alone"
-    needs_features: ClassVar[bool] = False
+    features = "optional"
 
-    parts: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
-    dims: int = field(default=40, metadata=rules(COUNT))
-    restarts: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
-    right: float = field(default=2.0, metadata=rules(POSITIVE))
-    wrong: float = field(default=1.0, metadata=rules(POSITIVE))
-    scale: str = field(default="whole", metadata=rules(Rule(str, choices=("whole", "columns"))))
-    space: str | None = field(
-        default=None, metadata=rules(Rule(str, choices=(None, "features", "graph"), may_be_none=True))
+    parts: int | None = setting(None, SOME_COUNT, "Gaussian components; None: root of the number of items, at most 100")
+    dims: int = setting(40, COUNT, "features are reduced to this many principal directions where they are more")
+    restarts: int | None = setting(None, SOME_COUNT, "fits from different starts; None: 6, or 2 above 5,000 items")
+    prior_right: float = setting(2.0, POSITIVE, "right answers that every worker is given beforehand, per kind of pair")
+    prior_wrong: float = setting(1.0, POSITIVE, "wrong answers that every worker is given beforehand")
+    scale: str = setting("whole", one_of("whole", "columns"), "scale features by one factor, or column by column")
+    space: str | None = setting(
+        None,
+        one_of(None, "features", "graph"),
+        "'graph': an embedding of nearest neighbours; None: if features are many",
     )
-    turn: bool = field(default=True, metadata=rules(Rule(bool, choices=(True, False))))
-    max_iter: int = field(default=200, metadata=rules(COUNT))
+    turn: bool = setting(True, YES_NO, "project on directions that answers separate, if that predicts held-out answers")
+    max_iter: int = setting(200, COUNT, "iterations at most")
 
-    def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
-        """The best of some starts, by the bound."""
+    def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
+        if self.space == "graph" and features is not None:
+            require(("learn",), f"{self.name} with space='graph'")
+        return super()._fit(answers, features, run)
+
+    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> Found:
         if not len(answers.left):
             raise EmptyDataError("there are no answers about these items. Of features alone take bayes-scdc")
-        rng, best = run.rng(), None
+        rng = run.rng()
         with one_thread():
-            graph = embedded(X, self.dims, rng) if self._by_graph(X) else {}
+            by_graph = self.space == "graph" or (self.space is None and usable(X, self.dims))
+            graph = embedded(X, self.dims, rng) if by_graph else {}
             X = graph.get("graph.embedding", X)
-            frame = self._turned(Frame.of(X, self.dims, self.scale), X, answers, run, rng)
+            frame = self._projected(Frame.of(X, self.dims, self.scale), X, answers, run, rng)
             rows = frame.rows(X)
-            for start in range(self.restarts or (STARTS if len(rows) <= SMALL else 2)):
-                found = _Climb(self, rows, answers, run, start).found(frame)
-                if best is None or found.bound[-1][0] > best.bound[-1][0]:
-                    best = found
-        assert best is not None
-        return best._replace(space=best.space | graph)
+            count = self.restarts or (RESTARTS if len(rows) <= MAX_SMALL else RESTARTS_IF_LARGE)
+            best = best_found(count, lambda start: _Fit(self, rows, answers, run, start).found(), run)
+        return best._replace(view=rows, space=best.space | frame._asdict() | graph)
 
-    def _turned(self, frame: Frame, X: Floats, answers: Answers, run: Run, rng: np.random.Generator) -> Frame:
-        """Cut to the directions that answers tell apart, where that foretells answers better."""
+    def _projected(self, frame: Frame, X: Floats, answers: PairAnswers, run: Run, rng: np.random.Generator) -> Frame:
+        """Reduced to the directions that answers separate, where that predicts held-out answers better."""
         rows = frame.rows(X)
-        if self.turn is False or not worth_it(answers, rows.shape[1]):
+        if not self.turn or not worth_it(answers, rows.shape[1]):
             return frame
-        quiet = replace(run, watch=None)
-
-        def fit(Z: Floats, told: Answers) -> Found:
-            return _Climb(self, Z, told, quiet, 0).found(frame)
-
-        turn = chosen(rows, answers, rng, fit)
+        trial = replace(run, watch=None), 0, "projection trial"
+        turn = chosen(rows, answers, rng, run, lambda Z, some: _Fit(self, Z, some, *trial).found())
         return frame if turn is None else Frame(frame.centre, frame.turn @ turn)
 
-    def _by_graph(self, X: Floats) -> bool:
-        return self.space == "graph" or (self.space is None and usable(X, self.dims))
+    def _fit_answers(self, pairs: Pairs, run: Run) -> tuple[Clusters, Trace, bool]:
+        return fit_answers(pairs, self.prior, self.max_iter, run)
 
-    def _alone(self, pairs: Pairs, run: Run, begun: float) -> PairsResult:
-        found, params = alone(pairs, np.array([self.right, self.wrong]), self.max_iter, run)
-        return self.result(pairs, params, {}, found, run, begun)
+    @property
+    def prior(self) -> Floats:
+        """(2,) Beta parameters of every worker's two chances."""
+        return np.array([self.prior_right, self.prior_wrong])
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         frame = Frame(space["centre"], space["turn"])
@@ -138,35 +137,26 @@ class Frame(NamedTuple):
         return np.ascontiguousarray((X - self.centre) @ self.turn)
 
 
-class Links(NamedTuple):
-    """Answers at both ends of the items that have any."""
+class _Fit(Problem):
+    """One start, to be fitted."""
 
-    items: Ints  # (n,) items that were asked about
-    ptr: Ints  # (n+1,)
-    other: Ints  # (2A,) number among these
-    answer: Ints  # (2A,) which answer it is
-    left: Ints  # (A,) numbers among these
-    right: Ints
+    def __init__(
+        self, model: PairMixture, X: Floats, answers: PairAnswers, run: Run, start: int, stage: str = "iteration"
+    ) -> None:
+        self.name, self.max_iter, self.parts, self.prior = model.name, model.max_iter, model.parts, model.prior
+        self.X, self.answers, self.run, self.stage = X, answers, run, stage
+        self.items, ends = np.unique(np.concatenate([answers.left, answers.right]), return_inverse=True)  # asked about
+        self.links = Edges.of(ends[: len(answers.left)], ends[len(answers.left) :], len(self.items))
+        self.place = np.full(len(X), -1, np.int64)
+        self.place[self.items] = np.arange(len(self.items))
+        if not run.journal.resumes(stage):
+            self._begin(start)
 
-    @classmethod
-    def of(cls, answers: Answers) -> Links:
-        items, place = np.unique(np.concatenate([answers.left, answers.right]), return_inverse=True)
-        A = len(answers.left)
-        left, right = place[:A], place[A:]
-        order = np.argsort(place, kind="stable")
-        ptr = np.searchsorted(place[order], np.arange(len(items) + 1)).astype(np.int64)
-        other = np.concatenate([right, left])[order].astype(np.int64)
-        return cls(items, ptr, other, (order % A).astype(np.int64), left, right)
-
-
-class _Climb:
-    """One start, climbed to rest."""
-
-    def __init__(self, model: PairMixture, X: Floats, answers: Answers, run: Run, start: int) -> None:
-        self.model, self.X, self.answers, self.run = model, X, answers, run
-        self.links, self.prior = Links.of(answers), np.array([model.right, model.wrong])
-        wanted = model.parts or min(MOST, max(2, round(TIMES[start // 2 % len(TIMES)] * np.sqrt(len(X)))))
-        rng = np.random.default_rng([run.seed, start // 2])  # both kinds of start have the same components
+    def _begin(self, start: int) -> None:
+        """Components by k-means; clusters by the answers between components, or by the answers alone, in turn."""
+        X, factor = self.X, COMPONENT_FACTORS[start // 2 % len(COMPONENT_FACTORS)]
+        wanted = self.parts or min(MAX_COMPONENTS, max(2, round(factor * np.sqrt(len(X)))))
+        rng = np.random.default_rng([self.run.seed, start // 2])  # both kinds of start have the same components
         centres = k_means(X, min(wanted, len(X)), rng)
         which, _ = near(X, centres)
         K, D = len(centres), X.shape[1]
@@ -178,12 +168,23 @@ class _Climb:
             R[np.arange(len(R)), which[rows]] = 1.0
             return R.T @ phi(X[rows])
 
-        self.normals = Normals.seen(sums + over_blocks(len(X), run.threads, hard), self.gauss)
+        self.normals = Normals.seen(sums + over_blocks(len(X), self.run.threads, hard), self.gauss)
         self._start(*(self._by_answers(which, centres) if start % 2 else self._by_components(which, centres)))
-        self.bound: list[tuple[float, int]] = []
-        self.top, self.E = np.empty(len(X)), np.empty((len(X), K), np.float64 if len(X) * K <= MANY else np.float32)
-        self.place = np.full(len(X), -1, np.int64)
-        self.place[self.links.items] = np.arange(len(self.links.items))
+        self._allocate()
+
+    def _allocate(self) -> None:
+        N, K = len(self.X), len(self.normals.mean)
+        self.top, self.E = np.empty(N), np.empty((N, K), np.float64 if N * K <= MAX_DOUBLE else np.float32)
+
+    def state(self) -> Arrays:
+        names = ("gauss", "normals", "coins", "loyal", "theta", "R", "M")
+        return packed({name: getattr(self, name) for name in names})
+
+    def restore(self, state: Arrays) -> None:
+        self.gauss, self.normals = Prior(**unpacked(state, "gauss.")), Normals(**unpacked(state, "normals."))
+        self.coins, self.loyal, self.theta = Coins(**unpacked(state, "coins.")), state["loyal"], state["theta"]
+        self.R, self.M = state["R"].copy(), state["M"].copy()
+        self._allocate()
 
     def _within(self, which: Ints, centres: Floats) -> Floats:
         """(D, D) mean covariance around centres, kept from being singular."""
@@ -201,68 +202,57 @@ class _Climb:
         a, K = self.answers, len(centres)
         S, n = between(a.left, a.right, first_odds(a), a.weight, which, K)
         group = np.unique(adopted(joined(S, n), n.sum(1), centres), return_inverse=True)[1]
-        return group, _certain(group[which[self.links.items]], int(group.max()) + 1)
+        return group, _certain(group[which[self.items]], int(group.max()) + 1)
 
     def _by_answers(self, which: Ints, centres: Floats) -> tuple[Ints, Floats]:
         """Asked items clustered by their answers alone; a component goes where most of its items are."""
-        label, links = clustered(self.answers, self.prior, self.run), self.links
-        names, code = np.unique(label[links.items], return_inverse=True)
+        label = clustered(self.answers, self.prior, self.run)
+        names, code = np.unique(label[self.items], return_inverse=True)
         size = np.bincount(code)
-        kept = np.flatnonzero(size >= max(2, LEAST * len(code)))
+        kept = np.flatnonzero(size >= max(2, MIN_CLUSTER_SHARE * len(code)))
         if len(kept) < 2 and not self.answers.same.all():  # answers alone do not show any clusters
             return self._by_components(which, centres)
         place = np.full(len(names), -1)
         place[kept] = np.arange(len(kept))
-        at, component = place[code], which[links.items]
+        at, component = place[code], which[self.items]
         counts = np.zeros((len(centres), len(kept)))
         np.add.at(counts, (component[at >= 0], at[at >= 0]), 1.0)
         group = adopted(counts.argmax(1), counts.sum(1), centres)
         return group, _certain(np.where(at >= 0, at, group[component]), len(kept))
 
     def _start(self, group: Ints, R: Floats) -> None:
-        """Who belongs where is the prior of what follows, and items start there."""
-        self.loyal = np.full((len(group), R.shape[1]), OPEN)
-        self.loyal[np.arange(len(group)), group] += LOYAL
+        """Who belongs where is the prior of the fit, and items start there."""
+        self.loyal = np.full((len(group), R.shape[1]), OTHER_PRIOR)
+        self.loyal[np.arange(len(group)), group] += OWN_PRIOR
         self.R, self.M, self.theta = R, np.zeros_like(R), _shares(self.loyal)
         self.coins = Coins.seen(self.answers, self._same(), self.prior)
 
     def _same(self) -> Floats:
-        """(A,) chance of each asked pair to be in one cluster."""
+        """(A,) probability that the items of each answer are in one cluster."""
         return np.asarray(np.einsum("ac,ac->a", self.R[self.links.left], self.R[self.links.right]))
 
-    def found(self, frame: Frame) -> Found:
-        """Sweep until neither the bound rises nor items change."""
-        converged, most, moved = False, self.model.max_iter, -1
-        for sweep in range(1, most + 1):
-            value, moved = self._sweep()
-            C = self._used()
-            tell(self.run, sweep, most, value, C)
-            rise = np.inf if not self.bound else (value - self.bound[-1][0]) / len(self.X)
-            self.bound.append((value, C))
-            if rise < STILL and moved <= FEW * len(self.R):
-                converged = True
-                break
-        posterior = self._posterior()
-        space = {
-            "centre": frame.centre, "turn": frame.turn, "coefficients": self.normals.coefficients(),
-            "belongs": self.theta,
-        }  # fmt: skip
-        return Found(posterior, self.coins.alpha, self.coins.beta, self.bound, self.X, space, converged)
+    def found(self) -> Found:
+        """Iterate until neither the bound rises nor items change."""
+        trace = new_trace()
+        converged = iterate(self, self.run, trace, self.stage)
+        space = {"coefficients": self.normals.coefficients(), "belongs": self.theta}
+        return Found(self._posterior(), self.coins.alpha, self.coins.beta, trace, space, converged)
 
-    def _used(self) -> int:
-        return len(np.unique(self.R.argmax(1)))
+    def converged(self, objectives: Sequence[float]) -> bool:
+        rise = np.inf if len(objectives) < 2 else (objectives[-1] - objectives[-2]) / len(self.X)
+        return bool(rise < MIN_RISE and self.moved <= MAX_MOVING * len(self.R))
 
-    def _sweep(self) -> tuple[float, int]:
-        """Items given all else, then all else given items; the bound in between, and how many items changed."""
+    def step(self) -> Step:
+        """Items given all else, then all else given items; the bound in between."""
         from ..kernels.fast.links import pass_messages
 
-        links = self.links
         self._densities()
         U = self._by_features()
         same, other = self.coins.logs(self.answers)
-        weight, own, flips = (same - other)[links.answer], np.empty(len(U)), 0
+        weight, own = (same - other)[self.links.edge], np.empty(len(U))
+        self.moved = 0  # items that changed their cluster
         for _ in range(ROUNDS):
-            flips += pass_messages(links.ptr, links.other, weight, U, self.R, self.M, own)
+            self.moved += pass_messages(self.links.ptr, self.links.other, weight, U, self.R, self.M, own)
         sums, belongs, evidence = self._statistics()
         P = self._same()
         value = evidence + float(own.sum()) + float((other + (same - other) * P).sum())
@@ -271,7 +261,7 @@ class _Climb:
         self.normals = Normals.seen(sums, self.gauss)
         self.theta = _shares(self.loyal + belongs)
         self.coins = Coins.seen(self.answers, P, self.prior)
-        return value, flips
+        return Step(value, {"clusters": len(np.unique(self.R.argmax(1)))})
 
     def _densities(self) -> None:
         """What features say of components, of every item: shares of the greatest, and its logarithm."""
@@ -288,7 +278,7 @@ class _Climb:
 
     def _by_features(self) -> Floats:
         """(n, C) logs of what features say of clusters, of the items that were asked about."""
-        items, U = self.links.items, np.empty_like(self.R)
+        items, U = self.items, np.empty_like(self.R)
 
         def some(rows: slice) -> Floats:
             at = items[rows]
@@ -334,7 +324,7 @@ class _Climb:
             return np.zeros(1)
 
         over_blocks(len(self.X), self.run.threads, some)
-        P[self.links.items] = self.R
+        P[self.items] = self.R
         return P
 
 

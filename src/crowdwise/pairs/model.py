@@ -1,27 +1,28 @@
-"""What a model of pairs is: hyperparameters, a fit, and where new items go."""
+"""What a model of pairs is: a fit of answers, of features, or of both, and where new items go."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..answers import Pairs
-from ..engine import Run, Step
-from ..engine.model import check
-from ..errors import DataError, EmptyDataError, FeatureError, Interrupted
+from ..engine import Model, Run, Trace, best_of
+from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
+from ..errors import EmptyDataError, FeatureError
 from ..kernels.layout import Bools, Floats, Ints
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
 
-HUGE = 1e100  # features beyond cannot be squared
+MAX_FEATURE = 1e100  # beyond, and below its inverse, squares leave the range of float64
 
 
-class Answers(NamedTuple):
+class PairAnswers(NamedTuple):
     """Answers about pairs of items, as arrays."""
 
     left: Ints  # (A,)
@@ -33,24 +34,52 @@ class Answers(NamedTuple):
     n_workers: int
 
     @classmethod
-    def of(cls, pairs: Pairs) -> Answers:
+    def of(cls, pairs: Pairs) -> PairAnswers:
         """The arrays of some pairs."""
         parts = (pairs.left, pairs.right, pairs.worker, pairs.same, pairs.weight)
         return cls(*parts, pairs.n_items, pairs.n_workers)
 
 
 class Found(NamedTuple):
-    """What a climb comes to."""
+    """What a fit with features comes to."""
 
-    posterior: Floats  # (N, K) chances of the components or clusters of each item
+    posterior: Floats  # (N, K) probabilities of the components or clusters of each item
     alpha: Floats  # (W, 2)
     beta: Floats
-    bound: list[tuple[float, int]]  # objective and clusters after every sweep
-    view: Floats  # (N, d) what the picture is made of
+    trace: Trace  # objective and clusters after every iteration
     space: dict[str, Any]
     converged: bool
+    view: Floats = np.empty((0, 0))  # (N, d) what the picture is made of
     shares: Floats = np.empty((0, 0))
     epochs: Ints = np.empty(0, np.int64)
+
+    def pack(self) -> Arrays:
+        """Everything as arrays, for a checkpoint."""
+        return packed(self._asdict() | {"trace": self.trace.array()})
+
+    @classmethod
+    def unpack(cls, arrays: Arrays) -> Found:
+        """What `pack` made arrays of."""
+        fields: dict[str, Any] = {name: array for name, array in arrays.items() if name in cls._fields}
+        space = {name: np.asarray(value) for name, value in unpacked(arrays, "space.").items()}
+        trace = new_trace(arrays["trace"])
+        return cls(**fields | {"space": space, "trace": trace, "converged": bool(arrays["converged"])})
+
+
+def best_found(restarts: int, fit: Callable[[int], Found], run: Run, rng: np.random.Generator | None = None) -> Found:
+    """The best of some starts by the last objective; `rng` is what they share."""
+    return best_of(
+        restarts, fit, lambda found: found.trace.objectives[-1], run, pack=Found.pack, unpack=Found.unpack,
+        before=lambda: {} if rng is None else {"rng": rng_state(rng)},
+        rewind=lambda state: None if rng is None else set_rng_state(rng, state["rng"]),
+    )  # fmt: skip
+
+
+def new_trace(rows: Any = ()) -> Trace:
+    """The objective and the number of clusters after every iteration."""
+    trace = Trace(clusters=int)
+    trace.set(rows)
+    return trace
 
 
 class Items(NamedTuple):
@@ -62,92 +91,69 @@ class Items(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsModel(ABC):
+class PairsModel(Model[Pairs, PairsResult]):
     """Finds clusters of items in same/different answers, in features, or in both."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]  # one line for `crowdwise models`
-    needs_features: ClassVar[bool] = True
+    kind = "pairs"
+    answers_type = Pairs
+    result_type = PairsResult
+    params_type = Clusters
+    features: ClassVar[Literal["none", "optional", "required"]] = "required"
+    without_features = "Give features=(ids, X), or use pair-mixture"
+    with_features = "Omit features=, or use pair-mixture"
     criterion: ClassVar[str] = "evidence lower bound"
 
-    def __post_init__(self) -> None:
-        check({f.name: f.metadata["rule"] for f in fields(self) if "rule" in f.metadata}, self, f"{self.name}: ")
-
-    def settings(self) -> dict[str, Any]:
-        """The hyperparameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def fit(self, pairs: Pairs, features: Any = None, run: Run | None = None) -> PairsResult:
-        """Learn from answers and features (a tuple of ids and rows); everything found is in the PairsResult."""
-        run, begun = run or Run(), time.perf_counter()
-        if not isinstance(pairs, Pairs):
-            raise DataError(
-                f"{self.name} finds clusters in same/different answers; got {type(pairs).__name__}. "
-                "Give crowdwise.Pairs"
-            )
+    def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
+        begun = time.perf_counter()
+        space: dict[str, Any] = {}
         if features is None:
-            if not pairs.n_answers and not self.needs_features:
+            if not answers.n_answers:
                 raise EmptyDataError(f"{self.name}: there are no answers, and no features. Give some of either")
-            return self._alone(pairs, run, begun)
-        items = items_of(features)
-        return self._told(pairs.on(items.ids), items, run, begun)
+            params, trace, converged = self._fit_answers(answers, run)
+        else:
+            items = items_of(features)
+            answers = answers.on(items.ids)
+            found = self._fit_features(items.X, PairAnswers.of(answers), run)
+            params, space = self._summarised(found, answers, items, run)
+            trace, converged = found.trace, found.converged
+        return PairsResult(
+            answers=answers, model=self, params=params, space=space, trace=trace.frame(),
+            criterion=self.criterion if trace.rows else "", converged=converged, seed=int(run.seed),
+            seconds=time.perf_counter() - begun,
+        )  # fmt: skip
 
-    def _told(self, pairs: Pairs, items: Items, run: Run, begun: float) -> PairsResult:
-        found = self.climb(items.X, Answers.of(pairs), run)
+    def _summarised(self, found: Found, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
+        """What the result keeps of a fit, and where new items go."""
         choices, chances, used = ranked(found.posterior)
         left, right, _ = pairs.edges
-        P = found.posterior
         space = found.space | {"used": used, "width": np.array(items.X.shape[1])} if found.space else {}
-        samples = np.empty(0, np.uint8)
-        if len(items.shape) == 2 and space:
-            samples = self.drawn(space, items.shape, run.rng())
+        images = len(items.shape) == 2 and space
         params = Clusters(
-            choices=choices,
-            chances=chances,
-            alpha=found.alpha,
-            beta=found.beta,
-            same=chances_of(left, right, lambda rows: P[rows]),
-            view=picture(found.view),
-            shares=found.shares,
-            epochs=found.epochs,
-            samples=samples,
-        )
-        return self.result(pairs, params, space, found, run, begun)
+            choices=choices, chances=chances, alpha=found.alpha, beta=found.beta,
+            same=chances_of(left, right, lambda rows: found.posterior[rows]),
+            view=picture(found.view), shares=found.shares, epochs=found.epochs,
+            samples=self.samples(space, items.shape, run.rng()) if images else np.empty(0, np.uint8),
+        )  # fmt: skip
+        return params, space
 
-    def result(
-        self, pairs: Pairs, params: Clusters, space: dict[str, Any], found: Found, run: Run, begun: float
-    ) -> PairsResult:
-        """The result of what was found."""
-        return PairsResult(
-            pairs=pairs,
-            model=self,
-            params=params,
-            space=space,
-            sweeps=np.array(found.bound, np.float64).reshape(-1, 2),
-            criterion=self.criterion if found.bound else "",
-            converged=found.converged,
-            seed=int(run.seed),
-            seconds=time.perf_counter() - begun,
-        )
+    def _fit_answers(self, pairs: Pairs, run: Run) -> tuple[Clusters, Trace, bool]:
+        """Learn from answers alone: parameters, trace, and whether the fit has converged."""
+        raise NotImplementedError
 
-    def _alone(self, pairs: Pairs, run: Run, begun: float) -> PairsResult:
-        """Learn from answers alone; models that cannot say so."""
-        raise FeatureError(f"{self.name} needs features of the items. Give features=(ids, X), or take pair-mixture")
-
-    @abstractmethod
-    def climb(self, X: Floats, answers: Answers, run: Run) -> Found:
+    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> Found:
         """Learn from features (N, D) and answers."""
+        raise NotImplementedError
 
     def place(self, space: dict[str, Any], X: Floats) -> Floats:
-        """(n, C) chances of the clusters of new items."""
+        """(n, C) probabilities of the clusters of new items."""
         return np.asarray(self.components(space, X)[:, space["used"]])
 
-    @abstractmethod
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        """(n, K) chances of what `climb` calls a component, of new items."""
+        """(n, K) probabilities of the columns of `Found.posterior`, of new items."""
+        raise NotImplementedError
 
-    def drawn(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """(C, n, *shape) made-up images of each cluster as bytes; none for models that make none up."""
+    def samples(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.uint8]:
+        """(C, n, *shape) simulated images of each cluster as bytes; none for models that simulate none."""
         return np.empty(0, np.uint8)
 
 
@@ -164,9 +170,11 @@ def items_of(features: Any) -> Items:
     try:
         rows = np.asarray(X)
     except ValueError as error:
-        raise FeatureError(f"X is no table of numbers ({error}). Give a row of as many numbers an item") from None
+        raise FeatureError(
+            f"X is no table of numbers ({error}). Give one row per item, all of the same length"
+        ) from None
     if rows.ndim < 2 or rows.dtype.kind not in "fiub":
-        raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; wanted are numbers, a row an item")
+        raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; wanted are numbers, one row per item")
     if len(rows) != len(names):
         raise FeatureError(f"X has {len(rows)} rows and there are {len(names)} ids; name the item of every row")
     shape = rows.shape[1:]
@@ -179,18 +187,10 @@ def items_of(features: Any) -> Items:
             row, column = (int(v) for v in np.argwhere(bad)[0])
             raise FeatureError(
                 f"{int(bad.any(1).sum())} item(s) have features that are no finite numbers, the first {names[row]!r} "
-                f"in column {column + 1}. Fill them, or leave these items out"
+                f"in column {column + 1}. Fill them, or omit these items"
             )
         most = float(np.abs(flat).max(initial=0.0))
-        if most > HUGE or 0 < most < 1 / HUGE:
-            raise FeatureError(f"features are as large as {most:g}: their squares are no numbers. Scale them")
+        if most > MAX_FEATURE or 0 < most < 1 / MAX_FEATURE:
+            raise FeatureError(f"features are as large as {most:g}: squaring them overflows float64. Scale them")
     flat = np.ascontiguousarray(flat, np.uint8 if flat.dtype == np.uint8 else np.float64)
     return Items(names.alias("item"), flat, shape)
-
-
-def tell(run: Run, sweep: int, most: int, objective: float, clusters: int) -> None:
-    """Break off where that was asked for, and tell who watches."""
-    if run.stop is not None and run.stop():
-        raise Interrupted("stopped before the clusters were found; nothing was written")
-    if run.watch is not None:
-        run.watch(Step(sweep, most, objective, clusters, 0.0))

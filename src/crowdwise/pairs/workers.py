@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels.layout import Floats
 from ..kernels.special import digamma, dirichlet_kl
-from .model import Answers
+from .model import PairAnswers
 
 
 class Coins(NamedTuple):
@@ -19,7 +19,7 @@ class Coins(NamedTuple):
     prior: Floats  # (2,) Beta parameters before any answer
 
     @classmethod
-    def seen(cls, answers: Answers, same: Floats, prior: Floats) -> Coins:
+    def seen(cls, answers: PairAnswers, same: Floats, prior: Floats) -> Coins:
         """What answers say of workers where each pair is the same with a chance `same` (A,)."""
         W, w = answers.n_workers, answers.weight
         yes, no = np.where(answers.same, w, 0.0), np.where(answers.same, 0.0, w)
@@ -30,7 +30,7 @@ class Coins(NamedTuple):
 
         return cls(by_worker(yes * same, no * same), by_worker(no * (1 - same), yes * (1 - same)), prior)
 
-    def logs(self, answers: Answers) -> tuple[Floats, Floats]:
+    def logs(self, answers: PairAnswers) -> tuple[Floats, Floats]:
         """(A,) weighted expected log-chances of each answer if the pair is the same, and if it is not."""
         a, b = (digamma(each) - digamma(each.sum(1))[:, None] for each in (self.alpha, self.beta))
         w, s = answers.worker, answers.same
@@ -44,6 +44,6 @@ class Coins(NamedTuple):
         return dirichlet_kl(self.alpha - self.prior, self.prior) + dirichlet_kl(self.beta - self.prior, self.prior)
 
 
-def first_odds(answers: Answers, right: float = 0.9) -> Floats:
+def first_odds(answers: PairAnswers, right: float = 0.9) -> Floats:
     """(A,) log-odds of the same by each answer, of workers who are all as good."""
     return np.asarray(answers.weight * np.log(right / (1 - right)) * np.where(answers.same, 1.0, -1.0))

@@ -1,14 +1,15 @@
-"""Models of clicks, found by name; and clicks that keep coming."""
+"""Models of answers that are clicks. Adding a file that registers a class is all it takes."""
 
+from ..engine.registry import discover
 from .baselines import Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
 from .mixture import ClickMixture
 from .model import PointsModel
-from .registry import DEFAULT, POINT_MODELS, point_model
 from .soft import soft_assignments
 from .stream import ClickStream
 
+discover(__name__)
+
 __all__ = [
-    "DEFAULT", "POINT_MODELS", "ClickMixture", "ClickStream", "Dbscan", "FuzzyCMeans", "Hdbscan", "KMeansClicks",
-    "PointsModel", "point_model",
+    "ClickMixture", "ClickStream", "Dbscan", "FuzzyCMeans", "Hdbscan", "KMeansClicks", "PointsModel",
     "soft_assignments",
 ]  # fmt: skip

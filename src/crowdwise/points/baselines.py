@@ -1,4 +1,4 @@
-"""What others do with clicks: fuzzy c-means, k-means, DBSCAN and HDBSCAN, each image for itself. Workers do not count.
+"""What others do with clicks: fuzzy c-means, k-means, DBSCAN and HDBSCAN, each image by itself. Workers do not count.
 
 The last two are what Zooniverse does. All but fuzzy c-means are scikit-learn's.
 """
@@ -7,50 +7,60 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Points
-from ..engine import Run
-from ..engine.model import COUNT, POSITIVE, Rule, rules
-from ..errors import MissingError
+from ..engine import Problem, Run, Step, Trace, iterate, register
+from ..engine.model import COUNT, POSITIVE, SOME_COUNT, Rule, setting
+from ..engine.run import Arrays
 from ..kernels.layout import Floats, Ints
 from ..rating.skills import wilson
 from ..result import Objects, PointsResult
 from ..result.points import supporters
-from .model import PointsModel
+from .model import PointsModel, each_image, joined, pointers
+
+
+class Clusters(NamedTuple):
+    """The clusters of one image."""
+
+    label: Ints  # (N,) cluster of each click, from 0; -1 for none
+    sure: Floats  # (N,) how sure that is
+
+    @property
+    def n_objects(self) -> int:
+        return int(self.label.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Clusters(PointsModel):
+class _ClusterModel(PointsModel):
     """Clusters of the clicks of an image; those in none are outliers."""
 
     @abstractmethod
-    def cluster(self, X: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
         """(N,) cluster of each click, -1 for none, and (N,) how sure that is."""
 
-    def fit(self, points: Points, run: Run | None = None) -> PointsResult:
-        """Clusters of every image as objects."""
-        run, begun = run or Run(), time.perf_counter()
-        self.check(points)
-        label, sure = np.full(points.n_clicks, -1, np.int64), np.zeros(points.n_clicks)
-        ptr = [0]
-        for i in range(points.n_images):
-            at = points.clicks_of(i)
-            if at.stop > at.start:
-                own, sure[at] = self.cluster(points.X[at], np.random.default_rng([run.seed, i]))
-                names, number = np.unique(own[own >= 0], return_inverse=True)
-                label[at.start + np.flatnonzero(own >= 0)] = number + ptr[-1]
-                ptr.append(ptr[-1] + len(names))
-            else:
-                ptr.append(ptr[-1])
+    def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
+        begun, quiet = time.perf_counter(), replace(run, watch=None)
+
+        def fit(i: int) -> Clusters:
+            rng = np.random.default_rng([run.seed, i])
+            found, sure = self.cluster(answers.X[answers.clicks_of(i)], rng, quiet)
+            label = np.full(len(found), -1, np.int64)
+            label[found >= 0] = np.unique(found[found >= 0], return_inverse=True)[1]
+            return Clusters(label, sure)
+
+        images = each_image(self.name, answers, run, fit, Clusters)
+        ptr, own = pointers(images), joined(images, "label").astype(np.int64)  # within its image
+        label = np.where(own >= 0, own + ptr[answers.image], -1)
         return PointsResult(
-            points=points,
+            answers=answers,
             model=self,
-            params=_described(points, label, sure, np.array(ptr, np.int64)),
-            sweeps=np.empty((0, 2)),
+            params=_described(answers, label, joined(images, "sure"), ptr),
+            trace=Trace(objects=int).frame(),
             criterion="",
             best=None,
             converged=True,
@@ -95,87 +105,96 @@ def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
     )
 
 
-def _sklearn() -> Any:
-    try:
-        import sklearn.cluster as cluster
-    except ImportError:
-        raise MissingError(
-            "this model is scikit-learn's, which is not installed. pip install 'crowdwise[learn]'"
-        ) from None
-    return cluster
-
-
+@register("fuzzy-c-means", "soft clusters, their number given; no outliers, no workers")
 @dataclass(frozen=True, kw_only=True)
-class FuzzyCMeans(_Clusters):
+class FuzzyCMeans(_ClusterModel):
     """Fuzzy c-means with a given number of objects: every click belongs to all, the more to the nearer."""
 
-    name: ClassVar[str] = "fuzzy-c-means"
-    about: ClassVar[str] = "soft clusters, their number given; no outliers, no workers"
+    objects: int = setting(10, COUNT, "number of objects in every image")
+    fuzziness: float = setting(2.0, Rule((int, float), above=1.0), "exponent of memberships; hard clusters near 1")
+    max_iter: int = setting(100, COUNT, "maximum number of iterations")
+    tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
-    objects: int = field(default=10, metadata=rules(COUNT))
-    fuzziness: float = field(default=2.0, metadata=rules(Rule((int, float), above=1.0)))
-    max_iter: int = field(default=100, metadata=rules(COUNT))
-    tol: float = field(default=1e-5, metadata=rules(POSITIVE))
-
-    def cluster(self, X: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
         U = rng.random((min(self.objects, len(X)), len(X)))
-        U /= U.sum(0)
-        before = np.inf
-        for _ in range(self.max_iter):
-            weight = U**self.fuzziness
-            centre = weight @ X / weight.sum(1)[:, None]
-            away = np.maximum(((X[None] - centre[:, None]) ** 2).sum(2), 1e-12)
-            cost = float((weight * away).sum())
-            U = (away / away.min(0)) ** (-1 / (self.fuzziness - 1))
-            U /= U.sum(0)
-            if abs(before - cost) < self.tol:
-                break
-            before = cost
-        return np.asarray(U.argmax(0)), np.asarray(U.max(0))
+        problem = _FuzzyFit(self, X, U / U.sum(0))
+        iterate(problem, run, Trace())
+        return np.asarray(problem.U.argmax(0)), np.asarray(problem.U.max(0))
 
 
+class _FuzzyFit(Problem):
+    """Memberships U (objects, N) of the clicks of one image; the cost never rises."""
+
+    def __init__(self, model: FuzzyCMeans, X: Floats, U: Floats) -> None:
+        self.name, self.max_iter, self.tol, self.fuzziness = model.name, model.max_iter, model.tol, model.fuzziness
+        self.X, self.U = X, U
+
+    def step(self) -> Step:
+        weight = self.U**self.fuzziness
+        centre = weight @ self.X / weight.sum(1)[:, None]
+        away = np.maximum(((self.X[None] - centre[:, None]) ** 2).sum(2), 1e-12)
+        U = (away / away.min(0)) ** (-1 / (self.fuzziness - 1))
+        self.U = U / U.sum(0)
+        return Step(-float((weight * away).sum()), {})
+
+    def converged(self, objectives: Sequence[float]) -> bool:
+        return len(objectives) > 1 and abs(objectives[-1] - objectives[-2]) < self.tol
+
+    def state(self) -> Arrays:
+        return {"U": self.U}
+
+    def restore(self, state: Arrays) -> None:
+        self.U = state["U"]
+
+
+@register("k-means", "hard clusters, their number given; no outliers, no workers")
 @dataclass(frozen=True, kw_only=True)
-class KMeansClicks(_Clusters):
+class KMeansClicks(_ClusterModel):
     """k-means with a given number of objects."""
 
-    name: ClassVar[str] = "k-means"
-    about: ClassVar[str] = "hard clusters, their number given; no outliers, no workers"
+    extras = ("learn",)
 
-    objects: int = field(default=10, metadata=rules(COUNT))
+    objects: int = setting(10, COUNT, "number of objects in every image")
 
-    def cluster(self, X: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+        from sklearn.cluster import KMeans
+
         k = min(self.objects, len(np.unique(X, axis=0)))
-        found = _sklearn().KMeans(k, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(X)
+        found = KMeans(k, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(X)
         return np.asarray(found, np.int64), np.ones(len(X))
 
 
+@register("dbscan", "dense clusters by a distance in pixels; what Zooniverse does; no workers")
 @dataclass(frozen=True, kw_only=True)
-class Dbscan(_Clusters):
+class Dbscan(_ClusterModel):
     """DBSCAN: clicks with `at_least` of them within `distance` are cores of clusters."""
 
-    name: ClassVar[str] = "dbscan"
-    about: ClassVar[str] = "dense clusters by a distance in pixels; what Zooniverse does; no workers"
+    extras = ("learn",)
 
-    distance: float = field(default=5.0, metadata=rules(POSITIVE))
-    at_least: int = field(default=3, metadata=rules(COUNT))
+    distance: float = setting(5.0, POSITIVE, "radius of a neighbourhood, in the unit of the coordinates")
+    at_least: int = setting(3, COUNT, "clicks in a neighbourhood that make its middle a core")
 
-    def cluster(self, X: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        found = _sklearn().DBSCAN(eps=self.distance, min_samples=self.at_least).fit_predict(X)
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+        from sklearn.cluster import DBSCAN
+
+        found = DBSCAN(eps=self.distance, min_samples=self.at_least).fit_predict(X)
         return np.asarray(found, np.int64), np.ones(len(X))
 
 
+@register("hdbscan", "clusters of any density by their least size; what Zooniverse does; no workers")
 @dataclass(frozen=True, kw_only=True)
-class Hdbscan(_Clusters):
-    """HDBSCAN: clusters of at least so many clicks that stay over many densities."""
+class Hdbscan(_ClusterModel):
+    """HDBSCAN: clusters of at least so many clicks that persist over many densities."""
 
-    name: ClassVar[str] = "hdbscan"
-    about: ClassVar[str] = "clusters of any density by their least size; what Zooniverse does; no workers"
+    extras = ("learn",)
 
-    at_least: int = field(default=5, metadata=rules(Rule(int, low=2)))
-    samples: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
+    at_least: int = setting(5, Rule(int, low=2), "clicks in a cluster at least")
+    samples: int | None = setting(None, SOME_COUNT, "clicks in a neighbourhood of a core; None for `at_least`")
 
-    def cluster(self, X: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+        from sklearn.cluster import HDBSCAN
+
         if len(X) < max(self.at_least, self.samples or 1) + 1:
             return np.full(len(X), -1, np.int64), np.zeros(len(X))
-        found = _sklearn().HDBSCAN(min_cluster_size=self.at_least, min_samples=self.samples, copy=True).fit(X)
+        found = HDBSCAN(min_cluster_size=self.at_least, min_samples=self.samples, copy=True).fit(X)
         return np.asarray(found.labels_, np.int64), np.asarray(found.probabilities_)

@@ -1,4 +1,4 @@
-"""One image for itself: from many components down to the number that the evidence favours.
+"""One image by itself: from many components down to the number that the evidence favours.
 
 docs/maths/click_mixture.md has the mathematics.
 """
@@ -12,35 +12,39 @@ import numpy as np
 from ..answers import Points
 from ..engine import Run
 from ..kernels.layout import Floats
-from .em import THIN
+from .em import MIN_SD
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
 A0 = 1.0  # of the Dirichlet of shares
-LEAST = 1.0  # clicks that an object needs
-DROP = 25.0  # nats below the best at which merging ends
-CLOSE = 64  # components up to which every level is climbed to the end, and changes are made one by one
-SHORT, LONG = 6, 150  # sweeps a level, above and below that
+MIN_CLICKS = 1.0  # that an object needs
+MAX_DROP = 25.0  # nats below the best at which merging ends
+MAX_ONE_BY_ONE = 64  # components up to which every level is fitted to the end, and changes are made one by one
+MAX_ITER_MANY, MAX_ITER = 6, 150  # iterations per level, above and below that
 
 
-class Found(NamedTuple):
-    """What the descent of one image came to."""
+class ImageFit(NamedTuple):
+    """Objects of one image as Normal-Wisharts, with its own shape and workers."""
 
-    mean: Floats
-    V: Floats
-    n: Floats
-    score: float
-    S: Floats
-    S0: Floats
+    mean: Floats  # (M, D)
+    V: Floats  # (M, D, D)
+    n: Floats  # (M,)
+    score: float  # evidence without the prior of the shape
+    S: Floats  # (D, D) the shape, learnt
+    S0: Floats  # and as first guessed
     A: Floats  # (workers of the image,)
     B: Floats
-    start: int
-    trace: Floats
+    start: int  # components at the start
+    trace: Floats  # (iterations, 2) evidence and components
+
+    @property
+    def n_objects(self) -> int:
+        return len(self.mean)
 
 
 def at_middle(S: Floats, sides: Floats) -> Floats:
-    """(I,) the middle of the box counts for so many clicks that an object may be anywhere in it."""
+    """(I,) clicks that the middle of the box counts for: so few that an object may be anywhere in it."""
     D = len(S)
     return np.asarray((np.linalg.det(S) / np.prod(sides**2 / 12, axis=1)) ** (1 / D))
 
@@ -48,21 +52,12 @@ def at_middle(S: Floats, sides: Floats) -> Floats:
 def first_shape(X: Floats, sides: Floats, start: int) -> Floats:
     """The shape of objects if `start` of them filled the clicks' extent."""
     D = X.shape[1]
-    return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (THIN * sides) ** 2)))
-
-
-def descend(
-    model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
-) -> Found | None:
-    """One image for itself; None where it has no clicks. The shape is learnt unless it is given."""
-    at = points.clicks_of(image)
-    if at.stop == at.start:
-        return None
-    return Descent(model, points, image, once, start, S, run).found()
+    return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (MIN_SD * sides) ** 2)))
 
 
 class Descent:
-    """One image from many components down to the number that the evidence favours, or that is given."""
+    """One image with clicks, from many components down to the number that the evidence favours, or that is given. The
+    shape is learnt unless it is given."""
 
     def __init__(
         self, model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
@@ -78,7 +73,7 @@ class Descent:
         sides = points.sides[image]
         self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
         self.learn, self.S0 = S is None, first_shape(self.X, sides, start) if S is None else S
-        self.thin = (THIN * sides) ** 2
+        self.thin = (MIN_SD * sides) ** 2
         self.nu, self.b0 = float(model.freedom), float(at_middle(self.S0, sides[None])[0])
         self.hits, self.misses = np.full(len(who), float(model.hits)), np.full(len(who), float(model.misses))
         self.given = model.objects is not None
@@ -93,35 +88,36 @@ class Descent:
         self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
         self.trace: list[Floats] = []
 
-    def found(self) -> Found:
-        """The best of all levels, climbed to the end."""
+    def fit(self) -> ImageFit:
+        """The best of all levels, fitted to the end."""
         best, kept = -np.inf, None
         while True:
             M = len(self.parts[0])
-            now, sums, rest = self.level(LONG if M <= CLOSE else SHORT)
-            poor = bool((sums[:, 0] < LEAST).any()) and self.least < M
+            now, sums, more = self.level(MAX_ITER if M <= MAX_ONE_BY_ONE else MAX_ITER_MANY)
+            poor = bool((sums[:, 0] < MIN_CLICKS).any()) and self.least < M
             if not poor and now > best and (self.least >= M or not self.given):
                 best, kept = now, tuple(array.copy() for array in self.parts)
-            if self.least >= M or (not poor and not self.given and now < best - DROP):
+            if self.least >= M or (not poor and not self.given and now < best - MAX_DROP):
                 break
-            if not self.down(sums, poor, *rest):
+            if not self.down(sums, poor, *more):
                 break
         self.parts = self.parts if kept is None else kept  # type: ignore[assignment]
-        self.level(LONG)
+        self.level(MAX_ITER)
         mean, V, n, _, S, A, B = self.parts
         trace = np.concatenate(self.trace)
-        return Found(mean, V, n, float(trace[-1, 0] - trace[-1, 1]), S, self.S0, A, B, self.start, trace[:, [0, 2]])
+        score = float(trace[-1, 0] - trace[-1, 1])
+        return ImageFit(mean, V, n, score, S, self.S0, A, B, self.start, trace[:, [0, 2]])
 
-    def level(self, sweeps: int) -> tuple[float, Floats, tuple[Any, ...]]:
-        """Sweeps with the components as they are."""
+    def level(self, max_iter: int) -> tuple[float, Floats, tuple[Any, ...]]:
+        """Iterations with the components as they are."""
         from ..kernels.fast.merging import level
 
-        trace = np.empty((sweeps, 3))
+        trace = np.empty((max_iter, 3))
         mean, V, n, b, S, A, B = self.parts
         rows, used, sums, off, reach, _ = level(
             self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.thin,
-            self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, sweeps, self.alpha,
-            self.held, trace,
+            self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, max_iter,
+            self.alpha, self.held, trace,
         )  # fmt: skip
         trace[:, 2] = len(mean)
         self.trace.append(trace[:rows])
@@ -132,18 +128,18 @@ class Descent:
         components are many all that cost less than they save. Whether there was anything to do."""
         from ..kernels.fast.merging import prices, take
 
-        mean, V, n, b, *rest = self.parts
+        mean, V, n, b, *shared = self.parts
         M = len(mean)
         dead = np.zeros(M, np.bool_)
         if poor:
-            weak = np.flatnonzero(sums[:, 0] < LEAST)
+            weak = np.flatnonzero(sums[:, 0] < MIN_CLICKS)
             dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.least]] = True
         else:
             cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
-            most = 1 if M <= CLOSE else max(1, M // 8)
+            most = 1 if M <= MAX_ONE_BY_ONE else max(1, M // 8)
             order = np.argsort(cost, kind="stable")
             if not take(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
                 return False
         alive = ~dead
-        self.parts = (mean[alive], V[alive], n[alive], b[alive], *rest)
+        self.parts = (mean[alive], V[alive], n[alive], b[alive], *shared)
         return bool(alive.any())

@@ -3,17 +3,22 @@ priors where asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ..answers import Points
+from ..engine import Executor, InMemory, Problem, Run, Step
+from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import HEAD, Floats, Ints
-from .sweeps import Seen, Side, Sweeper, Swept
+from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
-CUT = 100.0  # squared distance at which an object no longer sees a click: e^-50 of its peak
-CLIP = 1e-6  # reliabilities stay this far from 0 and 1
-THIN = 1e-3  # least standard deviation of an object along any axis, in sides of the box
-CALM = 20.0  # clicks of ordinary noise that a worker's own noise starts from
+CUT = 100.0  # squared distance from which an object is ignored: e^-50 of its peak
+MIN_CHANCE = 1e-6  # reliabilities stay this far from 0 and 1
+MIN_SD = 1e-3  # least standard deviation of an object along any axis, in sides of the box
+NOISE_CLICKS = 20.0  # clicks of ordinary noise that a worker's own noise starts from
+TOL = 1e-7  # relative change of the objective that counts as converged
 
 
 class Mixture(NamedTuple):
@@ -26,18 +31,25 @@ class Mixture(NamedTuple):
     p: Floats  # (W,) chance that a click is on an object
     noise: Floats  # (W,) own position noise: a factor of standard deviations
 
+    @property
+    def n_objects(self) -> int:
+        return len(self.mean)
+
 
 class Priors(NamedTuple):
-    """What is believed before any click; all zero for maximum likelihood."""
+    """The priors of shapes and reliabilities; the defaults are those of maximum likelihood."""
 
     nu: float = 0.0  # clicks that the shape counts for
     S: Floats | None = None  # (D, D) the shape that objects share
-    hits: float = 1.0  # of Beta(hits, misses), the chance of a click to be on an object
+    hits: float = 1.0  # of Beta(hits, misses), the prior of a reliability
     misses: float = 1.0
 
 
-def seen(mixture: Mixture) -> Seen:
-    """The objects as clicks see them."""
+MAXIMUM_LIKELIHOOD = Priors()
+
+
+def object_terms(mixture: Mixture) -> ObjectTerms:
+    """The objects as the E-step needs them."""
     D = mixture.mean.shape[1]
     L = np.linalg.cholesky(mixture.cov)
     root = np.ascontiguousarray(np.linalg.inv(L)) if len(L) else L
@@ -47,40 +59,25 @@ def seen(mixture: Mixture) -> Seen:
     spread = np.diagonal(mixture.cov, axis1=1, axis2=2)[:, [0, min(1, D - 1)]]
     widest = max(1.0, float(mixture.noise.max(initial=1.0)))
     reach = np.ascontiguousarray(np.sqrt(CUT * spread) * widest)
-    return Seen(mixture.ptr, weight, np.zeros(len(weight)), mixture.mean, root, reach)
+    return ObjectTerms(mixture.ptr, weight, np.zeros(len(weight)), mixture.mean, root, reach)
 
 
-def side(mixture: Mixture) -> Side:
-    """The workers as clicks see them."""
-    return Side(np.log(mixture.p) - np.log1p(-mixture.p), mixture.noise**-2.0)
+def worker_terms(mixture: Mixture) -> WorkerTerms:
+    """The workers as the E-step needs them."""
+    miss = np.log1p(-mixture.p)
+    return WorkerTerms(np.log(mixture.p) - miss, miss, mixture.noise**-2.0)
 
 
-class Stats(NamedTuple):
-    """All that is needed of clicks to improve objects and workers; sums over shards add up to that of the whole."""
-
-    fit: float  # log-likelihood
-    sums: Floats  # (M, HEAD + D + D D) about the means: see Swept
-    on: Floats  # (W,) expected clicks on objects
-    far: Floats  # (W,) their squared distances
-    sent: Floats  # (W,) clicks
-
-    def plus(self, other: Stats) -> Stats:
-        """Those of both shards."""
-        return Stats(
-            self.fit + other.fit,
-            self.sums + other.sums,
-            self.on + other.on,
-            self.far + other.far,
-            self.sent + other.sent,
-        )
+def in_shards(points: Points, run: Run) -> InMemory[Points]:
+    """The clicks, ready for E-steps."""
+    return InMemory([points] if run.shards == 1 else list(points.shards(run.shards)))
 
 
-def sweep(sweeper: Sweeper, mixture: Mixture, once: bool, best: bool = False) -> tuple[Swept, Stats]:
-    """Which object each click is of, and the statistics of that."""
-    swept = sweeper.run(seen(mixture), side(mixture), once=once, cut=CUT, best=best)
-    fit = swept.log_sum + sweeper.outliers + float(sweeper.sent @ np.log1p(-mixture.p))
-    on, far = (sweeper.by_worker(swept.alpha[:, k]) for k in (0, 1))
-    return swept, Stats(fit, swept.sums, on, far, sweeper.sent)
+def assign(executor: Executor[Points], mixture: Mixture, once: bool, threads: int, best: bool = False) -> Stats:
+    """The E-step on every shard. With `best`, shards also keep the most likely object of each click."""
+    terms = object_terms(mixture), worker_terms(mixture)
+    stats: Stats = executor.update(e_step, *terms, once, CUT, threads, best)
+    return stats
 
 
 def maximise(
@@ -101,7 +98,7 @@ def maximise(
     scatter = S2 - b[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
     cov = (scatter + prior) / np.maximum(priors.nu + n, 1e-300)[:, None, None]
-    floor = np.repeat((THIN * sides) ** 2, np.diff(mixture.ptr), axis=0)
+    floor = np.repeat((MIN_SD * sides) ** 2, np.diff(mixture.ptr), axis=0)
     cov = np.where(some[:, :, None], _floored(cov, floor), mixture.cov)
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
     total = np.bincount(image, paid, minlength=len(sides))
@@ -110,28 +107,63 @@ def maximise(
     np.divide(stats.on + priors.hits - 1, stats.sent + priors.hits + priors.misses - 2, out=p,
               where=stats.sent + priors.hits + priors.misses > 2)  # fmt: skip
     own = own_noise(stats.on, stats.far, D) if noise else mixture.noise
-    return Mixture(mixture.ptr, mixture.mean + move, cov, share, np.clip(p, CLIP, 1 - CLIP), own)
+    return Mixture(mixture.ptr, mixture.mean + move, cov, share, np.clip(p, MIN_CHANCE, 1 - MIN_CHANCE), own)
 
 
 def own_noise(on: Floats, far: Floats, D: int) -> Floats:
     """(W,) factors of position noise from squared distances of expected clicks on objects."""
-    return np.sqrt((D * CALM + far) / (D * CALM + D * on))
+    return np.sqrt((D * NOISE_CLICKS + far) / (D * NOISE_CLICKS + D * on))
 
 
 def noise_prior(noise: Floats, D: int) -> float:
-    """What is believed of own noises (nats)."""
+    """Log-prior of the workers' own noise."""
     square = noise**2
-    return float(-0.5 * D * CALM * (np.log(square) + 1 / square - 1).sum())
+    return float(-0.5 * D * NOISE_CLICKS * (np.log(square) + 1 / square - 1).sum())
 
 
 def log_prior(mixture: Mixture, priors: Priors) -> float:
-    """What `maximise` climbs besides the log-likelihood."""
+    """The log-prior, which EM maximises together with the log-likelihood."""
     fit = (priors.hits - 1) * np.log(mixture.p).sum() + (priors.misses - 1) * np.log1p(-mixture.p).sum()
     if priors.S is not None and len(mixture.cov):
         inverse = np.linalg.inv(mixture.cov)
         log_det = np.linalg.slogdet(mixture.cov)[1]
         fit -= 0.5 * priors.nu * (log_det + np.einsum("de,med->m", priors.S, inverse)).sum()
     return float(fit) + noise_prior(mixture.noise, mixture.mean.shape[1])
+
+
+class GaussianEM(Problem):
+    """EM with the number of objects as it is: the log-likelihood plus the log-prior never falls."""
+
+    name = "click-mixture"
+
+    def __init__(
+        self, executor: Executor[Points], mixture: Mixture, sides: Floats, threads: int, max_iter: int, *,
+        once: bool = False, noise: bool = False, priors: Priors = MAXIMUM_LIKELIHOOD,
+    ) -> None:  # fmt: skip
+        self.executor, self.mixture, self.sides, self.threads = executor, mixture, sides, threads
+        self.max_iter, self.once, self.noise, self.priors = max_iter, once, noise, priors
+
+    def step(self) -> Step:
+        self.stats = assign(self.executor, self.mixture, self.once, self.threads)
+        objective = self.stats.fit + log_prior(self.mixture, self.priors)
+        return Step(objective, {"objects": self.mixture.n_objects})
+
+    def improve(self) -> None:
+        self.mixture = maximise(self.stats, self.mixture, self.priors, self.sides, noise=self.noise)
+
+    def converged(self, objectives: Sequence[float]) -> bool:
+        return not self.mixture.n_objects or little_change(objectives, TOL)
+
+    def state(self) -> Arrays:
+        return packed(self.mixture._asdict())
+
+    def restore(self, state: Arrays) -> None:
+        self.mixture = Mixture(**unpacked(state, ""))
+
+
+def little_change(objectives: Sequence[float], tol: float) -> bool:
+    """Whether the last iteration has changed the objective by less than a share `tol` of it."""
+    return len(objectives) > 1 and abs(objectives[-1] - objectives[-2]) < tol * abs(objectives[-1])
 
 
 def _floored(cov: Floats, floor: Floats) -> Floats:

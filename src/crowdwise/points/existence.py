@@ -9,15 +9,15 @@ from ..kernels.layout import Floats, Ints
 from ..kernels.special import gammaln
 
 DECOY = (1.5, 8.5)  # Beta of the share of workers who take something else for an object
-DECOYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # shares of such among what was found, the smaller the likelier
+DECOYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # shares of them among all objects, with smaller ones more likely
 MEANS = np.linspace(0.05, 0.98, 32)  # of the share of workers who click on a real object
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how alike real objects are in that
 EAGER = 0.75  # quantile of hit rates that counts as having looked at everything
 
 
 def real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
-    """(M,) chance that what was found is an object and no decoy. worker and object_ are pairs, by number: who clicked
-    on what. Image_of (M,) are the images of objects.
+    """(M,) probability that an object is real and no decoy. `worker` and `object_` are pairs, by number: who clicked on
+    what. `image_of` (M,) are the images of objects.
 
     Real objects are clicked by shares of workers from one Beta distribution, decoys by shares from a low one. Which
     real ones, how alike and how many decoys is weighed over a grid by what all objects of all images say together. A

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..engine import Run
-from ..kernels.layout import Floats, Ints
-from .descent import A0, LEAST, Found, at_middle
-from .em import THIN, Mixture, Priors, log_prior, maximise, noise_prior, own_noise, sweep
-from .starts import begun, descents
-from .sweeps import Seen, Side, Sweeper, Swept
-from .trace import Trace
+from ..answers import Points
+from ..engine import Executor, Problem, Run, Step, Trace, iterate
+from ..engine.run import Arrays, packed, unpacked
+from ..kernels.layout import Bools, Floats, Ints
+from .descent import A0, MIN_CLICKS, Descent, ImageFit, at_middle
+from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
+from .em import MIN_SD, TOL, GaussianEM, Mixture, Priors, little_change, noise_prior, own_noise
+from .model import each_image, joined, pointers
+from .starts import Start, choose_start, components
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
 # Shares of clicks on objects that are tried where there may be none.
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
-POLISH = 100  # sweeps of the last climb
+MAX_REFINEMENTS = 100  # iterations of the last EM
 
 
 class Shapes(NamedTuple):
@@ -33,91 +36,112 @@ class Shapes(NamedTuple):
     m0: Floats  # (I, D) middle
 
 
-class State(NamedTuple):
+class Posterior(NamedTuple):
     """Objects of all images as Normal-Wisharts, and workers as Betas."""
 
-    ptr: Ints
-    mean: Floats
-    V: Floats
-    n: Floats
-    b: Floats
+    ptr: Ints  # (I+1,)
+    mean: Floats  # (M, D)
+    V: Floats  # (M, D, D)
+    n: Floats  # (M,)
+    b: Floats  # (M,)
     A: Floats  # (W,)
-    B: Floats
+    B: Floats  # (W,)
     noise: Floats  # (W,)
 
 
-class Climbed(NamedTuple):
-    """What merging came to."""
+class MergeFit(NamedTuple):
+    """What merging has learnt."""
 
-    state: State
+    posterior: Posterior
     shapes: Shapes
     evidence: Floats  # (M,) log-odds of an object to be real
     once: bool
     converged: bool
 
 
-def merged(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> Climbed:
+def merge_fit(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace) -> MergeFit:
     """Objects of all images with shared workers and a shared shape."""
-    points = sweeper.points
+    saved = run.journal.saved("merge")
+    if saved is None:
+        fit = _fit(model, points, executor, run, trace)
+    else:
+        trace.set(saved["trace"])
+        posterior, shapes = Posterior(**unpacked(saved, "posterior.")), Shapes(**unpacked(saved, "shapes."))
+        fit = MergeFit(posterior, shapes, saved["evidence"], bool(saved["once"]), bool(saved["converged"]))
+    for stage in ("start", "images"):
+        run.journal.forget(stage)
+    run.journal.keep("merge", lambda: packed(fit._asdict() | {"trace": trace.array()}))
+    return fit
+
+
+def _fit(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace) -> MergeFit:
+    """Every image by itself, then all together."""
+    middle = points.box.mean(1)
     if not points.n_clicks:
         D = points.n_axes
-        shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), points.box.mean(1))
-        state = _together(model, sweeper, [None] * points.n_images)
-        return Climbed(state, shapes, np.empty(0), once=True, converged=True)
-    once, ratio, shape, done = begun(model, points, run)
-    found = descents(model, points, run, once, ratio, shape, done)
-    alone = found[0] if points.n_images == 1 else None
-    S, S0 = (shape, shape) if alone is None else (alone.S, alone.S0)
-    shapes = Shapes(model.freedom, S, S0, at_middle(S0, points.sides), points.box.mean(1))
-    state = _together(model, sweeper, found)
-    if alone is not None and len(alone.trace):  # the climb goes on where the descent ended
-        trace.extend(alone.trace)
-        who = np.unique(points.worker)
-        state.A[who], state.B[who] = alone.A, alone.B
-    return _climb(model, sweeper, run, trace, state, shapes, once)
+        shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), middle)
+        return MergeFit(_together(model, points, [None] * points.n_images), shapes, np.empty(0), True, True)
+    start, images = _fit_images(model, points, run)
+    alone = images[0] if points.n_images == 1 else None
+    S, S0 = (start.shape, start.shape) if alone is None else (alone.S, alone.S0)
+    shapes = Shapes(model.freedom, S, S0, at_middle(S0, points.sides), middle)
+    posterior = _together(model, points, images)
+    if alone is not None and len(alone.trace):  # the fit goes on where that of the image has ended
+        trace.set(alone.trace)
+        workers = np.unique(points.worker)
+        posterior.A[workers], posterior.B[workers] = alone.A, alone.B
+    problem = VariationalFit(model, points, executor, run, posterior, shapes, start.once)
+    return _rounds(model, problem, run, trace)
 
 
-def _together(model: ClickMixture, sweeper: Sweeper, found: list[Found | None]) -> State:
-    """The objects of all images as one state; workers start as 8 of 10 on objects."""
-    D = sweeper.points.n_axes
-    counts = [0 if each is None else len(each.mean) for each in found]
-    some = [each for each in found if each is not None and len(each.mean)]
-    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    n = np.concatenate([each.n for each in some]) if some else np.empty(0)
-    return State(
-        ptr,
-        np.concatenate([each.mean for each in some]) if some else np.empty((0, D)),
-        np.concatenate([each.V for each in some]) if some else np.empty((0, D, D)),
-        n,
-        n.copy(),
-        model.hits + 0.8 * sweeper.sent,
-        model.misses + 0.2 * sweeper.sent,
-        np.ones(sweeper.points.n_workers),
-    )
+def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, list[ImageFit | None]]:
+    """Every image by itself, in threads; None for an image without clicks."""
+    saved, done = run.journal.saved("start"), None
+    if saved is None:
+        start, done = choose_start(model, points, run)
+    else:
+        start = Start(**unpacked(saved, ""))
+    run.journal.keep("start", lambda: packed(start._asdict()))
+    clicks = points.clicks_per_image.tolist()
+
+    def fit(i: int) -> ImageFit:
+        count = components(model, clicks[i], start.ratio)
+        return Descent(model, points, i, start.once, count, start.shape, run).fit()
+
+    return start, each_image(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
 
 
-def _climb(
-    model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, state: State, shapes: Shapes, once: bool
-) -> Climbed:
-    """All images at once until the evidence rests; then objects that it speaks against go, and on."""
-    fixed = model.objects is not None
+def _together(model: ClickMixture, points: Points, images: Sequence[ImageFit | None]) -> Posterior:
+    """The objects of all images together; workers start as 8 of 10 clicks on objects."""
+    D, sent, n = points.n_axes, clicks_per_worker(points), joined(images, "n")
+    objects = joined(images, "mean", D), joined(images, "V", D, D), n, n.copy()
+    A, B = model.hits + 0.8 * sent, model.misses + 0.2 * sent
+    return Posterior(pointers(images), *objects, A, B, np.ones(points.n_workers))
+
+
+def _rounds(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace) -> MergeFit:
+    """All images together until the evidence has converged; then objects that it speaks against are removed, and so on.
+    What is left of the objects is part of the problem's state, so an interrupted round needs no other record."""
     while True:
-        state, shapes, evidence, something, n, converged = _settle(model, sweeper, run, trace, state, shapes, once)
-        bad = (evidence < 0) | (n < LEAST) | np.repeat(something < 0, np.diff(state.ptr))
-        smaller = _without(state, bad, evidence, model.at_least)
-        if fixed or len(smaller.n) == len(state.n) or not converged:
-            return Climbed(state, shapes, evidence, once, converged)
-        state = smaller
+        converged = iterate(problem, run, trace)
+        posterior, n = problem.posterior, problem.stats.sums[:, 0]
+        evidence = evidence_of(posterior.ptr, problem.stats.sums, problem.off)
+        empty = np.repeat(problem.any_object() < 0, np.diff(posterior.ptr))
+        smaller = _without(posterior, (evidence < 0) | (n < MIN_CLICKS) | empty, evidence, model.at_least)
+        if model.objects is not None or len(smaller.n) == len(posterior.n) or not converged:
+            return MergeFit(posterior, problem.shapes, evidence, problem.once, converged)
+        problem.posterior = smaller
 
 
-def _without(state: State, bad: np.ndarray[tuple[int], np.dtype[np.bool_]], evidence: Floats, least: int) -> State:
-    """The state without some objects, but with `least` of each image kept: the strongest."""
-    image = np.repeat(np.arange(len(state.ptr) - 1), np.diff(state.ptr))
+def _without(posterior: Posterior, bad: Bools, evidence: Floats, least: int) -> Posterior:
+    """The posterior without some objects, but with `least` of each image kept: the strongest."""
+    image = np.repeat(np.arange(len(posterior.ptr) - 1), np.diff(posterior.ptr))
     rank = np.empty(len(image), np.int64)
-    rank[np.lexsort((-evidence, image))] = np.arange(len(image)) - state.ptr[image]
+    rank[np.lexsort((-evidence, image))] = np.arange(len(image)) - posterior.ptr[image]
     which = np.flatnonzero(~bad | (rank < least))
-    ptr = np.searchsorted(image[which], np.arange(len(state.ptr))).astype(np.int64)
-    return state._replace(ptr=ptr, mean=state.mean[which], V=state.V[which], n=state.n[which], b=state.b[which])
+    ptr = np.searchsorted(image[which], np.arange(len(posterior.ptr))).astype(np.int64)
+    mean, V, n, b = (array[which] for array in posterior[1:5])
+    return posterior._replace(ptr=ptr, mean=mean, V=V, n=n, b=b)
 
 
 def of_images(ptr: Ints) -> list[tuple[int, slice]]:
@@ -125,24 +149,25 @@ def of_images(ptr: Ints) -> list[tuple[int, slice]]:
     return [(i, slice(int(a), int(b))) for i, (a, b) in enumerate(pairwise(ptr)) if b > a]
 
 
-def seen_by(state: State, shapes: Shapes) -> tuple[Seen, Floats, float]:
-    """The objects as clicks see them, how far each is off the prior, and the same of shares."""
+def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, float]:
+    """The objects as the E-step needs them, the divergence of each from the prior, and that of shares."""
     from ..kernels.fast.merging import expect
 
-    M, D = state.mean.shape
-    seen = Seen(state.ptr, np.empty(M), np.empty(M), state.mean, np.empty((M, D, D)), np.empty((M, 2)))
+    M, D = posterior.mean.shape
+    terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
     off, shares = np.empty(M), 0.0
-    widest = max(1.0, float(state.noise.max(initial=1.0)))
-    for i, own in of_images(state.ptr):
+    widest = max(1.0, float(posterior.noise.max(initial=1.0)))
+    for i, own in of_images(posterior.ptr):
         shares += expect(
-            state.mean[own], state.V[own], state.n[own], state.b[own], shapes.nu, shapes.b0[i], A0, shapes.m0[i],
-            shapes.S, widest, seen.weight[own], seen.slack[own], seen.root[own], seen.reach[own], off[own],
+            posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
+            shapes.m0[i], shapes.S, widest, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
+            off[own],
         )  # fmt: skip
-    return seen, off, shares
+    return terms, off, shares
 
 
 def evidence_of(ptr: Ints, sums: Floats, off: Floats) -> Floats:
-    """(M,) nats that are lost when an object goes and its clicks are on none."""
+    """(M,) nats that are lost when an object is removed and its clicks are on none."""
     from ..kernels.fast.merging import evidence
 
     out = np.empty(len(sums))
@@ -151,60 +176,83 @@ def evidence_of(ptr: Ints, sums: Floats, off: Floats) -> Floats:
     return out
 
 
-def _something(sweeper: Sweeper, ptr: Ints, alpha: Floats, odds: Floats, off: Floats) -> Floats:
-    """(I,) nats by which the objects of an image beat none at all, if all its clicks were as likely on some: what is
-    believed of workers is no reason for objects, nor is that objects are there for workers."""
-    image = sweeper.points.image
-    ratio = np.minimum(alpha / np.maximum(1 - alpha, 1e-15) * np.exp(-odds[sweeper.points.worker]), 1e15)
-    fits = [np.bincount(image, np.log1p(p * (ratio - 1)), minlength=len(ptr) - 1) for p in SHARES]
-    whose = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    return np.asarray(np.max(fits, axis=0) - np.bincount(whose, off, minlength=len(ptr) - 1))
+class VariationalFit(Problem):
+    """Variational Bayes with the number of objects as it is: the evidence never falls."""
 
+    name = "click-mixture"
 
-def _settle(
-    model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, state: State, shapes: Shapes, once: bool
-) -> tuple[State, Shapes, Floats, Floats, Floats, bool]:
-    """Sweeps until the evidence rests; also the evidence of each object and of any in each image, and clicks."""
-    from ..kernels.fast.merging import CUT, KAPPA, TOL, betas, improve
+    def __init__(
+        self, model: ClickMixture, points: Points, executor: Executor[Points], run: Run, posterior: Posterior,
+        shapes: Shapes, once: bool,
+    ) -> None:  # fmt: skip
+        self.model, self.executor, self.threads, self.max_iter = model, executor, run.threads, model.max_iter
+        self.posterior, self.shapes, self.once = posterior, shapes, once
+        self.hits, self.misses = (np.full(points.n_workers, each) for each in (model.hits, model.misses))
+        self.thin = (MIN_SD * points.sides.min(0)) ** 2
 
-    W, D = sweeper.points.n_workers, sweeper.points.n_axes
-    hits, misses = np.full(W, model.hits), np.full(W, model.misses)
-    thin = (THIN * sweeper.points.sides.min(0)) ** 2
-    before, converged = -np.inf, False
-    for turn in range(model.max_iter):
-        trace.ask(run)
-        odds, miss, off_workers = betas(state.A, state.B, hits, misses)
-        seen, off, off_shares = seen_by(state, shapes)
-        swept: Swept = sweeper.run(seen, Side(odds, state.noise**-2.0), once=once, cut=CUT)
-        now = swept.log_sum + sweeper.outliers + float(miss @ sweeper.sent)
-        now += KAPPA * _shape_prior(shapes) + noise_prior(state.noise, D) - off.sum() - off_shares - off_workers
-        trace.add(now, len(seen.mean), run, model.max_iter)
-        converged = abs(now - before) < TOL * abs(now)
-        if converged or turn + 1 == model.max_iter:
-            break
-        before = now
-        state = State(state.ptr, *(array.copy() for array in state[1:]))
-        for i, own in of_images(state.ptr):
+    def step(self) -> Step:
+        from ..kernels.fast.merging import CUT, KAPPA, betas
+
+        odds, miss, off_workers = betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
+        terms, self.off, off_shares = expected_terms(self.posterior, self.shapes)
+        self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
+        self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
+        now = self.stats.fit + (
+            KAPPA * _shape_prior(self.shapes) + noise_prior(noise, terms.mean.shape[1]) - self.off.sum() - off_shares
+            - off_workers
+        )  # fmt: skip
+        return Step(float(now), {"objects": len(terms.mean)})
+
+    def improve(self) -> None:
+        from ..kernels.fast.merging import improve
+
+        old, shapes, stats = self.posterior, self.shapes, self.stats
+        new = Posterior(old.ptr, *(array.copy() for array in old[1:]))
+        for i, own in of_images(new.ptr):
             improve(
-                state.mean[own], state.V[own], state.n[own], state.b[own], swept.sums[own], shapes.nu, shapes.b0[i],
+                new.mean[own], new.V[own], new.n[own], new.b[own], stats.sums[own], shapes.nu, shapes.b0[i],
                 shapes.m0[i], shapes.S,
             )  # fmt: skip
-        on = sweeper.by_worker(swept.alpha[:, 0])
-        noise = own_noise(on, sweeper.by_worker(swept.alpha[:, 1]), D) if model.noise else state.noise
-        state = state._replace(A=model.hits + on, B=model.misses + sweeper.sent - on, noise=noise)
-        shapes = shapes._replace(S=_learnt(state, shapes, thin))
-    each = evidence_of(state.ptr, swept.sums, off)
-    something = _something(sweeper, state.ptr, swept.alpha[:, 0], odds, off)
-    return state, shapes, each, something, swept.sums[:, 0], bool(converged)
+        noise = own_noise(stats.on, stats.far, new.mean.shape[1]) if self.model.noise else new.noise
+        A, B = self.model.hits + stats.on, self.model.misses + stats.sent - stats.on
+        self.posterior = new._replace(A=A, B=B, noise=noise)
+        self.shapes = shapes._replace(S=_learnt_shape(self.posterior, shapes, self.thin))
+
+    def converged(self, objectives: Sequence[float]) -> bool:
+        from ..kernels.fast.merging import TOL
+
+        return little_change(objectives, TOL)
+
+    def state(self) -> Arrays:
+        return packed({"posterior": self.posterior, "shapes": self.shapes})
+
+    def restore(self, state: Arrays) -> None:
+        self.posterior = Posterior(**unpacked(state, "posterior."))
+        self.shapes = Shapes(**unpacked(state, "shapes."))
+
+    def any_object(self) -> Floats:
+        """(I,) nats by which the objects of an image beat none at all, if all its clicks were equally likely to be on
+        some: the prior of workers must not speak for objects, nor objects for workers."""
+        ptr = self.posterior.ptr
+        fits = self.executor.total(_fits_by_share, self.workers.odds)
+        image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        return np.asarray(np.max(fits, axis=0) - np.bincount(image, self.off, minlength=len(ptr) - 1))
 
 
-def _learnt(state: State, shapes: Shapes, thin: Floats) -> Floats:
+def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:
+    """(shares, I) log-likelihood ratio of each image's clicks, for every share of clicks on objects that is tried."""
+    alpha, image = local.alpha[:, 0], points.image
+    ratio = np.minimum(alpha / np.maximum(1 - alpha, 1e-15) * np.exp(-odds[points.worker]), 1e15)
+    return np.stack([np.bincount(image, np.log1p(p * (ratio - 1)), minlength=points.n_images) for p in SHARES])
+
+
+def _learnt_shape(posterior: Posterior, shapes: Shapes, thin: Floats) -> Floats:
     """The shape that objects share: the inverse of their mean expected precision."""
     from ..kernels.fast.merging import KAPPA, precisions, thicken
 
     total = KAPPA * np.linalg.inv(shapes.S0)
-    precisions(state.V, state.n, shapes.nu, total)
-    S = np.linalg.inv(total / (KAPPA + len(state.n)))
+    precisions(posterior.V, posterior.n, shapes.nu, total)
+    S = np.linalg.inv(total / (KAPPA + len(posterior.n)))
     thicken(S, thin)
     return S
 
@@ -214,23 +262,27 @@ def _shape_prior(shapes: Shapes) -> float:
     return float(0.5 * shapes.nu * (log_det - np.trace(shapes.S @ np.linalg.inv(shapes.S0))))
 
 
-def polished(model: ClickMixture, sweeper: Sweeper, climbed: Climbed) -> Mixture:
-    """The objects found as plain Gaussians, climbed to the most probable ones: shares of outliers and reliabilities are
-    nearer to the truth than those of the bound, which pays for every doubt about an object."""
-    state, shapes = climbed.state, climbed.shapes
-    cov = state.V / (shapes.nu + state.n)[:, None, None]
-    image = np.repeat(np.arange(len(state.ptr) - 1), np.diff(state.ptr))
-    total = np.bincount(image, state.n, minlength=len(state.ptr) - 1)
-    share = 1 / np.maximum(np.diff(state.ptr), 1)[image]
-    np.divide(state.n, total[image], out=share, where=total[image] > 0)
-    mixture = Mixture(state.ptr, state.mean, cov, share, state.A / (state.A + state.B), state.noise)
-    priors = Priors(shapes.nu, shapes.S, model.hits, model.misses)
-    before = -np.inf
-    for _ in range(POLISH):
-        _, stats = sweep(sweeper, mixture, climbed.once)
-        now = stats.fit + log_prior(mixture, priors)
-        if now - before < 1e-7 * abs(now):
-            break
-        before = now
-        mixture = maximise(stats, mixture, priors, sweeper.points.sides, noise=model.noise)
-    return mixture
+class Refinement(GaussianEM):
+    """EM with priors, from objects that are nearly right."""
+
+    def converged(self, objectives: Sequence[float]) -> bool:
+        return len(objectives) > 1 and objectives[-1] - objectives[-2] < TOL * abs(objectives[-1])
+
+
+def refined(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, fit: MergeFit) -> Mixture:
+    """The most probable plain Gaussians near the objects that merging has found. Their chances of outliers and
+    reliabilities are nearer to the truth than those of the bound, which pays for every doubt about an object."""
+    posterior, shapes = fit.posterior, fit.shapes
+    cov = posterior.V / (shapes.nu + posterior.n)[:, None, None]
+    image = np.repeat(np.arange(points.n_images), np.diff(posterior.ptr))
+    total = np.bincount(image, posterior.n, minlength=points.n_images)
+    share = 1 / np.maximum(np.diff(posterior.ptr), 1)[image]
+    np.divide(posterior.n, total[image], out=share, where=total[image] > 0)
+    p = posterior.A / (posterior.A + posterior.B)
+    problem = Refinement(
+        executor, Mixture(posterior.ptr, posterior.mean, cov, share, p, posterior.noise), points.sides, run.threads,
+        MAX_REFINEMENTS, once=fit.once, noise=model.noise, priors=Priors(shapes.nu, shapes.S, model.hits, model.misses),
+    )  # fmt: skip
+    if not iterate(problem, run, Trace(objects=int), "refinement"):
+        problem.improve()
+    return problem.mixture

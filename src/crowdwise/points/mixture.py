@@ -6,55 +6,56 @@ docs/maths/click_mixture.md has the mathematics.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from ..answers import Points
-from ..engine import Run
-from ..engine.model import COUNT, POSITIVE, Rule, rules
+from ..engine import Run, Trace, register
+from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, Rule, one_of, setting
 from ..errors import ParameterError
 from ..kernels.layout import Floats
 from ..result import PointsResult
 from .descent import at_middle
-from .em import Mixture, in_order, sweep
-from .merge import Shapes, evidence_of, merged, polished, seen_by
-from .merge import State as VariationalState
+from .em import Mixture, assign, in_order, in_shards
+from .merge import Posterior, Shapes, evidence_of, expected_terms, merge_fit, refined
 from .model import PointsModel
-from .paper import papers
-from .sweeps import Sweeper, Swept
-from .told import told
-from .trace import Trace
+from .paper import paper_fit
+from .summary import summarise
 
 
+@register(
+    "click-mixture",
+    "Gaussian objects and outliers; reliabilities, own noise; the number of objects by evidence",
+    default=True,
+)
 @dataclass(frozen=True, kw_only=True)
 class ClickMixture(PointsModel):
-    """Objects from clicks, their number found by itself.
+    """Objects from clicks, and how many there are: Gaussians, outliers, and a reliability for each worker."""
 
-    `method` "merge" goes from many components downwards by merging, and the evidence chooses; "paper" is the published
-    EM. `objects` gives the number of objects in every image, `at_least` bounds it below, `start` is how many components
-    to begin with. `once` says that a worker clicks an object at most once (None: found out), `noise` that workers
-    differ in how exactly they click. `freedom` is how many clicks the shape that all objects share counts for, and
-    Beta(`hits`, `misses`) what is believed of a worker before any click. `criterion` and `spread` (start variances) are
-    for the paper's method.
-    """
-
-    name: ClassVar[str] = "click-mixture"
-    about: ClassVar[str] = "Gaussian objects and outliers; reliabilities, own noise; the number of objects by evidence"
-
-    method: Literal["merge", "paper"] = field(default="merge", metadata=rules(Rule(str, choices=("merge", "paper"))))
-    objects: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
-    at_least: int = field(default=0, metadata=rules(Rule(int, low=0)))
-    start: int | None = field(default=None, metadata=rules(Rule(int, low=1, may_be_none=True)))
-    once: bool | None = field(default=None, metadata=rules(Rule(bool, choices=(None, True, False))))
-    noise: bool = field(default=True, metadata=rules(Rule(bool, choices=(True, False))))
-    freedom: float = field(default=5.0, metadata=rules(Rule((int, float), above=0.0)))
-    hits: float = field(default=3.0, metadata=rules(POSITIVE))
-    misses: float = field(default=1.2, metadata=rules(POSITIVE))
-    criterion: Literal["bic", "icl"] = field(default="bic", metadata=rules(Rule(str, choices=("bic", "icl"))))
-    spread: tuple[float, ...] | None = None
-    max_iter: int = field(default=200, metadata=rules(COUNT))
+    method: Literal["merge", "paper"] = setting(
+        "merge",
+        one_of("merge", "paper"),
+        "'merge' merges many components until the evidence is best, 'paper' is the published EM with annihilation",
+    )
+    objects: int | None = setting(None, SOME_COUNT, "number of objects in every image; None to estimate it")
+    at_least: int = setting(0, Rule(int, low=0), "smallest number of objects in an image")
+    start: int | None = setting(None, SOME_COUNT, "components at the start; None to choose by the data")
+    once: bool | None = setting(
+        None, one_of(None, True, False), "whether a worker clicks an object at most once; None to estimate it"
+    )
+    noise: bool = setting(True, YES_NO, "whether workers differ in how exactly they click")
+    freedom: float = setting(5.0, POSITIVE, "clicks that the shape shared by all objects counts for")
+    hits: float = setting(3.0, POSITIVE, "first parameter of the Beta prior of a worker's reliability, above 1")
+    misses: float = setting(1.2, POSITIVE, "second parameter of that prior, above 1")
+    criterion: Literal["bic", "icl"] = setting(
+        "bic", one_of("bic", "icl"), "what chooses the number of objects with method 'paper'"
+    )
+    spread: tuple[float, ...] | None = setting(
+        None, None, "variances at the start of method 'paper', one per axis; None to take them from the box"
+    )
+    max_iter: int = setting(200, COUNT, "maximum number of iterations")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,60 +70,63 @@ class ClickMixture(PointsModel):
             isinstance(spread, tuple) and all(isinstance(v, (int, float)) and 0 < v < np.inf for v in spread)
         ):
             raise ParameterError(
-                f"{self.name}: spread is {spread!r}; it must be a tuple of variances above 0, one an axis"
+                f"{self.name}: spread is {spread!r}; it must be a tuple of variances above 0, one per axis"
             )
         if self.hits <= 1 or self.misses <= 1:
             raise ParameterError(f"{self.name}: hits and misses are {self.hits}, {self.misses}; both must be above 1")
 
-    def fit(self, points: Points, run: Run | None = None) -> PointsResult:
-        """Learn from clicks; everything found is in the PointsResult."""
-        run, begun = run or Run(), time.perf_counter()
-        self.check(points)
-        if self.freedom <= points.n_axes - 1:
-            raise ParameterError(
-                f"{self.name}: freedom is {self.freedom}; with {points.n_axes} coordinates it must be above "
-                f"{points.n_axes - 1}"
-            )
-        if self.spread is not None and len(self.spread) != points.n_axes:
-            raise ParameterError(
-                f"{self.name}: spread has {len(self.spread)} variances, the clicks have {points.n_axes} coordinates"
-            )
-        sweeper, trace = Sweeper(points, run.threads), Trace(self.name)
+    def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
+        begun = time.perf_counter()
+        self._check_axes(answers.n_axes)
+        executor, trace = in_shards(answers, run), Trace(objects=int)
+        best: int | None
         if self.method == "paper":
-            mixture, best, converged = papers(self, sweeper, run, trace)
+            mixture, best, converged = paper_fit(self, answers, executor, run, trace)
             mixture, _ = in_order(mixture)
-            swept, _ = sweep(sweeper, mixture, once=False, best=True)
-            evidence, once, beta = evidence_afterwards(self, sweeper, mixture, swept), False, (1.0, 1.0)
-            named = "log-likelihood" if self.objects is not None or points.n_images > 1 else self.criterion.upper()
+            once, beta = False, (1.0, 1.0)
+            stats = assign(executor, mixture, once, run.threads, best=True)
+            evidence = evidence_afterwards(self, answers, mixture, stats.sums)
+            searched = self.objects is None and answers.n_images == 1
+            criterion = self.criterion.upper() if searched else "log-likelihood"
         else:
-            climbed = merged(self, sweeper, run, trace)
-            mixture, order = in_order(polished(self, sweeper, climbed))
-            swept, _ = sweep(sweeper, mixture, climbed.once, best=True)
-            evidence, once, beta = climbed.evidence[order], climbed.once, (self.hits, self.misses)
-            converged, named = climbed.converged, "evidence"
-            best = len(trace.rows) or None
+            fit = merge_fit(self, answers, executor, run, trace)
+            mixture, order = in_order(refined(self, answers, executor, run, fit))
+            once, beta = fit.once, (self.hits, self.misses)
+            stats = assign(executor, mixture, once, run.threads, best=True)
+            evidence, criterion = fit.evidence[order], "evidence"
+            best, converged = len(trace.rows) or None, fit.converged
         return PointsResult(
-            points=points,
+            answers=answers,
             model=self,
-            params=told(sweeper, mixture, swept, evidence, beta, once),
-            sweeps=trace.array(),
-            criterion=named,
+            params=summarise(answers, executor, mixture, stats, evidence, beta, once),
+            trace=trace.frame(),
+            criterion=criterion,
             best=best,
             converged=converged,
             seed=int(run.seed),
             seconds=time.perf_counter() - begun,
         )
 
+    def _check_axes(self, axes: int) -> None:
+        """Refuse settings that do not suit the number of coordinates."""
+        if self.freedom <= axes - 1:
+            raise ParameterError(
+                f"{self.name}: freedom is {self.freedom}; with {axes} coordinates it must be above {axes - 1}"
+            )
+        if self.spread is not None and len(self.spread) != axes:
+            raise ParameterError(
+                f"{self.name}: spread has {len(self.spread)} variances, the clicks have {axes} coordinates"
+            )
 
-def evidence_afterwards(model: ClickMixture, sweeper: Sweeper, mixture: Mixture, swept: Swept) -> Floats:
-    """(M,) the evidence for objects that were found without it: nats that are lost when an object goes."""
-    n = swept.sums[:, 0]
+
+def evidence_afterwards(model: ClickMixture, points: Points, mixture: Mixture, sums: Floats) -> Floats:
+    """(M,) the evidence for objects that were found without it: nats that are lost when an object is removed."""
+    n = sums[:, 0]
     if not len(n):
         return np.empty(0)
     S = np.linalg.inv(np.linalg.inv(mixture.cov).mean(0))
-    b0 = at_middle(S, sweeper.points.sides)
     V = model.freedom * S + n[:, None, None] * mixture.cov
-    ones = np.ones(sweeper.points.n_workers)
-    state = VariationalState(mixture.ptr, mixture.mean, V, n.copy(), n.copy(), ones, ones, ones)
-    _, off, _ = seen_by(state, Shapes(model.freedom, S, S, b0, sweeper.points.box.mean(1)))
-    return evidence_of(mixture.ptr, swept.sums, off)
+    ones = np.ones(points.n_workers)
+    posterior = Posterior(mixture.ptr, mixture.mean, V, n.copy(), n.copy(), ones, ones, ones)
+    shapes = Shapes(model.freedom, S, S, at_middle(S, points.sides), points.box.mean(1))
+    return evidence_of(mixture.ptr, sums, expected_terms(posterior, shapes)[1])

@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..engine import Run
-from ..kernels.layout import Floats
-from .em import Mixture, Priors, keep, maximise, sweep
-from .sweeps import Sweeper, Swept
-from .trace import Trace
+from ..answers import Points
+from ..engine import Executor, InMemory, Problem, Run, Step, Trace, iterate
+from ..engine.run import Arrays, packed, unpacked
+from ..kernels.layout import Floats, Ints
+from .e_step import Local
+from .em import MAXIMUM_LIKELIHOOD, GaussianEM, Mixture, assign, keep, maximise
+from .model import each_image, joined, pointers
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
 START = 40  # components, the paper's M0
-FEWEST = 6  # components below which it stops, as in its simulations
-P0 = 0.5
-TOL = {"bic": 1e-5, "icl": 1e-4}  # relative change that counts as rest
-PART = 1 / 75  # start variances, in squares of the box's sides: about those of the paper's simulations
-LLOYD = 50  # rounds of k-means at most
+MIN_COMPONENTS = 6  # below which the search stops, as in the paper's simulations
+P0 = 0.5  # reliability of every worker at the start
+TOL = {"bic": 1e-5, "icl": 1e-4}  # relative change of the criterion that counts as converged
+START_VARIANCE = 1 / 75  # in squares of the box's sides: about that of the paper's simulations
+MAX_KMEANS_ITER = 50
 
 
-def papers(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace) -> tuple[Mixture, int | None, bool]:
-    """The mixture, the sweep that was best, and whether it came to rest."""
-    points = sweeper.points
+def paper_fit(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace
+) -> tuple[Mixture, int | None, bool]:
+    """The mixture, the iteration that it was taken from, and whether the fit has converged. Several images are fitted
+    one by one first, then all together."""
     if points.n_images == 1:
-        return _one(model, sweeper, run, trace, 0)
-    alone = []
-    for i in range(points.n_images):
-        own = Sweeper(points.only(np.array([i])), 1)
-        quiet = Trace(trace.name)
-        alone.append(_one(model, own, run, quiet, i)[0])
-        trace.ask(run)
-    ptr = np.concatenate([[0], np.cumsum([len(each.mean) for each in alone])]).astype(np.int64)
-    mixture = Mixture(
-        ptr,
-        np.concatenate([each.mean for each in alone]),
-        np.concatenate([each.cov for each in alone]),
-        np.concatenate([each.share for each in alone]),
-        np.full(points.n_workers, P0),
-        np.ones(points.n_workers),
-    )
-    return _climbed(model, sweeper, run, trace, mixture)
+        return _fit(model, points, executor, run, trace, _start(model, points, run, 0))
+    quiet, nobody = replace(run, watch=None), np.empty(0)
+
+    def fit(i: int) -> Mixture:
+        own = points.only(np.array([i]))
+        start = _start(model, own, run, i)
+        mixture, *_ = _fit(model, own, InMemory([own]), quiet, Trace(objects=int), start)
+        return mixture._replace(p=nobody, noise=nobody)
+
+    images = each_image(model.name, points, run, fit, Mixture)
+    D, W = points.n_axes, points.n_workers
+    objects = joined(images, "mean", D), joined(images, "cov", D, D), joined(images, "share")
+    start = Mixture(pointers(images), *objects, np.full(W, P0), np.ones(W))
+    return _fit(model, points, executor, run, trace, start, fixed=True)
 
 
 def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:
@@ -53,10 +56,10 @@ def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:
     """
     from ..kernels.fast.merging import seeds
 
-    middle, found = seeds(np.ascontiguousarray(X), rng.random(min(count, len(X))))
-    middle = middle[:found]
+    middle, distinct = seeds(np.ascontiguousarray(X), rng.random(min(count, len(X))))
+    middle = middle[:distinct]
     before = None
-    for _ in range(LLOYD):
+    for _ in range(MAX_KMEANS_ITER):
         near = np.concatenate([_nearest(X[a : a + 10_000], middle) for a in range(0, len(X), 10_000)])
         if before is not None and (near == before).all():
             break
@@ -67,85 +70,110 @@ def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:
     return np.asarray(middle)
 
 
-def _nearest(X: Floats, middle: Floats) -> Floats:
+def _nearest(X: Floats, middle: Floats) -> Ints:
     return np.asarray(((X[:, None] - middle[None]) ** 2).sum(2).argmin(1))
 
 
-def _start(model: ClickMixture, sweeper: Sweeper, run: Run, image: int) -> Mixture:
-    points = sweeper.points
+def _start(model: ClickMixture, points: Points, run: Run, image: int) -> Mixture:
+    """Components at the centres of k-means."""
     count = model.objects or model.start or max(START, 2 * model.at_least)
     rng = np.random.default_rng([run.seed, image])
     mean = centres(points.X, count, rng) if points.n_clicks else np.empty((0, points.n_axes))
-    spread = PART * points.sides[0] ** 2 if model.spread is None else np.asarray(model.spread, np.float64)
+    spread = START_VARIANCE * points.sides[0] ** 2 if model.spread is None else np.asarray(model.spread, np.float64)
     M = len(mean)
     cov = np.repeat(np.diag(spread)[None], M, axis=0)
     W = points.n_workers
     return Mixture(np.array([0, M]), mean, cov, np.full(M, 1 / max(M, 1)), np.full(W, P0), np.ones(W))
 
 
-def _one(model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, image: int) -> tuple[Mixture, int | None, bool]:
-    """One image by Sec. 3.2, or by Sec. 3.1 where the number of objects is given."""
-    mixture = _start(model, sweeper, run, image)
-    if model.objects is not None or not len(mixture.mean):
-        return _climbed(model, sweeper, run, trace, mixture)
-    D = sweeper.points.n_axes
-    L = D * (D + 3) / 2
-    fewest = model.at_least or min(FEWEST, len(mixture.mean))
-    best, kept, before, rested = -np.inf, mixture, -np.inf, False
-    at: int | None = None
-    for _ in range(model.max_iter):
-        trace.ask(run)
-        swept, stats = sweep(sweeper, mixture, once=False, best=model.criterion == "icl")
-        score = _criterion(model, stats.fit, swept, mixture, L)
-        trace.add(score, len(mixture.mean), run, model.max_iter)
-        if score > best:
-            best, kept, at = score, mixture, len(trace.rows)
-        if abs(score - before) < TOL[model.criterion] * abs(score):
-            if len(mixture.mean) <= fewest:
-                rested = True
-                break
-            mixture, before = keep(mixture, np.delete(np.arange(len(mixture.mean)), mixture.share.argmin())), -np.inf
-            continue
-        before = score
-        toll = 0.5 * L
-        n = swept.sums[:, 0]
-        if (n <= toll).sum() > 1 and len(n) > fewest:  # one at a time: the others may live on what it leaves
-            weakest = int(n.argmin())
-            mixture = keep(mixture, np.delete(np.arange(len(n)), weakest))
-            continue
-        poor = (n <= toll).any() and len(n) <= fewest  # then all stay, and pay nothing
-        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides, toll=0.0 if poor else toll)
-        alive = np.flatnonzero(mixture.share > 0)
+def _fit(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, start: Mixture,
+    fixed: bool = False,
+) -> tuple[Mixture, int | None, bool]:  # fmt: skip
+    """By the search of Sec. 3.2, or by the EM of Sec. 3.1 where the number of objects is given or fixed by now."""
+    if fixed or model.objects is not None or not start.n_objects:
+        problem = GaussianEM(executor, start, points.sides, run.threads, model.max_iter)
+        converged = iterate(problem, run, trace)
+        return problem.mixture, len(trace.rows) or None, converged
+    search = Annihilation(model, executor, start, points.sides, run.threads)
+    converged = iterate(search, run, trace)
+    if not converged:
+        search.improve()  # whether the search has gone past the best shows after the removal
+    return search.best, search.best_at, converged or search.mixture.n_objects < search.best.n_objects
+
+
+class Annihilation(Problem):
+    """The search of Sec. 3.2: objects that hold too few clicks are removed; whenever the criterion has converged, the
+    smallest one is. The best mixture of all iterations is kept."""
+
+    name = "click-mixture"
+
+    def __init__(
+        self, model: ClickMixture, executor: Executor[Points], start: Mixture, sides: Floats, threads: int
+    ) -> None:
+        self.executor, self.mixture, self.sides, self.threads = executor, start, sides, threads
+        self.criterion, self.max_iter = model.criterion, model.max_iter
+        self.fewest = model.at_least or min(MIN_COMPONENTS, start.n_objects)
+        D = sides.shape[1]
+        self.free = D * (D + 3) / 2  # parameters of an object
+        self.best, self.best_score = start, -np.inf
+        self.best_at: int | None = None  # iteration
+        self.score, self.before, self.iterations = -np.inf, -np.inf, 0
+
+    def step(self) -> Step:
+        self.iterations += 1
+        self.stats = assign(self.executor, self.mixture, False, self.threads, best=self.criterion == "icl")
+        self.score = self._score()
+        if self.score > self.best_score:
+            self.best, self.best_score, self.best_at = self.mixture, self.score, self.iterations
+        return Step(self.score, {"objects": self.mixture.n_objects})
+
+    def _score(self) -> float:
+        """BIC by the log-likelihood, or eq. (15) to the letter: Q, the log-likelihood less the posterior's entropy.
+
+        As printed, (15) is to be minimised; here its sign is changed, so that more is better.
+        """
+        on, entropy = self.executor.total(_click_sums)
+        penalty = 0.5 * self.free * self.mixture.n_objects * np.log(max(on, 1.0))
+        return float(self.stats.fit - entropy - penalty)
+
+    def _settled(self) -> bool:
+        return bool(abs(self.score - self.before) < TOL[self.criterion] * abs(self.score))
+
+    def converged(self, objectives: Sequence[float]) -> bool:
+        return self._settled() and self.mixture.n_objects <= self.fewest
+
+    def improve(self) -> None:
+        if self._settled():
+            self._remove(int(self.mixture.share.argmin()))
+            self.before = -np.inf
+            return
+        self.before = self.score
+        n, toll = self.stats.sums[:, 0], 0.5 * self.free
+        if (n <= toll).sum() > 1 and len(n) > self.fewest:  # one at a time: the others may live on what it leaves
+            self._remove(int(n.argmin()))
+            return
+        poor = (n <= toll).any() and len(n) <= self.fewest  # then all stay, and pay nothing
+        toll = 0.0 if poor else toll
+        self.mixture = maximise(self.stats, self.mixture, MAXIMUM_LIKELIHOOD, self.sides, toll=toll)
+        alive = np.flatnonzero(self.mixture.share > 0)
         if 0 < len(alive) < len(n):
-            mixture = keep(mixture, alive)
-    return kept, at, rested or len(mixture.mean) < len(kept.mean)  # the search went past the best
+            self.mixture = keep(self.mixture, alive)
+
+    def _remove(self, weakest: int) -> None:
+        self.mixture = keep(self.mixture, np.delete(np.arange(self.mixture.n_objects), weakest))
+
+    def state(self) -> Arrays:
+        names = ("mixture", "best", "best_score", "best_at", "before", "iterations")
+        return packed({name: getattr(self, name) for name in names})
+
+    def restore(self, state: Arrays) -> None:
+        self.mixture, self.best = (Mixture(**unpacked(state, name)) for name in ("mixture.", "best."))
+        self.best_score, self.before = float(state["best_score"]), float(state["before"])
+        self.iterations = int(state["iterations"])
+        self.best_at = int(state["best_at"]) if "best_at" in state else None
 
 
-def _criterion(model: ClickMixture, fit: float, swept: Swept, mixture: Mixture, L: float) -> float:
-    """BIC by the log-likelihood, or eq. (15) to the letter: Q, the log-likelihood less the posterior's entropy.
-
-    As printed, (15) is to be minimised; here it is turned, so that more is better.
-    """
-    on = max(float(swept.alpha[:, 0].sum()), 1.0)
-    penalty = 0.5 * L * len(mixture.mean) * np.log(on)
-    if model.criterion == "icl":
-        fit -= float(swept.best[:, 2].sum())
-    return float(fit - penalty)
-
-
-def _climbed(
-    model: ClickMixture, sweeper: Sweeper, run: Run, trace: Trace, mixture: Mixture
-) -> tuple[Mixture, int | None, bool]:
-    """EM with the number of objects as it is: the log-likelihood never falls."""
-    before, rested = -np.inf, False
-    for turn in range(model.max_iter):
-        trace.ask(run)
-        _, stats = sweep(sweeper, mixture, once=False)
-        fit = stats.fit
-        trace.add(fit, len(mixture.mean), run, model.max_iter)
-        rested = abs(fit - before) < TOL["bic"] * 1e-2 * abs(fit) or not len(mixture.mean)
-        if rested or turn + 1 == model.max_iter:
-            break
-        before = fit
-        mixture = maximise(stats, mixture, Priors(), sweeper.points.sides)
-    return mixture, len(trace.rows) or None, rested
+def _click_sums(points: Points, local: Local) -> tuple[float, float]:
+    """Expected clicks on objects, and the entropy of their assignment where it is known."""
+    return float(local.alpha[:, 0].sum()), float(local.best[:, 2].sum())

@@ -11,14 +11,14 @@ import polars as pl
 from ..errors import ParameterError, UnknownIdError
 from ..kernels.layout import Floats
 from ..result import PointsResult
-from .em import CUT, Mixture, seen, side
+from .em import CUT, Mixture, object_terms, worker_terms
 
-LEAST = 0.01  # chances below are left out
+MIN_PROBABILITY = 0.01  # of a click and an object; pairs below are omitted
 
 
-def soft_assignments(result: PointsResult, image: Any, *, least: float = LEAST) -> pl.DataFrame:
+def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PROBABILITY) -> pl.DataFrame:
     """How likely each click on an image is on each object: click (row of `result.clicks`, from 0), worker, object,
-    probability. What is missing to 1 is the chance to be on none.
+    probability. What is missing to 1 is the probability of none.
 
     >>> import crowdwise as cw
     >>> result = cw.aggregate(cw.simulate.clicks("E", seed=1).points)
@@ -27,15 +27,15 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = LEAST) 
     """
     if result.model.name != "click-mixture":
         raise ParameterError(f"{result.model.name} assigns clicks hard; fit 'click-mixture' for soft assignments")
-    if image not in result.points.images.to_list():
+    if image not in result.answers.images.to_list():
         raise UnknownIdError(f"no image {image!r} in these clicks")
-    i = result.points.images.to_list().index(image)
-    shares, first = _shares(result, i), result.points.clicks_of(i).start
+    i = result.answers.images.to_list().index(image)
+    shares, first = _shares(result, i), result.answers.clicks_of(i).start
     click, object_ = np.nonzero(shares >= least)
     return pl.DataFrame(
         [
             pl.Series("click", first + click),
-            result.points.workers[result.points.worker[first + click]].alias("worker"),
+            result.answers.workers[result.answers.worker[first + click]].alias("worker"),
             pl.Series("object", object_ + 1),
             pl.Series("probability", shares[click, object_]),
         ]
@@ -46,15 +46,16 @@ def _shares(result: PointsResult, i: int) -> Floats:
     """(clicks, objects) of one image."""
     from ..kernels.fast.clicks import _match
 
-    p, points = result.params, result.points
+    p, points = result.params, result.answers
     at, own = points.clicks_of(i), slice(int(p.ptr[i]), int(p.ptr[i + 1]))
     X, worker = points.X[at], points.worker[at]
     M = own.stop - own.start
     mixture = Mixture(np.array([0, M]), p.mean[own], p.cov[own], p.share[own], p.reliability, p.noise)
-    objects, people = seen(mixture), side(mixture)
+    objects, workers = object_terms(mixture), worker_terms(mixture)
+    precision = workers.precision[worker]
     away = np.einsum("mde,nme->nmd", objects.root, X[:, None] - p.mean[own][None])
-    far = (away**2).sum(2) * people.precision[worker][:, None]
-    odds = people.odds[worker] + 0.5 * points.n_axes * np.log(people.precision[worker]) + np.log(points.sides[i]).sum()
+    far = (away**2).sum(2) * precision[:, None]
+    odds = workers.odds[worker] + 0.5 * points.n_axes * np.log(precision) + np.log(points.sides[i]).sum()
     psi = np.where(far <= CUT, np.exp(np.minimum(objects.weight[None] + odds[:, None] - 0.5 * far, 600.0)), 0.0)
     if not p.once:
         return np.asarray(psi / (1 + psi.sum(1, keepdims=True)))
@@ -63,10 +64,10 @@ def _shares(result: PointsResult, i: int) -> Floats:
     for a, b in pairwise(jobs):
         row, comp = np.nonzero(psi[a:b])
         ptr = np.searchsorted(row, np.arange(b - a + 1)).astype(np.int64)
-        found = np.empty(len(row))
+        share = np.empty(len(row))
         _match(
             ptr, np.arange(b - a), b - a, comp.astype(np.int32), psi[a:b][row, comp], np.empty(len(row)),
-            np.empty(len(row)), found, np.zeros(M),
+            np.empty(len(row)), share, np.zeros(M),
         )  # fmt: skip
-        shares[a + row, comp] = found
+        shares[a + row, comp] = share
     return shares

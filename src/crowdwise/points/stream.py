@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points, places
-from ..engine import Run
+from ..engine import Run, Trace
 from ..errors import DataError, ParameterError
 from ..kernels.layout import HEAD, Floats, Ints
 from ..result import PointsResult
-from .em import Mixture, Priors, Stats, maximise, own_noise, sweep
+from .e_step import Stats
+from .em import MAXIMUM_LIKELIHOOD, MIN_CHANCE, Mixture, assign, in_shards, maximise, own_noise
 from .mixture import ClickMixture, evidence_afterwards
-from .sweeps import Sweeper
-from .told import told
+from .model import joined, pointers
+from .summary import summarise
 
 RATE, DELAY = 0.7, 5.0  # a batch counts for (batches so far + DELAY) ** -RATE
 
@@ -32,6 +33,10 @@ class _Image(NamedTuple):
     at: Floats  # (M, D)
     batches: int
     clicks: float
+
+    @property
+    def n_objects(self) -> int:
+        return len(self.mean)
 
 
 class ClickStream:
@@ -63,17 +68,17 @@ class ClickStream:
         self._axes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        n, M = len(self._images), sum(len(image.mean) for image in self._images.values())
+        n, M = len(self._images), sum(image.n_objects for image in self._images.values())
         people = 0 if self._workers is None else len(self._workers)
         return (
             f"ClickStream({self.batches} batches, {self.clicks} clicks, {n} image{'s' if n != 1 else ''}, {M} objects, "
             f"{people} workers)"
         )
 
-    def partial_fit(self, points: Points, run: Run | None = None) -> ClickStream:
+    def partial_fit(self, points: Any, run: Run | None = None) -> ClickStream:
         """Learn from one more batch."""
         run = run or Run()
-        self.model.check(points)
+        points = self.model.accept(points)
         if self._workers is not None and points.axes != self._axes:
             raise DataError(f"the batch has coordinates {', '.join(points.axes)}, the stream {', '.join(self._axes)}")
         self._axes = points.axes
@@ -89,17 +94,18 @@ class ClickStream:
         self.clicks += points.n_clicks
         return self
 
-    def result(self, points: Points, run: Run | None = None) -> PointsResult:
-        """What the stream says of some clicks on images that it knows: nothing is learnt."""
+    def result(self, points: Any, run: Run | None = None) -> PointsResult:
+        """What has been learnt, applied to some clicks on images that the stream knows: nothing more is learnt."""
         run = run or Run()
-        self.model.check(points)
-        sweeper, mixture = self._mixture(points, run)
-        swept, _ = sweep(sweeper, mixture, self._once, best=True)
-        evidence = evidence_afterwards(self.model, sweeper, mixture, swept)
+        points = self.model.accept(points)
+        executor, mixture = in_shards(points, run), self._mixture(points)
+        stats = assign(executor, mixture, self._once, run.threads, best=True)
+        evidence = evidence_afterwards(self.model, points, mixture, stats.sums)
         beta = (self.model.hits, self.model.misses)
         return PointsResult(
-            points=points, model=self.model, params=told(sweeper, mixture, swept, evidence, beta, self._once),
-            sweeps=np.empty((0, 2)), criterion="", best=None, converged=True, seed=int(run.seed), seconds=0.0,
+            answers=points, model=self.model,
+            params=summarise(points, executor, mixture, stats, evidence, beta, self._once),
+            trace=Trace(objects=int).frame(), criterion="", best=None, converged=True, seed=int(run.seed), seconds=0.0,
         )  # fmt: skip
 
     @property
@@ -163,31 +169,20 @@ class ClickStream:
                 )
 
     def _first(self, points: Points, run: Run) -> None:
-        """New images: their objects are found, with what is known of workers put in afterwards."""
-        found = self.model.fit(points, run)
+        """New images: the model finds their objects; its counts are added to those of workers."""
+        p = self.model.fit(points, run=run).params
         if not self._images or points.n_clicks > self.clicks / 2:  # what few clicks say of all workers counts for less
-            self._once = bool(found.params.once)
-        sweeper = Sweeper(points, run.threads)
-        p = found.params
+            self._once = bool(p.once)
         mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
-        _, stats = sweep(sweeper, mixture, self._once)
+        stats = assign(in_shards(points, run), mixture, self._once, run.threads)
         self._count(points, stats)
         for i, name in enumerate(points.images.to_list()):
             own = slice(int(p.ptr[i]), int(p.ptr[i + 1]))
             clicks = int(points.clicks_per_image[i])
-            self._images[name] = _Image(
-                name,
-                points.box[i],
-                p.mean[own],
-                p.cov[own],
-                p.share[own],
-                stats.sums[own] / clicks,
-                p.mean[own],
-                1,
-                clicks,
-            )
+            objects = (p.mean[own], p.cov[own], p.share[own], stats.sums[own] / clicks, p.mean[own])
+            self._images[name] = _Image(name, points.box[i], *objects, 1, clicks)
 
-    def _mixture(self, points: Points, run: Run) -> tuple[Sweeper, Mixture]:
+    def _mixture(self, points: Points) -> Mixture:
         """The objects of a batch's images and its workers, as known so far."""
         unknown = [name for name in points.images.to_list() if name not in self._images]
         if unknown:
@@ -198,17 +193,17 @@ class ClickStream:
         images = [self._images[name] for name in points.images.to_list()]
         known = pl.Series([], dtype=points.workers.dtype) if self._workers is None else self._workers
         at = places(known, points.workers)
-        ptr = np.concatenate([[0], np.cumsum([len(image.mean) for image in images])]).astype(np.int64)
         on, far, sent = (np.append(a, 0.0)[at] for a in (self._on, self._far, self._sent))  # -1: not met before
         noise = own_noise(on, far, points.n_axes) if self.model.noise else np.ones(points.n_workers)
-        p = np.clip(self._reliability(on, sent), 1e-6, 1 - 1e-6)
-        parts = [np.concatenate([getattr(image, name) for image in images]) for name in ("mean", "cov", "share")]
-        return Sweeper(points, run.threads), Mixture(ptr, parts[0], parts[1], parts[2], p, noise)
+        p = np.clip(self._reliability(on, sent), MIN_CHANCE, 1 - MIN_CHANCE)
+        D = points.n_axes
+        objects = joined(images, "mean", D), joined(images, "cov", D, D), joined(images, "share")
+        return Mixture(pointers(images), *objects, p, noise)
 
     def _further(self, points: Points, run: Run) -> None:
         """Known images: one step of stepwise EM."""
-        sweeper, mixture = self._mixture(points, run)
-        _, stats = sweep(sweeper, mixture, self._once)
+        mixture = self._mixture(points)
+        stats = assign(in_shards(points, run), mixture, self._once, run.threads)
         self._count(points, stats)
         for i, name in enumerate(points.images.to_list()):
             image = self._images[name]
@@ -219,7 +214,7 @@ class ClickStream:
             sums = (1 - step) * image.sums + step * now
             alone = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
             whole = Stats(0.0, sums * (image.clicks + clicks), np.empty(0), np.empty(0), np.empty(0))
-            better = maximise(whole, alone, Priors(), (image.box[1] - image.box[0])[None])
+            better = maximise(whole, alone, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
             self._images[name] = image._replace(
                 mean=better.mean, cov=better.cov, share=better.share, sums=sums, batches=image.batches + 1,
                 clicks=image.clicks + clicks,

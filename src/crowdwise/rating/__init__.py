@@ -4,6 +4,7 @@ This room stands below results, so that `Result.workers` can hold all of it.
 """
 
 from .skills import wilson
-from .workers import COLUMNS, Fit, rate
+from .table import WORKER_COLUMNS
+from .workers import COLUMNS, rate
 
-__all__ = ["COLUMNS", "Fit", "rate", "wilson"]
+__all__ = ["COLUMNS", "WORKER_COLUMNS", "rate", "wilson"]

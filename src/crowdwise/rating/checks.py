@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..kernels.layout import Bools, Floats, Ints
-from .habits import parts
+from ..kernels.layout import Bools, Floats, Ints, weighted_counts
+from .pieces import Piece, parts
 from .skills import wilson
 
 YES = ("1", "true", "yes", "y", "t", "1.0")
@@ -22,20 +22,31 @@ class Checks(NamedTuple):
     high: Floats
 
 
-def checks(answers: Labels) -> Checks:
+class CheckSums(NamedTuple):
+    asked: Ints  # (W,)
+    right: Floats  # (W,)
+
+
+def check_sums(piece: Piece) -> CheckSums:
     """Checks are answers marked in a column `is_check`, and without it all to tasks with gold."""
+    answers = piece.answers
     W, marked = answers.n_workers, check_marks(answers)
     asked, right = np.zeros(W, np.int64), np.zeros(W)
     if (answers.gold >= 0).any():
-        for part in parts(answers):
+        for part in parts(piece):
             gold = answers.gold[part.task]
             counts = (gold >= 0) if marked is None else (gold >= 0) & marked[part.answers]
-            asked += np.bincount(part.worker, counts, minlength=W).astype(np.int64)
-            right += np.bincount(part.worker, counts & (gold == part.label), minlength=W)
+            asked += weighted_counts(part.worker, counts, W).astype(np.int64)
+            right += weighted_counts(part.worker, counts & (gold == part.label), W)
+    return CheckSums(asked, right)
+
+
+def checks(sums: CheckSums) -> Checks:
+    """Scores on attention checks, with 95 % intervals."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        score = np.where(asked > 0, right / asked, np.nan)
-        low, high = wilson(score, asked.astype(np.float64))
-    return Checks(asked, score, low, high)
+        score = np.where(sums.asked > 0, sums.right / sums.asked, np.nan)
+        low, high = wilson(score, sums.asked.astype(np.float64))
+    return Checks(sums.asked, score, low, high)
 
 
 def check_marks(answers: Labels) -> Bools | None:

@@ -2,18 +2,19 @@
 
 Good workers agree because both are right, so agreement alone says nothing. Suspicious are answers in common that the
 rest of the crowd makes improbable. Candidates are pairs with a few such answers in common; for each the chance of what
-they share is weighed under "each answers for himself" against "one copies nearly all".
+they share is weighed under "each answers alone" against "one copies nearly all".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
 from ..kernels.layout import Floats, Ints
-from .habits import parts
+from .pieces import Piece, chances, parts
 
 ODD = 3  # answers in common that are unlike the label found, from which on a pair is looked at
 SHARED = 8  # tasks that a pair must share
@@ -31,18 +32,19 @@ class Copies(NamedTuple):
     odd: Ints  # (W,) answers in common that are unlike the label found
 
 
-def copies(answers: Labels, posterior: Floats, label: Ints) -> Copies:
-    """`label` (T,) are the labels found."""
-    W = answers.n_workers
+def copies(pieces: Sequence[Piece], labels: Sequence[Ints]) -> Copies:
+    """`labels` (T,) are the labels found, piece by piece."""
+    whole = pieces[0].answers
+    W, rows = whole.n_workers, sum((piece.layout.rows.per_worker for piece in pieces), np.zeros(whole.n_workers, int))
     found = Copies(*(np.full(W, fill, np.int64) for fill in (-1, 0, 0, 0)))
-    first, second, odd = _candidates(answers, label)
+    first, second, odd = _candidates(pieces, labels, rows)
     if not len(first):
         return found
-    by_worker = _Lists(answers)
+    by_worker = _Lists(pieces)
     threshold = np.log(max(W * (W - 1) / 2, 1) / DOUBT)
     best = np.zeros(W)
     for j, other, both_odd in zip(first.tolist(), second.tolist(), odd.tolist(), strict=True):
-        shared, same, weight = by_worker.compare(j, other, posterior)
+        shared, same, weight = by_worker.compare(j, other)
         if shared >= SHARED and same >= SAME * shared and weight > threshold:
             for who, whom in ((j, other), (other, j)):
                 if weight > best[who]:
@@ -51,14 +53,17 @@ def copies(answers: Labels, posterior: Floats, label: Ints) -> Copies:
     return found
 
 
-def _candidates(answers: Labels, label: Ints) -> tuple[Ints, Ints, Ints]:
-    """Pairs of workers with at least `ODD` odd answers in common, most first."""
-    keys = [_odd_pairs(answers, part.task, part.worker, part.label, label) for part in parts(answers)]
+def _candidates(pieces: Sequence[Piece], labels: Sequence[Ints], given: Ints) -> tuple[Ints, Ints, Ints]:
+    """Pairs of workers with at least `ODD` odd answers in common, most first; `given` (W,) counts answers."""
+    keys = [
+        _odd_pairs(piece.answers, part.task, part.worker, part.label, label)
+        for piece, label in zip(pieces, labels, strict=True)
+        for part in parts(piece)
+    ]
     pairs, count = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]), return_counts=True)
     enough = count >= ODD
     pairs, count = pairs[enough], count[enough]
-    first, second = pairs // answers.n_workers, pairs % answers.n_workers
-    given = answers.answers_per_worker
+    first, second = pairs // len(given), pairs % len(given)
     order = np.argsort(-count / np.minimum(given[first], given[second]), kind="stable")[:PAIRS]
     return first[order], second[order], count[order]
 
@@ -81,34 +86,36 @@ def _odd_pairs(answers: Labels, task: Ints, worker: Ints, told: Ints, label: Int
 class _Lists:
     """The answers of each worker by task."""
 
-    def __init__(self, answers: Labels) -> None:
-        layout = answers.layout
-        self.layout = layout
-        self.row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        self.rows = [np.repeat(np.arange(piece.layout.n_rows), np.diff(piece.layout.row_ptr)) for piece in pieces]
         self.kept: dict[int, tuple[Ints, Ints]] = {}
 
     def of(self, j: int) -> tuple[Ints, Ints]:
         if j not in self.kept:
-            self.kept[j] = self._sorted(j)
+            lists = [self._sorted(piece, row, j) for piece, row in zip(self.pieces, self.rows, strict=True)]
+            self.kept[j] = np.concatenate([task for task, _ in lists]), np.concatenate([label for _, label in lists])
         return self.kept[j]
 
-    def _sorted(self, j: int) -> tuple[Ints, Ints]:
-        start, stop = self.layout.row_ptr[self.layout.worker_ptr[j : j + 2]]
-        task, label = self.layout.task[start:stop], self.layout.row_label[self.row[start:stop]]
+    def _sorted(self, piece: Piece, row: Ints, j: int) -> tuple[Ints, Ints]:
+        layout = piece.layout
+        start, stop = layout.row_ptr[layout.worker_ptr[j : j + 2]]
+        task, label = layout.task[start:stop], layout.row_label[row[start:stop]]
         order = np.argsort(task, kind="stable")
-        return task[order], label[order]
+        return task[order] + piece.start, label[order]
 
-    def compare(self, j: int, other: int, posterior: Floats) -> tuple[int, int, float]:
+    def compare(self, j: int, other: int) -> tuple[int, int, float]:
         """Tasks in common, equal answers, and the log-odds of copying against answering alone."""
         task, label = self.of(j)
         tasks, labels = self.of(other)
         shared, here, there = np.intersect1d(task, tasks, return_indices=True)
         same = label[here] == labels[there]
         # alone they say what the task seems to be, or what they always say
-        habit = np.maximum(_shares(label, posterior.shape[1]), _shares(labels, posterior.shape[1]))
+        K = self.pieces[0].answers.n_classes
+        habit = np.maximum(_shares(label, K), _shares(labels, K))
         odds = np.zeros(len(shared))
-        for told in (label[here], labels[there]):
-            alone = np.clip(np.maximum(posterior[shared, told], habit[told]), 0.05, COPIED)
+        for given in (label[here], labels[there]):
+            alone = np.clip(np.maximum(chances(self.pieces, shared, given), habit[given]), 0.05, COPIED)
             odds += np.where(same, np.log(COPIED / alone), np.log((1 - COPIED) / (1 - alone))) / 2
         return len(shared), int(same.sum()), float(odds.sum())
 

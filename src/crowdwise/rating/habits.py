@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..answers import Labels
-from ..kernels.layout import Bools, Floats, Ints, vote_parts, worker_answers
+from ..kernels.layout import Bools, Floats, Ints, WorkerRows, weighted_counts
+from .pieces import Piece, parts
 
 FEW = 5  # answers below which one label only means nothing
 ONE = 0.9  # share of answers from which on "one label only" is said
@@ -19,32 +19,6 @@ CELLS = 20_000_000  # of posteriors gathered at a time
 SLIGHT = 0.05  # and by at least this share of the worker's answers
 
 
-class Part(NamedTuple):
-    """A run of tasks, and an entry an answer to them."""
-
-    tasks: slice
-    answers: slice  # in task order
-    task: Ints  # (M,) counted from the start of the table
-    worker: Ints
-    label: Ints
-    votes: Floats  # (M,) votes that the label got on this task, with this one
-    cast: Floats  # (M,) votes cast on this task
-
-
-def parts(answers: Labels) -> Iterator[Part]:
-    """All answers, some tasks at a time."""
-    layout = answers.layout
-    for tasks, votes in vote_parts(answers.kernels, layout, 1):
-        inside = slice(int(layout.task_ptr[tasks.start]), int(layout.task_ptr[tasks.stop]))
-        rows = layout.pair[inside]
-        sizes = np.diff(layout.task_ptr[tasks.start : tasks.stop + 1])
-        local = np.repeat(np.arange(len(sizes)), sizes)
-        label = layout.row_label[rows]
-        yield Part(
-            tasks, inside, local + tasks.start, layout.row_worker[rows], label, votes[local, label], sizes[local]
-        )
-
-
 class Habits(NamedTuple):
     agreement: Floats  # (W,) share of the others' votes that say the same; not-a-number where nobody else answered
     overuses: Ints  # (W,) the label that stands out, or -1
@@ -53,49 +27,59 @@ class Habits(NamedTuple):
     elsewhere: Floats  # (W,) share of a worker's answers that seem wrong
 
 
-def habits(answers: Labels, posterior: Floats, totals: Floats) -> Habits:
-    """`totals` (W, K) is how many of a worker's tasks seem to be of each class."""
-    W = answers.n_workers
-    same, others, own, logs = (np.zeros(W) for _ in range(4))
-    for part in parts(answers):
+class HabitSums(NamedTuple):
+    """Sums over each worker's answers; they add up over disjoint sets of tasks."""
+
+    same: Floats  # (W,) share of the other votes that say the same
+    compared: Floats  # (W,) answers to tasks that others answered, too
+    own: Floats  # (W,) posterior of the label given
+    logs: Floats  # (W,) its logarithm, bounded
+
+
+def habit_sums(piece: Piece) -> HabitSums:
+    W = piece.answers.n_workers
+    sums = HabitSums(*(np.zeros(W) for _ in range(4)))
+    for part in parts(piece):
         met = part.cast > 1
         share = np.divide(part.votes - 1, part.cast - 1, out=np.zeros(len(met)), where=met)
-        q = posterior[part.task, part.label].astype(np.float64)
-        for sums, values in ((same, share), (others, met), (own, q), (logs, np.log(np.maximum(q, 0.05)))):
-            sums += np.bincount(part.worker, values, minlength=W)
-    n = worker_answers(answers.layout)
+        q = piece.posterior[part.task, part.label].astype(np.float64)
+        for total, values in zip(sums, (share, met, q, np.log(np.maximum(q, 0.05))), strict=True):
+            total += weighted_counts(part.worker, values, W)
+    return sums
+
+
+def habits(rows: WorkerRows, sums: HabitSums, totals: Floats) -> Habits:
+    """`totals` (W, K) is how many of a worker's tasks seem to be of each class."""
+    n = rows.per_worker
     with np.errstate(invalid="ignore", divide="ignore"):
-        agreement = np.where(others > 0, same / others, np.nan)
-    label, excess = _overused(answers, totals)
-    top, most = _most_told(answers)
-    right = own / np.maximum(n, 1)
-    only = (n >= FEW) & (most >= ONE * n) & (logs < DOUBT) & (right < ALIKE) & (answers.n_classes > 1)
+        agreement = np.where(sums.compared > 0, sums.same / sums.compared, np.nan)
+    label, excess = _overused(rows, totals)
+    top, most = _most_told(rows)
+    right = sums.own / np.maximum(n, 1)
+    only = (n >= FEW) & (most >= ONE * n) & (sums.logs < DOUBT) & (right < ALIKE) & (rows.n_classes > 1)
     return Habits(agreement, label, excess, np.where(only, top, -1), 1 - right)
 
 
-def _most_told(answers: Labels) -> tuple[Ints, Ints]:
+def _most_told(rows: WorkerRows) -> tuple[Ints, Ints]:
     """(W,) the label that a worker gives most, and how often."""
-    layout = answers.layout
-    counts = np.diff(layout.row_ptr)
-    best = _best_row(layout.worker_ptr, counts)
-    told = best >= 0
-    return np.where(told, layout.row_label[best], -1), np.where(told, counts[best], 0)
+    best = _best_row(rows.worker_ptr, rows.answers)
+    some = best >= 0
+    return np.where(some, rows.row_label[best], -1), np.where(some, rows.answers[best], 0)
 
 
-def _overused(answers: Labels, totals: Floats) -> tuple[Ints, Floats]:
-    layout = answers.layout
-    n = worker_answers(layout)[layout.row_worker].astype(np.float64)
-    true = totals[layout.row_worker, layout.row_label]
-    excess = np.diff(layout.row_ptr) - true
+def _overused(rows: WorkerRows, totals: Floats) -> tuple[Ints, Floats]:
+    n = rows.per_worker[rows.row_worker].astype(np.float64)
+    true = totals[rows.row_worker, rows.row_label]
+    excess = rows.answers - true
     share = np.clip(true / n, 0, 1)
     z = excess / np.sqrt(n * share * (1 - share) + 1)
-    best = _best_row(layout.worker_ptr, z)
+    best = _best_row(rows.worker_ptr, z)
     stands_out: Bools = (best >= 0) & (z[best] > OVERUSED) & (excess[best] > SLIGHT * n[best]) if len(z) else best >= 0
-    label = np.where(stands_out, layout.row_label[best], -1) if len(z) else np.full(len(best), -1)
+    label = np.where(stands_out, rows.row_label[best], -1) if len(z) else np.full(len(best), -1)
     return label, np.where(stands_out, (excess / n)[best], np.nan) if len(z) else np.full(len(best), np.nan)
 
 
-def _best_row(worker_ptr: Ints, value: Floats) -> Ints:
+def _best_row(worker_ptr: Ints, value: NDArray[Any]) -> Ints:
     """(W,) the row of each worker with the greatest value (the first of equals), -1 for none."""
     best = np.full(len(worker_ptr) - 1, -1, np.int64)
     some = np.diff(worker_ptr) > 0
@@ -108,9 +92,9 @@ def _best_row(worker_ptr: Ints, value: Floats) -> Ints:
     return best
 
 
-def seeming_classes(answers: Labels, posterior: Floats) -> Floats:
-    """(W, K) how many of a worker's tasks seem to be of each class."""
-    layout, K = answers.layout, answers.n_classes
+def seeming_classes(piece: Piece) -> Floats:
+    """(W, K) how many of a worker's tasks seem to be of each class; adds up over pieces."""
+    answers, posterior, layout, K = piece.answers, piece.posterior, piece.layout, piece.answers.n_classes
     totals = np.zeros((answers.n_workers, K))
     ends = layout.row_ptr[layout.worker_ptr].astype(np.int64)  # where the answers of each worker begin, in row order
     step = max(1, CELLS // max(K, 1))

@@ -1,14 +1,14 @@
-"""How a worker's answers look to posteriors that have not seen them, where an answer only favours its own label."""
+"""How a worker's answers look to leave-one-out posteriors, where an answer only favours its own label."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..kernels import Kernels
-from ..kernels.layout import Floats, Ints, Layout
+from ..kernels.layout import Floats, Ints, Layout, weighted_counts
 
 CHUNK = 1 << 20  # answers handled at a time
 
@@ -33,30 +33,59 @@ def match_left_out(layout: Layout, gold: Ints, Z: Floats, odds: Callable[[slice]
         total[nothing] = 1
         agrees = np.where(nothing, 1 / Z.shape[1], left / total)
         square = np.where(nothing, 1 / Z.shape[1], (squares[task] - own**2 + left**2) / total**2)
-        right += np.bincount(worker, agrees, minlength=layout.n_workers)
-        sure += np.bincount(worker, square, minlength=layout.n_workers)
+        right += weighted_counts(worker, agrees, layout.n_workers)
+        sure += weighted_counts(worker, square, layout.n_workers)
     return right, sure
 
 
-def left_to_others(kernels: Kernels, layout: Layout, gold: Ints, dtype: Any, threads: int) -> tuple[Floats, Floats]:
-    """The same by the *other* votes alone, which no model has touched.
+class Votes(Protocol):
+    """Some tasks with their answers; a shard is one."""
 
-    Shares of votes are no posterior, so the others' votes are turned into one: if all workers were right with one
-    chance p, and erred evenly, how often two of them agree tells p; each vote then weighs its log-odds.
-    """
-    K = layout.n_classes
-    votes = np.empty((layout.n_tasks, K), dtype)
-    kernels.votes(layout, np.ones(layout.n_rows), votes, threads)
-    n = np.diff(layout.task_ptr).astype(np.float64)
-    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum()) / max(float((n * (n - 1)).sum()), 1.0)
+    @property
+    def kernels(self) -> Kernels: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def gold(self) -> Ints: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+
+
+def vote_agreement(part: Votes) -> Floats:
+    """(2,) pairs of answers to one task that agree, and all pairs; adds up over disjoint sets of tasks."""
+    votes = _votes(part)
+    n = np.diff(part.layout.task_ptr).astype(np.float64)
+    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum())
+    return np.array([alike, float((n * (n - 1)).sum())])
+
+
+def vote_odds(agree: Floats, n_classes: int) -> float:
+    """What a vote weighs, as log-odds, if all workers were right with one chance p and erred evenly: how often two of
+    them agree tells p."""
+    K, alike = n_classes, float(agree[0]) / max(float(agree[1]), 1.0)
     excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
     p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
-    weight = float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
-    votes *= weight
+    return float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
+
+
+def left_to_others(part: Votes, odds: float) -> tuple[Floats, Floats]:
+    """The same by the *other* votes alone, which no model has touched. Shares of votes are no posterior, so that each
+    vote weighs its log-odds."""
+    votes = _votes(part)
+    votes *= odds
     votes -= votes.max(1, keepdims=True)
     Z = np.exp(votes, out=votes)
     Z /= Z.sum(1, keepdims=True)
-    known = np.flatnonzero(gold >= 0)
+    known = np.flatnonzero(part.gold >= 0)
     Z[known] = 0
-    Z[known, gold[known]] = 1
-    return match_left_out(layout, gold, Z, lambda part: np.full(len(layout.task[part]), np.exp(weight)))
+    Z[known, part.gold[known]] = 1
+    layout = part.layout
+    return match_left_out(layout, part.gold, Z, lambda some: np.full(len(layout.task[some]), np.exp(odds)))
+
+
+def _votes(part: Votes) -> Floats:
+    votes = np.empty((part.layout.n_tasks, part.layout.n_classes), part.dtype)
+    part.kernels.votes(part.layout, np.ones(part.layout.n_rows), votes, part.threads)
+    return votes

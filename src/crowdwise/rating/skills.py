@@ -1,4 +1,4 @@
-"""The chance of a right answer, with an honest interval, from posteriors that have not seen the answer."""
+"""The chance of a right answer, with an honest interval, from leave-one-out posteriors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..kernels.layout import Bools, Floats, per_worker
+from ..kernels.layout import Floats, Ints, per_worker, weighted_counts
 
 CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
 Z95 = 1.959963984540054
@@ -21,15 +21,15 @@ class Skills(NamedTuple):
     worth: Floats  # (W,) how many answers with known truth they are worth
 
 
-def skills(right: Floats, sure: Floats, n: Floats, n_classes: int) -> Skills:
-    """Let q be a posterior that has not seen the worker's answer, and the worker be right with chance p. The
+def skills(right: Floats, sharpness: Floats, given: Ints, n_classes: int) -> Skills:
+    """Let q be a leave-one-out posterior, and the worker be right with chance p. The
     probability that q gives to the label told is then p s + (1 - p) (1 - s) / (K - 1) on average, with s the sum of
     squares of q. Solving the mean over n answers for p leaves no bias towards the worker's own answers; the slope of
     that line says how many answers with known truth these n are worth.
     """
     others = max(n_classes - 1, 1)
-    n = np.maximum(n, 1).astype(np.float64)
-    s = sure / n
+    n = np.maximum(given, 1).astype(np.float64)
+    s = sharpness / n
     base = (1 - s) / others
     slope = np.maximum(s - base, 1e-6) if n_classes > 1 else np.ones(len(n))
     worth = n * slope**2
@@ -46,11 +46,12 @@ def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
     below = 1 + Z95**2 / n
     centre = (share + Z95**2 / (2 * n)) / below
     half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / below
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    return np.minimum(low, share), np.maximum(high, share)  # rounding may leave the share outside
 
 
-def identifiable(answers: Labels) -> Bools:
-    """(W,) whether a worker's answers can be held against anything: another's answer, or gold."""
+def comparable(answers: Labels) -> Ints:
+    """(W,) answers of each worker that can be compared with another's answer or with gold; adds up over pieces."""
     layout = answers.layout
     worker = layout.row_worker[layout.pair]
     first = layout.task_ptr[:-1][np.diff(layout.task_ptr) > 0]
@@ -60,5 +61,5 @@ def identifiable(answers: Labels) -> Bools:
         differs[first] = False
         several[np.diff(layout.task_ptr) > 0] = np.logical_or.reduceat(differs, first)
     checked = (several | (answers.gold >= 0))[layout.task]
-    by_row = np.add.reduceat(checked.astype(np.int64), layout.row_ptr[:-1]) if layout.n_rows else np.zeros(0, np.int64)
-    return per_worker(layout, by_row) > 0
+    row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    return per_worker(layout, weighted_counts(row, checked, layout.n_rows).astype(np.int64))

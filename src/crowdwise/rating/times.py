@@ -1,7 +1,8 @@
-"""Seconds a task, and who is too fast to have looked."""
+"""Seconds per task, and who is too fast to have looked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +23,18 @@ class Times(NamedTuple):
     typical: float  # seconds of the typical worker
 
 
-def times(answers: Labels) -> Times:
-    W, taken = answers.n_workers, seconds(answers)
+def times(parts: Sequence[Labels]) -> Times:
+    """Median times of all workers, by the answers in all parts of a table."""
+    W, known = parts[0].n_workers, [(part, seconds(part)) for part in parts]
     median, too_fast = np.full(W, np.nan), np.zeros(W, bool)
-    if taken is None or taken.null_count() == len(taken):
+    tables = [
+        pl.DataFrame({"worker": part.layout.row_worker[part.layout.pair], "seconds": taken}).drop_nulls()
+        for part, taken in known
+        if taken is not None
+    ]
+    if not tables or not sum(table.height for table in tables):
         return Times(median, too_fast, np.nan)
-    worker = answers.layout.row_worker[answers.layout.pair]
-    table = pl.DataFrame({"worker": worker, "seconds": taken}).drop_nulls()
-    table = table.group_by("worker").agg(pl.col("seconds").median(), pl.len().alias("n"))
+    table = pl.concat(tables).group_by("worker").agg(pl.col("seconds").median(), pl.len().alias("n"))
     who = table["worker"].to_numpy()
     median[who] = table["seconds"].to_numpy()
     enough = table.filter(pl.col("n") >= FEW)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..errors import DataError
-from ..kernels.layout import Bools, Floats, Ints, worker_answers
+from ..errors import DataError, ParameterError
+from ..kernels.decide import classes_of
+from ..kernels.layout import Bools, Floats, Ints, WorkerRows, weighted_counts
 from .chance import Evidence, Verdict, verdicts
-from .checks import Checks, checks
+from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
-from .habits import Habits, habits, seeming_classes
-from .left_out import left_to_others
-from .skills import Skills, identifiable, skills
+from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes
+from .left_out import left_to_others, vote_agreement, vote_odds
+from .pieces import Piece, pieces_of
+from .skills import Skills, comparable, skills
 from .spam import spam_and_trace
+from .table import WORKER_COLUMNS, flagged, worker_table
 from .times import Times, times
+
+if TYPE_CHECKING:
+    from ..result import LabelsResult
 
 CROWD = 10.0  # answers of the whole crowd's mix of classes that a worker's tasks are taken to start from
 SHOWN = 40  # characters of a name in a reason
 PASSED = 0.75  # lower end of a score on checks from which on giving one label does no harm
 
-COLUMNS = {
-    "worker": "the worker",
-    "answers": "how many answers were used",
-    "skill": "chance of a right answer",
-    "low": "lower end of the 95 % interval of skill",
-    "high": "upper end of it",
+COLUMNS = WORKER_COLUMNS | {
     "status": "ok, or not identifiable: nobody else answered these tasks, and no gold is known",
-    "rank": "1 for the highest lower end of skill",
     "spam_score": "0 answers whatever the truth is, 1 gives the truth away: spam_distance / (classes - 1)",
     "spam_distance": "squared distance of the confusion matrix to the nearest one of equal rows",
     "trace": "mean of the diagonal of the confusion matrix",
@@ -42,27 +42,17 @@ COLUMNS = {
     "agreement": "share of the other answers to a task that say the same, mean over the worker's tasks",
     "overuses": "the label given much more often than it seems true",
     "overuse": "by how much of the worker's answers",
-    "flags": "why somebody should look at this worker, short; empty for nothing",
-    "reasons": "the same in words",
 }
 
 
-class Fit(Protocol):
-    """What is known after a fit; a Result is one."""
+class Sums(NamedTuple):
+    """What pieces of the answers say of workers; adds up over pieces."""
 
-    @property
-    def answers(self) -> Labels: ...
-    @property
-    def posterior(self) -> Floats: ...
-    @property
-    def prevalence(self) -> Floats: ...
-    @property
-    def right(self) -> Floats: ...
-    @property
-    def sure(self) -> Floats: ...
-    @property
-    def found(self) -> Ints: ...
-    def matrices(self, workers: Ints) -> Floats | None: ...
+    totals: Floats  # (W, K) tasks of a worker that seem to be of each class
+    habits: HabitSums
+    checks: CheckSums
+    comparable: Ints  # (W,) answers that can be compared with anything
+    agree: Floats  # (2,) pairs of votes that agree, and all pairs
 
 
 class Ratings(NamedTuple):
@@ -78,38 +68,70 @@ class Ratings(NamedTuple):
     copies: Copies
 
 
-def rate(answers: Labels, result: Fit) -> pl.DataFrame:
-    """Every rating of every worker, a row a worker: `COLUMNS`. `answers` are those of the result; they may carry other
-    gold, times or marks of checks than those it was fitted to.
+def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
+    """Every rating of every worker, one row per worker: `COLUMNS`. `answers` are those of the result; they may carry
+    other gold, times or marks of checks than those it was fitted to. Ratings are sums over `pieces` runs of tasks.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd("hammer-spammer", tasks=200, workers=10, classes=3, per_task=5, seed=4)
-    >>> cw.rate(sim.answers, cw.aggregate(sim.answers)).filter(flags="at chance").height
+    >>> cw.rate(cw.aggregate(sim.answers)).filter(flags="at chance").height
     2
     """
+    if not hasattr(result, "left_out"):
+        raise DataError(
+            f"rate takes a result of labels; got {type(result).__name__}. Fit the answers first: "
+            "rate(crowdwise.aggregate(answers))"
+        )
+    if isinstance(pieces, bool) or not isinstance(pieces, int) or pieces < 1:
+        raise ParameterError(f"pieces is {pieces!r}; it must be a whole number of at least 1")
+    answers = result.answers if answers is None else Labels.from_any(answers)
     _same_answers(answers, result.answers)
-    layout, n = answers.layout, worker_answers(answers.layout)
-    totals = seeming_classes(answers, result.posterior)
-    seen, chance = (
-        skills(result.right, result.sure, n, answers.n_classes),
-        _at_random(answers, totals, result.prevalence),
+    parts = pieces_of(answers, result.posterior, pieces)
+    sums = _added([_sums(piece) for piece in parts])
+    odds = vote_odds(sums.agree, answers.n_classes)
+    votes = [left_to_others(piece, odds) for piece in parts]
+    return _table(answers, _ratings(result, answers.layout.rows, parts, sums, votes), result)
+
+
+def _sums(piece: Piece) -> Sums:
+    return Sums(
+        totals=seeming_classes(piece),
+        habits=habit_sums(piece),
+        checks=check_sums(piece),
+        comparable=comparable(piece.answers),
+        agree=vote_agreement(piece),
     )
-    votes = left_to_others(answers.kernels, layout, answers.gold, result.posterior.dtype, 1)
-    voted = skills(*votes, n, answers.n_classes)
-    ratings = Ratings(
+
+
+def _added(parts: list[Any]) -> Any:
+    """Sums of all pieces, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], tuple):
+        values = (_added(list(each)) for each in zip(*parts, strict=True))
+        return type(parts[0])(*values) if hasattr(parts[0], "_fields") else tuple(values)
+    return sum(parts[1:], parts[0])
+
+
+def _ratings(
+    result: LabelsResult, rows: WorkerRows, parts: list[Piece], sums: Sums, votes: list[tuple[Floats, Floats]]
+) -> Ratings:
+    n, K = rows.per_worker, rows.n_classes
+    seen = skills(result.left_out.right, result.left_out.sharpness, n, K)
+    right, sharpness = _added(votes)
+    voted = skills(right, sharpness, n, K)
+    chance = _at_random(rows, sums.totals, result.prevalence)
+    found = [classes_of(piece.posterior, result.prevalence, piece.gold) for piece in parts]
+    return Ratings(
         skills=seen,
-        known=identifiable(answers),
+        known=sums.comparable > 0,
         chance=chance,
         spam=verdicts(Evidence(seen.share, seen.worth), Evidence(voted.share, voted.worth), chance),
-        habits=habits(answers, result.posterior, totals),
-        checks=checks(answers),
-        times=times(answers),
-        copies=copies(answers, result.posterior, result.found),
+        habits=habits(rows, sums.habits, sums.totals),
+        checks=checks(sums.checks),
+        times=times([piece.answers for piece in parts]),
+        copies=copies(parts, found),
     )
-    one = np.arange(min(1, answers.n_workers), dtype=np.int32)
-    matrices = None if result.matrices(one) is None else result.matrices
-    distance, trace = spam_and_trace(matrices, answers.n_workers, answers.n_classes)  # type: ignore[arg-type]
-    return _table(answers, n, ratings, distance, trace)
 
 
 def _same_answers(answers: Labels, fitted: Labels) -> None:
@@ -124,35 +146,28 @@ def _same_answers(answers: Labels, fitted: Labels) -> None:
         )
 
 
-def _at_random(answers: Labels, totals: Floats, prevalence: Floats) -> Floats:
-    """(W,) chance of a right answer by who mixes labels as this worker does, whatever the truth is."""
-    layout = answers.layout
-    n = worker_answers(layout).astype(np.float64)
+def _at_random(rows: WorkerRows, totals: Floats, prevalence: Floats) -> Floats:
+    """(W,) chance of a right answer for somebody who mixes labels as this worker does, whatever the truth is."""
+    n = rows.per_worker.astype(np.float64)
     truth = (totals + CROWD * prevalence) / (n + CROWD)[:, None]
-    told = np.diff(layout.row_ptr) / np.maximum(n, 1)[layout.row_worker]
-    return np.bincount(layout.row_worker, told * truth[layout.row_worker, layout.row_label], minlength=len(n))
+    given = rows.answers / np.maximum(n, 1)[rows.row_worker]
+    return weighted_counts(rows.row_worker, given * truth[rows.row_worker, rows.row_label], len(n))
 
 
-def _table(answers: Labels, n: Ints, r: Ratings, distance: Floats, trace: Floats) -> pl.DataFrame:
-    unknown = pl.Series(~r.known)
-    flags, reasons = _flags(answers, n, r)
+def _table(answers: Labels, r: Ratings, result: LabelsResult) -> pl.DataFrame:
+    W, K, n = answers.n_workers, answers.n_classes, answers.answers_per_worker
+    matrices: Any = None if result.matrices(np.arange(min(1, W), dtype=np.int32)) is None else result.matrices
+    distance, trace = spam_and_trace(matrices, W, K)
+    if K == 1:  # nothing can be told apart
+        distance = np.full(W, np.nan)
 
     def shown(values: Floats) -> pl.Series:
         return pl.Series(values, dtype=pl.Float64, nan_to_null=True)
 
-    def told(values: Floats) -> pl.Series:
-        return shown(values).set(unknown, None)
-
     label = pl.Series(r.habits.overuses)
     columns: dict[str, Any] = {
-        "worker": answers.workers,
-        "answers": n,
-        "skill": told(r.skills.skill),
-        "low": told(r.skills.low),
-        "high": told(r.skills.high),
-        "status": pl.Series(["ok", "not identifiable"])[unknown.cast(pl.UInt32)],
-        "rank": _ranks(r.skills.low, r.skills.skill, r.known),
-        "spam_score": shown(distance / max(answers.n_classes - 1, 1)),
+        "status": pl.Series(["ok", "not identifiable"])[pl.Series(~r.known).cast(pl.UInt32)],
+        "spam_score": shown(distance / max(K - 1, 1)),
         "spam_distance": shown(distance),
         "trace": shown(trace),
         "checks": r.checks.asked,
@@ -161,40 +176,30 @@ def _table(answers: Labels, n: Ints, r: Ratings, distance: Floats, trace: Floats
         "check_high": shown(r.checks.high),
         "seconds": shown(r.times.median),
         "agreement": shown(r.habits.agreement),
-        "overuses": answers.classes[label.clip(0)].set(label < 0, None) if answers.n_classes else None,
+        "overuses": answers.classes[label.clip(0)].set(label < 0, None) if K else None,
         "overuse": shown(r.habits.overuse),
-        "flags": flags,
-        "reasons": reasons,
     }
-    if answers.n_classes == 1:  # nothing can be told apart
-        columns |= dict.fromkeys(("spam_score", "spam_distance"), shown(np.full(len(n), np.nan)))
-    return pl.DataFrame({name: columns[name] for name in COLUMNS})
+    s = r.skills
+    flags = _flags(answers, n, r)
+    return worker_table(answers.workers, n, s.skill, s.low, s.high, known=r.known, **flags, **columns)
 
 
-def _ranks(low: Floats, skill: Floats, known: Bools) -> pl.Series:
-    """(W,) 1 for the highest lower end; equals by skill, then in the order of workers; null for who is not known."""
-    order = np.lexsort((np.arange(len(low)), -skill, -low, ~known))
-    rank = np.empty(len(low), np.int64)
-    rank[order] = np.arange(1, len(low) + 1)
-    return pl.Series(rank).set(pl.Series(~known), None)
-
-
-def _flags(answers: Labels, n: Ints, r: Ratings) -> tuple[list[str], list[str]]:
+def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
     """Flags, and their reasons, of every worker."""
-    told = r.known & (answers.n_classes > 1)
-    flagged = {
-        "at chance": r.spam.at_chance & told,
-        "one label": (r.habits.only >= 0) & told & ~(r.checks.low >= PASSED),
-        "inverted": r.spam.inverted & told,
+    known = r.known & (answers.n_classes > 1)
+    masks = {
+        "at chance": r.spam.at_chance & known,
+        "one label": (r.habits.only >= 0) & known & ~(r.checks.low >= PASSED),
+        "inverted": r.spam.inverted & known,
         "copies": r.copies.other >= 0,
         "too fast": r.times.too_fast,
     }
-    flags, reasons = [""] * len(n), [""] * len(n)
-    for j in np.flatnonzero(np.logical_or.reduce(list(flagged.values()))).tolist():
-        names = [name for name, mask in flagged.items() if mask[j]]
-        flags[j] = "; ".join(names)
-        reasons[j] = "; ".join(_reason(answers, name, j, int(n[j]), r) for name in names)
-    return flags, reasons
+    return flagged(
+        {
+            name: (mask, lambda j, name=name: _reason(answers, name, j, int(n[j]), r))  # type: ignore[misc]
+            for name, mask in masks.items()
+        }
+    )
 
 
 def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:

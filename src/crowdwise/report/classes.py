@@ -5,27 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.layout import Floats
-from ..result import Result
+from ..result import LabelsResult
 from .page import ClassShare, MixUp, MixUps
 from .words import percent, quoted, rounded
 
 CLASSES = 1000  # up to which classes are set against each other
 
 
-def _votes_by_class(result: Result) -> Floats:
+def _votes_by_class(result: LabelsResult) -> Floats:
     layout = result.answers.layout
     votes = np.bincount(layout.row_label, np.diff(layout.row_ptr), minlength=layout.n_classes)
     return np.asarray(votes / max(votes.sum(), 1))
 
 
-def prevalence(result: Result) -> list[ClassShare]:
+def prevalence(result: LabelsResult) -> list[ClassShare]:
     votes = _votes_by_class(result)
     order = np.argsort(-result.prevalence, kind="stable")
     rows = [ClassShare(int(k), rounded(votes[k]), rounded(result.prevalence[k])) for k in order[:100].tolist()]
     return rows
 
 
-def prevalence_says(result: Result) -> str:
+def prevalence_says(result: LabelsResult) -> str:
     votes, names = _votes_by_class(result), result.classes
     gap = votes - result.prevalence
     if len(names) < 2:
@@ -40,7 +40,7 @@ def prevalence_says(result: Result) -> str:
     )
 
 
-def class_counts(result: Result) -> Floats | None:
+def class_counts(result: LabelsResult) -> Floats | None:
     """(K, K) expected answers by true class and label told; None with very many classes."""
     layout, K = result.answers.layout, result.answers.n_classes
     if K > CLASSES:
@@ -49,7 +49,7 @@ def class_counts(result: Result) -> Floats | None:
     return np.stack([np.bincount(layout.row_label, counts[:, k], minlength=K) for k in range(K)])
 
 
-def mixups(counts: Floats | None, result: Result) -> MixUps:
+def mixups(counts: Floats | None, result: LabelsResult) -> MixUps:
     if counts is None:
         return MixUps(f"There are too many classes ({result.answers.n_classes}) to set against each other.", [])
     wrong = counts.copy()

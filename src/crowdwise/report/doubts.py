@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..asking import EVERY, CostCurve, expected, worth
-from ..result import Result
-from .page import LONGEST, Curve, CurvePoint, TaskRow, Tasks, Vote
+from ..acquisition import EVERY, CostCurve, expected, worth
+from ..kernels.decide import classes_of
+from ..kernels.layout import Ints
+from ..result import LabelsResult
+from .page import Curve, CurvePoint, TaskRow, Tasks, Vote
 from .summary import doubtful
-from .words import count, percent, rounded, short
+from .words import LONGEST, count, percent, rounded, short
 
 TASKS, VOTES = 250, 40  # shown at most: tasks, and answers to one of them
 
 
-def tasks_section(result: Result) -> Tasks:
+def tasks_section(result: LabelsResult) -> Tasks:
     open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
     p = result.labels["probability"].fill_null(1.0).to_numpy().astype(np.float64)
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(TASKS, int(open_.sum()))]
     gain = worth(expected(result, tasks=order))[:, 0]
-    rows = [_task_row(result, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
+    found = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    rows = [_task_row(result, found, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
     wrong, review = doubtful(p[open_])
     says = (
         f"About {wrong:.0f} of {count(len(p))} labels are expected to be wrong, half of them on {count(review)} tasks"
@@ -28,7 +31,7 @@ def tasks_section(result: Result) -> Tasks:
     return Tasks(says + ".", result.answers.n_tasks, review, rows)
 
 
-def _task_row(result: Result, i: int, gain: float) -> TaskRow:
+def _task_row(result: LabelsResult, found: Ints, i: int, gain: float) -> TaskRow:
     label, task = result.labels.row(i, named=True), result.tasks.row(i, named=True)
     q = result.posterior[i]
     top = np.argsort(-q, kind="stable")[:10]
@@ -44,7 +47,7 @@ def _task_row(result: Result, i: int, gain: float) -> TaskRow:
     votes.sort(key=lambda vote: (-float(q[vote.label]), vote.label, -(vote.skill or 0.0)))
     return TaskRow(
         task=short(label["task"], LONGEST),
-        label=int(result.found[i]),
+        label=int(found[i]),
         probability=rounded(label["probability"]),
         status=label["status"],
         tie=label["tie"],
@@ -75,8 +78,8 @@ def curve_section(found: CostCurve) -> Curve:
     if found.check is None:
         return Curve(f"{says} The curve was not checked on this table.", points)
     says += (
-        f" Checked on {count(found.check.tasks)} tasks with an answer taken away: foretold "
-        f"{percent(found.check.foretold)}, came {percent(found.check.came)}."
+        f" Checked on {count(found.check.tasks)} tasks with an answer taken away: predicted "
+        f"{percent(found.check.predicted)}, observed {percent(found.check.observed)}."
     )
     return Curve(says, points)
 

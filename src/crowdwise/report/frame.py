@@ -1,21 +1,119 @@
-"""What the pages of clicks and of pairs share: the summary on top, the search, the log, and the line that makes the
-result again."""
+"""What the pages of all kinds share: the registry, the summary, the log, and the line that makes the result again.
+
+A kind of answers has one report: a function from a result to a page of plain values, found by the kind.
+"""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import polars as pl
 
-from ..answers.intake import Intake
-from .page import LONGEST, LogEntry
-from .summary import Tile
-from .words import SENTENCE, short
+from ..errors import ParameterError, nearest
+from ..result import BaseResult
+from .words import LONGEST, SENTENCE, known, short
 
-SWEEPS = 1000  # shown at most
+ITERATIONS = 1000  # shown at most
+Build = TypeVar("Build", bound=Callable[..., Any])
+Language = Callable[[str], str]  # `for_python` or `for_shell`
+
+
+class Report(NamedTuple):
+    """How results of one kind are shown."""
+
+    page: Callable[..., BasePage]
+    summary: Callable[[Any, Language], Any]
+
+
+REPORTS: dict[str, Report] = {}
+OWN = {"labels": "labels", "points": "points", "pairs": "pairs"}  # kinds whose reports are modules of this package
+
+
+def reports(kind: str, summary: Callable[[Any, Language], Any] | None = None) -> Callable[[Build], Build]:
+    """Make a function the report of a kind: it takes a result and options, and returns its page. `summary` makes the
+    summary alone, where the whole page would take long."""
+
+    def keep(build: Build) -> Build:
+        REPORTS[kind] = Report(build, summary or (lambda result, language: build(result).summary))
+        return build
+
+    return keep
+
+
+def report_of(result: BaseResult) -> Report:
+    """The report of a result's kind."""
+    if result.kind not in REPORTS and result.kind in OWN:
+        importlib.import_module(f".{OWN[result.kind]}", __package__)
+    if result.kind not in REPORTS:
+        raise ParameterError(f"no report is registered for results of the kind {result.kind!r}")
+    return REPORTS[result.kind]
+
+
+def page_of(result: BaseResult, options: dict[str, Any]) -> BasePage:
+    """The page of a result; options that its report does not take are refused."""
+    build = report_of(result).page
+    takes = list(inspect.signature(build).parameters)[1:]
+    for name in options:
+        if name not in takes:
+            raise ParameterError(
+                f"the report of {result.kind} has no option {name!r}; it has {', '.join(takes)}.{nearest(name, takes)}"
+            )
+    return build(result, **options)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure that everybody asks for."""
+
+    name: str
+    value: str
+    detail: str
+    help: str
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    reason: str
+    count: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasePage:
+    """What every page has; a subclass adds its sections."""
+
+    template: ClassVar[str]
+    words: ClassVar[Sequence[tuple[str, str]]]  # the glossary
+
+    summary: Any
+    log: list[LogEntry]
+    notes: list[str]
+    command: str
+
+    @property
+    def glossary(self) -> Sequence[tuple[str, str]]:
+        return self.words
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the script of the page draws."""
+        return {"kind": "plain"}
+
+
+def frame_of(result: BaseResult, command: str | None) -> dict[str, Any]:
+    """What every page says of the table it is from, and how to make it again."""
+    intake = result.answers.intake
+    log = [
+        LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
+        for d in intake.dropped
+    ]
+    notes = [short(note, SENTENCE) for note in intake.notes]
+    return {"log": log, "notes": notes, "command": command or python_line(result)}
 
 
 @dataclass(frozen=True)
@@ -23,7 +121,7 @@ class CountedSummary:
     """What stands on top."""
 
     rows_are: ClassVar[str] = "rows"
-    at_once: ClassVar[str] = "counted"  # what a model does that needs no sweeps
+    heads: ClassVar[tuple[str, str]] = ("Answers", "Skill")  # of the first columns of workers
 
     source: str
     rows_read: int
@@ -32,7 +130,7 @@ class CountedSummary:
     counted: str  # how much of what there is, in words
     model: str
     converged: bool
-    sweeps: int
+    iterations: int
     seed: int
     versions: dict[str, str]
     warnings: list[str]
@@ -42,17 +140,24 @@ class CountedSummary:
         """The summary for a person, warnings first."""
         dropped = "".join(f"; {count} left out: {reason}" for reason, count in self.dropped.items())
         state = "converged" if self.converged else "NOT converged"
+        steps = f": {state} after {self.iterations} iterations" if self.iterations else ""
         return [
             *(f"warning: {text}" for text in self.warnings),
             f"{self.source}: {self.rows_read} {self.rows_are} read, {self.rows_used} used{dropped}",
             self.counted,
-            f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: {self.at_once}",
-            *(f"{tile.name}: {tile.value}{f' ({tile.detail})' if tile.detail else ''}" for tile in self.tiles[2:]),
+            f"{self.model}{steps}",
+            *(f"{tile.name}: {tile.value}{f' ({tile.detail})' if tile.detail else ''}" for tile in self.tiles),
         ]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values: dict[str, Any] = plain(self)
+        return values
 
-def told_of(result: Any, intake: Intake) -> dict[str, Any]:
-    """What every such summary says of a result, and of the table it is from."""
+
+def summary_fields(result: BaseResult, language: Language) -> dict[str, Any]:
+    """What every summary says of a result, and of the table it is from."""
+    intake = result.answers.intake
     return {
         "source": short(intake.source, LONGEST),
         "rows_read": intake.rows_read,
@@ -60,10 +165,10 @@ def told_of(result: Any, intake: Intake) -> dict[str, Any]:
         "dropped": {short(d.reason, SENTENCE): d.count for d in intake.dropped},
         "model": short(result.model.name, LONGEST),
         "converged": bool(result.converged),
-        "sweeps": result.trace.height,
+        "iterations": result.trace.height,
         "seed": result.seed,
         "versions": dict(result.versions),
-        "warnings": [short(text, SENTENCE) for text in result.warnings],
+        "warnings": [short(language(text), SENTENCE) for text in result.cautions],
     }
 
 
@@ -73,8 +178,8 @@ class Search:
 
     says: str
     criterion: str
-    best: float | None  # sweep at which the answer was taken
-    rows: list[tuple[float, float | None, float | None]]  # sweep, objective, how many
+    best: float | None  # iteration at which the answer was taken
+    rows: list[tuple[float, float | None, float | None]]  # iteration, objective, how many
 
 
 def spread(length: int, most: int) -> list[int]:
@@ -82,27 +187,49 @@ def spread(length: int, most: int) -> list[int]:
     return np.unique(np.linspace(0, max(length - 1, 0), min(length, most)).astype(int)).tolist() if length else []
 
 
-def log_of(intake: Intake) -> list[LogEntry]:
-    return [
-        LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
-        for d in intake.dropped
-    ]
+def search_rows(trace: pl.DataFrame, counted: str) -> list[tuple[float, float | None, float | None]]:
+    """iteration, objective, and how many there were of what is counted."""
+    rows = trace.select("iteration", "objective", counted).rows()
+    return [(float(n), known(objective, 6), known(count, 2)) for n, objective, count in rows]
 
 
-def notes_of(intake: Intake) -> list[str]:
-    return [short(note, SENTENCE) for note in intake.notes]
-
-
-def command_of(verb: str, result: Any, intake: Intake) -> str:
-    """The line that makes a result again."""
-    model = result.model
-    parts: Sequence[str] = [verb, *(short(word, SENTENCE) for word in (intake.source, *intake.options))]
-    parts = ["crowdwise", *parts, "--model", model.name, "--seed", str(result.seed)]
+def changed_settings(model: Any) -> dict[str, Any]:
+    """Hyperparameters that differ from their defaults, as far as they are plain values."""
     usual = type(model)().settings()
-    for name, value in model.settings().items():
-        if value != usual.get(name) and isinstance(value, (int, float, str)):
-            parts += ["--set", f"{name}={value}"]
-    return shlex.join([*parts, "--out", "results"])
+    return {
+        name: value
+        for name, value in model.settings().items()
+        if value != usual.get(name) and isinstance(value, (int, float, str))
+    }
+
+
+READERS = {"labels": "read", "points": "read_points", "pairs": "read_pairs"}
+NOT_READ = ("features", "array", "unknown", "classifier", "threshold", "restarts")  # recorded, but no matter of reading
+
+
+def python_line(result: Any) -> str:
+    """The line of Python that makes a result again."""
+    model, intake = result.model, result.answers.intake
+    options = {"gold" if name == "gold_column" else name: value for name, value in intake.options.items()}
+    reading = {name: value for name, value in options.items() if name not in NOT_READ}
+    table = f"crowdwise.{READERS.get(result.kind, 'read')}({_arguments([intake.source], reading)})"
+    if model.kind == "learn":
+        own = {"workers": model.name, "random_state": result.seed}
+        return f"crowdwise.CrowdClassifier({_arguments([], own)}).fit(X, {table}, tasks)"
+    more = ", features=features" if "features" in options or getattr(result, "space", None) else ""
+    settings = _arguments([model.name], changed_settings(model))
+    return f"crowdwise.aggregate({table}, {settings}{more}, run=crowdwise.Run(seed={result.seed}))"
+
+
+def _arguments(values: list[Any], named: dict[str, Any]) -> str:
+    told = {name: _literal(value) for name, value in named.items()}
+    return ", ".join([*map(_literal, values), *(f"{name}={value}" for name, value in told.items())])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(short(value, SENTENCE), ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def plain(value: Any) -> Any:

@@ -7,10 +7,10 @@ import numpy as np
 
 from ..kernels.divergence import divergence
 from ..kernels.layout import Bools, Floats, Ints
-from ..result import Result
-from ..scoring import Judged, true_counts
-from .page import LONGEST, Cells, Compared, Group, Groups
-from .words import count, percent, rounded, short
+from ..metrics import Judged, true_counts
+from ..result import LabelsResult
+from .page import Cells, Compared, Group, Groups
+from .words import LONGEST, count, percent, rounded, short
 
 LEAST = 0.0005  # probabilities that are shown
 MANY, KEPT = 12, 10  # of more classes than that, so many are shown: those that are mixed up most
@@ -18,7 +18,7 @@ BUSY = 5  # answers for every class that a worker must have given to be compared
 CELLS = 1 << 22  # numbers in the matrices of workers that are compared
 
 
-def groups_section(result: Result, judged: Judged | None) -> Groups | None:
+def groups_section(result: LabelsResult, judged: Judged | None) -> Groups | None:
     found = result.model.grouping(result.params)
     if found is None:
         return None
@@ -48,7 +48,7 @@ def groups_section(result: Result, judged: Judged | None) -> Groups | None:
     return Groups(says, note, groups, *_compared(result, judged))
 
 
-def _compared(result: Result, judged: Judged | None) -> tuple[str, list[Compared]]:
+def _compared(result: LabelsResult, judged: Judged | None) -> tuple[str, list[Compared]]:
     """What is said, then the whole crowd, and of the busier workers the two told best and the two told worst."""
     if judged is None or judged.gold is None:
         return "", []

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..result import Result
-from ..scoring import Judged, area
-from .page import LONGEST, TRUTH, Expert, Expertise, Roc, RocCurve
-from .words import percent, quoted, rounded, short
+from ..metrics import Judged, area
+from ..result import LabelsResult
+from .page import TRUTH, Expert, Expertise, Roc, RocCurve
+from .words import LONGEST, percent, quoted, rounded, short
 
 POINTS = 1000  # of a curve
 WORKERS = 300
 
 
-def roc_section(result: Result, judged: Judged | None) -> Roc | None:
+def roc_section(result: LabelsResult, judged: Judged | None) -> Roc | None:
     if judged is None or not judged.curves:
         return None
     names = result.classes.to_list()
@@ -31,7 +31,7 @@ def _thinned(curve: pl.DataFrame) -> list[tuple[float, float]]:
     return [(rounded(x), rounded(y)) for x, y in rows]
 
 
-def expertise_section(result: Result, judged: Judged | None) -> Expertise | None:
+def expertise_section(result: LabelsResult, judged: Judged | None) -> Expertise | None:
     if judged is None or not judged.skills:
         return None
     shown = result.workers.with_row_index("number").sort("answers", descending=True, maintain_order=True).head(WORKERS)

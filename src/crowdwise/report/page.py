@@ -6,12 +6,13 @@ Names of tasks, workers and labels are text here, cut to `LONGEST` characters; c
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from .frame import BasePage, plain
 from .summary import Summary
+from .words import GLOSSARY
 
-LONGEST = 120  # characters of a name that are shown
 TRUTH = "truth"  # the method that is no estimate
 
 # A matrix in sparse form: (true class, label told, expected answers), only where there are any.
@@ -39,7 +40,7 @@ class Surprise:
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """A worker, as in `Result.workers`, with what is shown when that worker is chosen."""
+    """A worker, as in `LabelsResult.workers`, with what is shown when that worker is chosen."""
 
     worker: str
     rank: int | None
@@ -187,7 +188,7 @@ class ModelRow:
     differs: int  # labels unlike those of this result
     accuracy: float | None
     log_loss: float | None
-    sweeps: int
+    iterations: int
     converged: bool
     seconds: float
 
@@ -272,7 +273,7 @@ class Cost:
 
     method: str
     workers: int
-    seconds: float  # for a sweep
+    seconds: float  # per iteration
     megabytes: float  # at its peak, above the data
 
 
@@ -285,16 +286,11 @@ class Scaling:
     rows: list[Cost]
 
 
-@dataclass(frozen=True)
-class LogEntry:
-    reason: str
-    count: int
-    examples: list[str]
+@dataclass(frozen=True, kw_only=True)
+class Page(BasePage):
+    """Everything on the page of labels."""
 
-
-@dataclass(frozen=True)
-class Page:
-    """Everything on the page."""
+    template, words = "page.html", GLOSSARY
 
     summary: Summary
     classes: list[str]
@@ -311,9 +307,7 @@ class Page:
     expertise: Expertise | None  # of workers who are told apart class by class, where asked for
     groups: Groups | None  # of workers, where the model has them
     scaling: Scaling | None  # where it was measured
-    log: list[LogEntry]
-    notes: list[str]
-    command: str
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        data: dict[str, Any] = plain(self)
+        return data

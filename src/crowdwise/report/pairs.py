@@ -3,66 +3,31 @@
 from __future__ import annotations
 
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..result.files import write_whole
-from .frame import command_of, log_of, notes_of, told_of
+from ..errors import for_python, for_shell
+from .frame import Language, Tile, frame_of, reports, summary_fields
 from .pairs_doubts import doubts_of, doubts_section
 from .pairs_items import clusters_section, drawn, map_section, surest
 from .pairs_page import PairsPage, PairsSummary
 from .pairs_people import workers_section, workers_table
 from .pairs_pictures import album, checked
 from .pairs_training import training_section
-from .pairs_words import DOUBTFUL, GLOSSARY
-from .summary import NOT_KNOWN, Tile
-from .words import count, many, percent
+from .pairs_words import DOUBTFUL
+from .words import NOT_KNOWN, count, many, percent
 
 if TYPE_CHECKING:
     from ..result.pairs import PairsResult
 
 
-def write_pairs_report(result: PairsResult, path: str | Path, *, pictures: Any = None) -> Path:
-    """Write the page of clusters found from pairs to one self-contained HTML file, whole or not at all.
-
-    `pictures` (items, height, width) are bytes, in the order of the items; some of them are shown, scaled down.
-    """
-    from .render import page_html
-
-    data = page_html(build_pairs(result, pictures), "pairs.html", GLOSSARY).encode("utf-8", "backslashreplace")
-    return write_whole(Path(path), lambda file: file.write(data))
-
-
-def build_pairs(result: PairsResult, pictures: Any = None) -> PairsPage:
-    intake = result.pairs.intake
-    images = checked(pictures, result.pairs.n_items)
-    doubts, dots, workers = doubts_of(result), drawn(result), workers_section(result.workers)
-    in_tables = [*doubts.items.tolist(), *chain.from_iterable(surest(result).values()), *doubts.named()]
-    found = album(images, chain(in_tables, dots.tolist()))
-    pool = {item: src for item, src in found.items() if item not in set(in_tables)}
-    return PairsPage(
-        kind="pairs",
-        summary=summarise_pairs(result),
-        map=map_section(result, dots, pool, bool(found)),
-        clusters=clusters_section(result, found),
-        workers=workers,
-        workers_table=workers_table(workers),
-        training=training_section(result),
-        doubts=doubts_section(result, doubts, found),
-        log=log_of(intake),
-        notes=notes_of(intake),
-        command=command_of("pairs", result, intake),
-    )
-
-
-def summarise_pairs(result: PairsResult) -> PairsSummary:
+def summarise_pairs(result: PairsResult, language: Language) -> PairsSummary:
     """The summary of a result of pairs."""
-    pairs = result.pairs
+    pairs = result.answers
     said = [many(pairs.n_items, "item"), many(pairs.n_workers, "worker"), many(result.n_clusters, "cluster")]
     return PairsSummary(
-        **told_of(result, pairs.intake),
+        **summary_fields(result, language),
         counted=f"{many(pairs.n_answers, 'answer')} on {many(len(pairs.edges[0]), 'pair')}: {', '.join(said)}",
         answers=pairs.n_answers,
         tiles=_tiles(result),
@@ -70,7 +35,7 @@ def summarise_pairs(result: PairsResult) -> PairsSummary:
 
 
 def _tiles(result: PairsResult) -> list[Tile]:
-    pairs, sizes, sure = result.pairs, result.sizes["items"].to_list(), result.params.chances[:, 0]
+    pairs, sizes, sure = result.answers, result.sizes["items"].to_list(), result.params.chances[:, 0]
     asked = int((result.answers_of > 0).sum())
     skills = result.workers["skill"].fill_nan(None).drop_nulls().to_numpy()
     return [
@@ -121,7 +86,30 @@ def _extent(sizes: list[int]) -> str:
 
 
 def _counting(result: PairsResult) -> str:
-    pairs = result.pairs
+    pairs = result.answers
     on = f"on {many(len(pairs.edges[0]), 'pair')}"
     worth = round(float(pairs.weight.sum()))
     return f"{on}; they count for {count(worth)}, as those of one job hang together" if worth < len(pairs) else on
+
+
+@reports("pairs", summary=summarise_pairs)
+def pairs_page(result: PairsResult, *, pictures: Any = None, command: str | None = None) -> PairsPage:
+    """The page of clusters found from pairs. `pictures` (items, height, width) are bytes, in the order of the items;
+    some of them are shown, scaled down. `command` is the line that makes the result again (default: a line of
+    Python)."""
+    images = checked(pictures, result.answers.n_items)
+    doubts, dots, workers = doubts_of(result), drawn(result), workers_section(result.workers)
+    in_tables = [*doubts.items.tolist(), *chain.from_iterable(surest(result).values()), *doubts.named()]
+    found = album(images, chain(in_tables, dots.tolist()))
+    pool = {item: src for item, src in found.items() if item not in set(in_tables)}
+    return PairsPage(
+        **frame_of(result, command),
+        kind="pairs",
+        summary=summarise_pairs(result, for_python if command is None else for_shell),
+        map=map_section(result, dots, pool, bool(found)),
+        clusters=clusters_section(result, found),
+        workers=workers,
+        workers_table=workers_table(workers),
+        training=training_section(result),
+        doubts=doubts_section(result, doubts, found),
+    )

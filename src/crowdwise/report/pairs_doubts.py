@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from ..kernels.layout import Ints
-from .page import LONGEST
-from .pairs_page import Cell, Table, Thumb, Told
 from .pairs_words import DOUBTFUL, UNKNOWN
-from .words import count, many, percent, short
+from .plain import Cell, Section, Table, Thumb
+from .words import LONGEST, count, many, percent, short
 
 if TYPE_CHECKING:
     from ..result.pairs import PairsResult
@@ -45,16 +44,17 @@ def doubts_of(result: PairsResult) -> Doubts:
 
 
 def _next(result: PairsResult) -> pl.DataFrame:
-    from ..pairing import next_pairs
+    from ..acquisition import next_pairs
 
-    frame = next_pairs(result, NEXT) if result.pairs.n_items > 1 else _none(result)
-    place = {name: k for k, name in enumerate(result.pairs.items.to_list())}
+    frame = next_pairs(result, NEXT) if result.answers.n_items > 1 else _none(result)
+    frame = frame.filter(pl.col("gain") > 0)
+    place = {name: k for k, name in enumerate(result.answers.items.to_list())}
     ends = {new: [place[name] for name in frame[old].to_list()] for new, old in (("from_", "left"), ("to", "right"))}
     return frame.with_columns(pl.Series(new, numbers, dtype=pl.Int64) for new, numbers in ends.items())
 
 
 def _none(result: PairsResult) -> pl.DataFrame:
-    kind = result.pairs.items.dtype
+    kind = result.answers.items.dtype
     return pl.DataFrame(
         schema={"left": kind, "right": kind, "probability": pl.Float64, "gain": pl.Float64, "about": kind}
     )
@@ -62,7 +62,7 @@ def _none(result: PairsResult) -> pl.DataFrame:
 
 def _disputed(result: PairsResult) -> pl.DataFrame:
     """Pairs of which most answers say the contrary of the clusters, the clearest first."""
-    left, right, _ = result.pairs.edges
+    left, right, _ = result.answers.edges
     margin = 2 * pl.col("said_same") - pl.col("answers")
     same = pl.col("probability")
     frame = result.asked.with_columns(
@@ -75,7 +75,7 @@ def _disputed(result: PairsResult) -> pl.DataFrame:
     return other.sort(pl.col("margin").abs(), "against", descending=True, maintain_order=True)
 
 
-def doubts_section(result: PairsResult, doubts: Doubts, album: Mapping[int, str]) -> list[Told]:
+def doubts_section(result: PairsResult, doubts: Doubts, album: Mapping[int, str]) -> list[Section]:
     return [_items(result, doubts.items, album), _asking(doubts, album), _clashes(doubts, album)]
 
 
@@ -84,13 +84,13 @@ def _cell(name: object, number: int, album: Mapping[int, str]) -> Cell:
     return Cell(short(name, LONGEST), thumbs)
 
 
-def _items(result: PairsResult, numbers: Ints, album: Mapping[int, str]) -> Told:
-    title, all_ = "Most doubtful items", result.pairs.n_items
+def _items(result: PairsResult, numbers: Ints, album: Mapping[int, str]) -> Section:
+    title, all_ = "Most doubtful items", result.answers.n_items
     doubtful = int((result.params.chances[:, 0] < DOUBTFUL).sum())
     says = f"{count(doubtful)} of {many(all_, 'item')} {'has' if doubtful == 1 else 'have'} a probability below "
     says += f"{percent(DOUBTFUL, 0)}."
     if not len(numbers):
-        return Told(title, "No item is in doubt.", None)
+        return Section(title, "No item is in doubt.", None)
     heads = [("Item", False)]
     heads += [(name, True) for name in ("Cluster", "Probability", "Second", "Its probability", "Answers")]
     names = ["item", "cluster", "probability", "second", "second_probability", "answers"]
@@ -107,18 +107,18 @@ def _items(result: PairsResult, numbers: Ints, album: Mapping[int, str]) -> Told
             numbers.tolist(), result.clusters[numbers].select(names).rows(), strict=True
         )
     ]
-    return Told(title, f"{says} An expert's look, or another answer, helps here most.", Table(title, heads, rows))
+    return Section(title, f"{says} An expert's look, or another answer, helps here most.", Table(title, heads, rows))
 
 
-def _asking(doubts: Doubts, album: Mapping[int, str]) -> Told:
+def _asking(doubts: Doubts, album: Mapping[int, str]) -> Section:
     title = "Pairs most worth asking next"
     if doubts.next.is_empty():
-        return Told(title, "There is no pair whose answer would tell much.", None)
+        return Section(title, "There is no pair whose answer would tell much.", None)
     heads = [
         ("Item", False),
         ("With", False),
         ("Probability", True),
-        ("Gain in nats", True),
+        ("Gain in bits", True),
         ("To place", False),
     ]
     names = ["left", "right", "probability", "gain", "about", "from_", "to"]
@@ -133,13 +133,13 @@ def _asking(doubts: Doubts, album: Mapping[int, str]) -> Told:
         for left, right, p, gain, about, from_, to in doubts.next.select(names).rows()
     ]
     says = "Their answers are expected to tell most; probability is that both items are the same, as it is now."
-    return Told(title, says, Table(title, heads, rows))
+    return Section(title, says, Table(title, heads, rows))
 
 
-def _clashes(doubts: Doubts, album: Mapping[int, str]) -> Told:
+def _clashes(doubts: Doubts, album: Mapping[int, str]) -> Section:
     title, total = "Where most answers and the clusters disagree", doubts.n_disputed
     if not total:
-        return Told(title, "The clusters agree with most answers to every pair that was asked.", None)
+        return Section(title, "The clusters agree with most answers to every pair that was asked.", None)
     heads = [
         ("Item", False),
         ("With", False),
@@ -160,4 +160,4 @@ def _clashes(doubts: Doubts, album: Mapping[int, str]) -> Told:
     ]
     says = f"{many(total, 'pair')}, those with the clearest majority first; probability is that both are the same"
     says += f". {count(len(rows))} of them are shown." if len(rows) < total else "."
-    return Told(title, says, Table(title, heads, rows))
+    return Section(title, says, Table(title, heads, rows))

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..kernels.layout import Ints
 from .frame import spread
-from .page import LONGEST
-from .pairs_page import Cell, Dots, ItemMap, Table, Thumb, Told
+from .pairs_page import Dots, ItemMap
 from .pairs_pictures import strip
 from .pairs_words import DOUBTFUL
-from .words import column, count, digits_of, known, many, percent, short
+from .plain import Cell, Section, Table, Thumb
+from .words import LONGEST, column, count, digits_of, known, many, percent, short
 
 if TYPE_CHECKING:
     from ..result.pairs import PairsResult
@@ -74,7 +74,7 @@ def map_section(result: PairsResult, numbers: Ints, pool: Mapping[int, str], pic
 
 def _map_says(result: PairsResult) -> str:
     doubtful = int((result.params.chances[:, 0] < DOUBTFUL).sum())
-    told = f"{many(result.pairs.n_items, 'item')} in {many(result.n_clusters, 'cluster')}"
+    told = f"{many(result.answers.n_items, 'item')} in {many(result.n_clusters, 'cluster')}"
     return f"{told}; {count(doubtful) if doubtful else 'none'} {'is' if doubtful == 1 else 'are'} doubtful."
 
 
@@ -99,7 +99,7 @@ def surest(result: PairsResult) -> dict[int, list[int]]:
     return {c: order[mine == c][:SUREST].tolist() for c in range(min(result.n_clusters, WITH_PICTURES))}
 
 
-def clusters_section(result: PairsResult, album: Mapping[int, str]) -> Told:
+def clusters_section(result: PairsResult, album: Mapping[int, str]) -> Section:
     sizes = result.sizes
     samples = result.params.samples if result.params.samples.ndim > 2 else result.params.samples[:0]
     strips = {c: strip(samples[c, :SAMPLES]) for c in range(min(len(samples), CLUSTERS))}
@@ -117,7 +117,7 @@ def clusters_section(result: PairsResult, album: Mapping[int, str]) -> Told:
             cells.append(Cell(thumbs=_thumbs(result, some.get(c, []), album)))
         rows.append(cells)
     table = Table("Clusters, the largest first", heads, rows) if rows else None
-    return Told("", _clusters_say(result), table)
+    return Section("", _clusters_say(result), table)
 
 
 def _made_up(src: str | None, cluster: int) -> str | Cell:
@@ -125,7 +125,7 @@ def _made_up(src: str | None, cluster: int) -> str | Cell:
 
 
 def _thumbs(result: PairsResult, items: list[int], album: Mapping[int, str]) -> list[Thumb]:
-    names = result.pairs.items
+    names = result.answers.items
     return [Thumb(album[n], f"Item {short(names[n], LONGEST)}", n) for n in items if n in album]
 
 

@@ -6,44 +6,19 @@ workers are text here, cut to `LONGEST` characters. Items are numbered as in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from .frame import CountedSummary, Search, plain
-from .page import LogEntry
+from .frame import BasePage, CountedSummary, Search, plain
+from .pairs_words import GLOSSARY
+from .plain import Section, Table
 
 
 @dataclass(frozen=True)
 class PairsSummary(CountedSummary):
-    rows_are, at_once = "answers", "grouped"
+    rows_are = "answers"
 
     answers: int
-
-
-@dataclass(frozen=True)
-class Thumb:
-    """A small picture."""
-
-    src: str  # data URI
-    alt: str = ""  # empty beside a name that says it
-    item: int | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a cell: pictures, then a name that somebody else chose."""
-
-    name: str = ""
-    thumbs: list[Thumb] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table that needs no script."""
-
-    caption: str
-    heads: list[tuple[str, bool]]  # title, and whether numbers stand below
-    rows: list[list[str | Cell]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +79,7 @@ class PairsWorkers:
 
 @dataclass(frozen=True)
 class Shares:
-    """How the components shared the items as the climb went on."""
+    """How the components shared the items during the fit."""
 
     says: str
     epochs: list[int]
@@ -119,30 +94,20 @@ class Training:
     shares: Shares | None
 
 
-@dataclass(frozen=True)
-class Told:
-    """A sentence, and the table that it is about."""
-
-    title: str
-    says: str
-    table: Table | None
-
-
-@dataclass(frozen=True)
-class PairsPage:
+@dataclass(frozen=True, kw_only=True)
+class PairsPage(BasePage):
     """Everything on the page."""
+
+    template, words = "pairs.html", GLOSSARY
 
     kind: str  # "pairs"
     summary: PairsSummary
     map: ItemMap | None  # where items have features
-    clusters: Told
+    clusters: Section
     workers: PairsWorkers
     workers_table: Table  # the first of them, where there is no script
     training: Training | None
-    doubts: list[Told]
-    log: list[LogEntry]
-    notes: list[str]
-    command: str
+    doubts: list[Section]
 
     def as_dict(self) -> dict[str, Any]:
         """What the script draws; the rest stands in the page."""

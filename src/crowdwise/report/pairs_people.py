@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from .page import LONGEST
-from .pairs_page import Cell, PairsWorker, PairsWorkers, Table
+from .pairs_page import PairsWorker, PairsWorkers
 from .pairs_words import UNKNOWN
-from .words import count, known, many, numbers, percent, short
+from .plain import Cell, Table
+from .words import LONGEST, count, known, many, numbers, percent, short
 
 WORKERS, PLAIN = 400, 60  # shown at most: by the script, and without
 SHARES = (
@@ -20,7 +20,7 @@ SHARES = (
 
 
 def workers_section(table: pl.DataFrame) -> PairsWorkers:
-    table = table.with_columns(numbers("weight", "counted", *SHARES))
+    table = table.drop("rank").with_columns(numbers("weight", "counted", *SHARES))
     table = table.sort("weight", "answers", descending=True, nulls_last=True, maintain_order=True)
     ranked = table.with_row_index("rank", offset=1)
     tied = bool((table["counted"] < table["answers"] - 1e-6).any())
@@ -46,10 +46,10 @@ def _workers_say(table: pl.DataFrame, shown: pl.DataFrame) -> str:
     if told.is_empty():
         return f"{many(table.height, 'worker')}; the weight of none is known."
     if table.height == 1:
-        return f"There is one worker, whose answers weigh {told[0]:.1f} nats."
+        return f"There is one worker, whose answers have a weight of {told[0]:.1f}."
     middle = float(told.median() or 0.0)  # type: ignore[arg-type]
-    says = f"An answer of the best of {many(table.height, 'worker')} weighs {told[0]:.1f} nats, of the typical one "
-    says += f"{middle:.1f}, of the last {told[-1]:.1f}"
+    says = f"An answer of the best of {many(table.height, 'worker')} weighs {told[0]:.1f} (log-odds), of the "
+    says += f"typical one {middle:.1f}, of the last {told[-1]:.1f}"
     idle = int((told < 0.5).sum())
     if idle:
         says += f"; the answers of {count(idle)} tell next to nothing, or the contrary"

@@ -1,4 +1,4 @@
-"""How the clusters were found: the objective and their number sweep by sweep, and the shares of components."""
+"""How the clusters were found: the objective and their number, iteration by iteration, and the shares of components."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .frame import SWEEPS, Search, spread
-from .page import LONGEST
+from .frame import ITERATIONS, Search, search_rows, spread
 from .pairs_page import Shares, Training
-from .words import count, known, many, percent, short
+from .words import LONGEST, count, many, percent, short
 
 if TYPE_CHECKING:
     from ..result.pairs import PairsResult
@@ -24,16 +23,13 @@ def training_section(result: PairsResult) -> Training | None:
 
 
 def _search(result: PairsResult) -> Search | None:
-    rows: list[tuple[float, float | None, float | None]] = [
-        (float(sweep), known(objective, 6), float(clusters))
-        for sweep, objective, clusters in result.trace.select("sweep", "objective", "clusters").rows()
-    ]
+    rows = search_rows(result.trace, "clusters")
     if not rows:
         return None
     first, last = (int(result.trace["clusters"][end]) for end in (0, -1))
-    says = f"The climb took {many(len(rows), 'sweep')}"
+    says = f"The fit took {many(len(rows), 'iteration')}"
     says += f", from {many(first, 'cluster')} to {count(last)}" if first != last else f", with {many(last, 'cluster')}"
-    rows = [rows[n] for n in spread(len(rows), SWEEPS)]
+    rows = [rows[n] for n in spread(len(rows), ITERATIONS)]
     return Search(f"{says}.", short(result.criterion, LONGEST), None, rows)
 
 

@@ -18,14 +18,14 @@ GLOSSARY = [
     ("sensitivity", "A worker's chance to call the same what is the same."),
     ("specificity", "A worker's chance to call different what is different."),
     ("skill", "The mean of sensitivity and specificity: one half is as good as guessing."),
-    ("weight", "By how many nats an answer of the worker tells the same from different: 0 tells nothing, below 0 the "
-               "contrary of what was said is to be believed."),
+    ("weight", "Log-odds by which an answer of the worker separates the same from different: 0 says nothing; below 0, "
+               "the opposite of what was said is to be believed."),
     ("counted", "What a worker's answers count for. Those of one job hang together: who sorts items into piles decides "
                 "once that an item is not like a pile, however many pairs say so."),
     ("interval", "The range that holds the true value 95 times in 100."),
-    ("sweep", "One pass over all answers and items while clusters and workers are found."),
+    ("iteration", "One pass over all answers and items while clusters and workers are found."),
     ("component", "A group that the search begins with. There are more than are needed; those that do not pay get a "
                   "share of nothing."),
-    ("gain", "What an answer about a pair is expected to tell, in nats."),
-    ("nat", "A unit of information: 0.69 nats tell which of two equally likely things is true."),
+    ("gain", "What an answer about a pair is expected to bring, in bits."),
+    ("bit", "A unit of information: one bit decides between two equally likely things."),
 ]  # fmt: skip

@@ -7,20 +7,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..reliability import rank_correlation
-from ..result import Result
-from .page import LONGEST, Cells, Surprise, Times, WorkerRow, Workers
-from .words import count, rounded, short
+from ..inter_rater import rank_correlation
+from ..kernels.decide import classes_of
+from ..kernels.layout import Ints
+from ..result import LabelsResult
+from .page import Cells, Surprise, Times, WorkerRow, Workers
+from .words import LONGEST, count, rounded, short
 
 WORKERS, CELLS, SURPRISES, DOTS = 400, 225, 5, 800  # shown at most: workers, cells of a matrix, odd answers, marks
 ODD = 0.3  # probability of a label below which giving it is a surprise
 
 
-def workers_section(result: Result) -> Workers:
+def workers_section(result: LabelsResult) -> Workers:
     table = result.workers.with_row_index("number").sort("rank", nulls_last=True)
     shown = _shown(table)
     label = {name: k for k, name in enumerate(result.classes.to_list())}
-    rows = [_worker_row(result, row, label) for row in shown.iter_rows(named=True)]
+    found = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    rows = [_worker_row(result, found, row, label) for row in shown.iter_rows(named=True)]
     flagged = int((table["flags"] != "").sum())
     says = f"{count(table.height)} workers, {count(flagged)} of them flagged"
     if shown.height < table.height:
@@ -37,7 +40,7 @@ def _shown(table: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([table.head(part), flagged, table.tail(part)]).unique("number").sort("rank", nulls_last=True)
 
 
-def _worker_row(result: Result, row: dict[str, Any], label: dict[Any, int]) -> WorkerRow:
+def _worker_row(result: LabelsResult, found: Ints, row: dict[str, Any], label: dict[Any, int]) -> WorkerRow:
     j = row["number"]
     kept = {
         name: rounded(row[name]) for name in ("skill", "low", "high", "spam_score", "trace", "agreement", "overuse")
@@ -55,12 +58,12 @@ def _worker_row(result: Result, row: dict[str, Any], label: dict[Any, int]) -> W
         reasons=row["reasons"].split("; ") if flags else [],
         status=row["status"],
         confusion=worker_cells(result, j),
-        surprises=_surprises(result, j),
+        surprises=_surprises(result, found, j),
         **kept,
     )
 
 
-def worker_cells(result: Result, j: int) -> Cells:
+def worker_cells(result: LabelsResult, j: int) -> Cells:
     """Expected answers of a worker by true class and label told."""
     layout = result.answers.layout
     cells: Cells = []
@@ -72,7 +75,7 @@ def worker_cells(result: Result, j: int) -> Cells:
     return sorted(cells, key=lambda cell: -cell[2])[:CELLS]
 
 
-def _surprises(result: Result, j: int) -> list[Surprise]:
+def _surprises(result: LabelsResult, found: Ints, j: int) -> list[Surprise]:
     """The worker's answers that the posterior makes least probable."""
     layout = result.answers.layout
     rows = slice(int(layout.worker_ptr[j]), int(layout.worker_ptr[j + 1]))
@@ -81,7 +84,6 @@ def _surprises(result: Result, j: int) -> list[Surprise]:
     told = np.repeat(layout.row_label[rows], np.diff(layout.row_ptr[rows.start : rows.stop + 1]))
     own = result.posterior[tasks, told]
     odd = np.lexsort((tasks, own))[:SURPRISES]
-    found = result.found
     return [
         Surprise(
             short(result.answers.tasks[int(tasks[n])], LONGEST), int(told[n]), int(found[tasks[n]]),
@@ -92,7 +94,7 @@ def _surprises(result: Result, j: int) -> list[Surprise]:
     ]  # fmt: skip
 
 
-def times_section(result: Result) -> Times | None:
+def times_section(result: LabelsResult) -> Times | None:
     table = result.workers.filter(pl.col("seconds").is_not_null() & pl.col("skill").is_not_null())
     if table.is_empty():
         return None

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 
 from ..kernels.layout import Floats, Ints
-from ..result import Result
-from .page import LONGEST, Bin, Histogram, Matrix, Pictures
+from ..result import LabelsResult
+from .page import Bin, Histogram, Matrix, Pictures
 from .people import CELLS, worker_cells
-from .words import count, percent, rounded, short
+from .words import LONGEST, count, percent, rounded, short
 
 
-def pictures_section(result: Result, counts: Floats | None) -> Pictures:
+def pictures_section(result: LabelsResult, counts: Floats | None) -> Pictures:
     answers = result.answers
     entropy = result.tasks["vote_entropy"].drop_nulls().to_numpy()
     per_task, per_worker = answers.answers_per_task, answers.answers_per_worker

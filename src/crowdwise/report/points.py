@@ -9,69 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..result.files import write_whole
-from .frame import command_of, log_of, notes_of, told_of
+from ..errors import for_python, for_shell
+from .frame import Language, Tile, frame_of, reports, summary_fields
 from .points_images import images_section
 from .points_page import PointsPage, PointsSummary
 from .points_people import workers_section
 from .points_search import methods_section, search_section
-from .points_words import DOUBTFUL, GLOSSARY, GLOSSARY_TRUTH, is_doubtful
-from .summary import NOT_KNOWN, Tile
-from .words import count, many, numbers, percent
+from .points_words import DOUBTFUL, is_doubtful
+from .words import NOT_KNOWN, count, many, numbers, percent
 
 if TYPE_CHECKING:
     from ..result import PointsResult
 
 
-def write_points_report(
-    result: PointsResult,
-    path: str | Path,
-    *,
-    pictures: str | Path | None = None,
-    judged: Sequence[Mapping[str, Any]] | None = None,
-) -> Path:
-    """Write the page of objects found from clicks to one self-contained HTML file, whole or not at all.
-
-    `pictures` is a folder with files named as the images (with or without .png, .jpg, .jpeg, .webp, .gif), which are
-    shown under the clicks; `judged` are methods held against the truth: `method`, `success` (share of runs), `ase`
-    (errors of the centres, one a run) and `mae` (of reliabilities).
-    """
-    from .render import page_html
-
-    page = build_points(result, pictures, judged)
-    words = GLOSSARY + (GLOSSARY_TRUTH if page.methods else [])
-    data = page_html(page, "points.html", words).encode("utf-8", "backslashreplace")
-    return write_whole(Path(path), lambda file: file.write(data))
-
-
-def build_points(
-    result: PointsResult, pictures: str | Path | None = None, judged: Sequence[Mapping[str, Any]] | None = None
-) -> PointsPage:
-    intake = result.points.intake
-    return PointsPage(
-        kind="points",
-        summary=summarise_points(result),
-        images=images_section(result, None if pictures is None else Path(pictures)),
-        workers=workers_section(result.workers),
-        search=search_section(result),
-        methods=methods_section(judged) if judged else None,
-        log=log_of(intake),
-        notes=notes_of(intake),
-        command=points_command(result),
-    )
-
-
-def points_command(result: PointsResult) -> str:
-    """The line that makes this result again."""
-    return command_of("points", result, result.points.intake)
-
-
-def summarise_points(result: PointsResult) -> PointsSummary:
+def summarise_points(result: PointsResult, language: Language) -> PointsSummary:
     """The summary of a result of clicks."""
     images, clicks, objects = result.images.height, result.clicks.height, result.objects.height
     said = ", ".join([many(images, "image"), many(result.workers.height, "worker"), many(objects, "object")])
     return PointsSummary(
-        **told_of(result, result.points.intake),
+        **summary_fields(result, language),
         counted=f"{many(clicks, 'click')}: {said}",
         clicks=clicks,
         tiles=_tiles(result),
@@ -81,7 +37,7 @@ def summarise_points(result: PointsResult) -> PointsSummary:
 def _tiles(result: PointsResult) -> list[Tile]:
     images, objects, clicks = result.images, result.objects, result.clicks
     off, empty = clicks["object"].null_count(), images.filter(pl.col("objects").cast(pl.Int64) == 0).height
-    reliable = result.workers.select(numbers("reliability")).to_series().drop_nulls().to_numpy()
+    reliable = result.workers.select(numbers("skill")).to_series().drop_nulls().to_numpy()
     p = objects.select(numbers("probability")).to_series().drop_nulls().to_numpy()
     unreal = many(round(float((1 - p).sum())), "object")
     some = images.height - empty
@@ -117,3 +73,29 @@ def _tiles(result: PointsResult) -> list[Tile]:
             "A look by an expert, or another worker, helps here most.",
         ),
     ]  # fmt: skip
+
+
+@reports("points", summary=summarise_points)
+def points_page(
+    result: PointsResult,
+    *,
+    pictures: str | Path | None = None,
+    judged: Sequence[Mapping[str, Any]] | None = None,
+    command: str | None = None,
+) -> PointsPage:
+    """The page of objects found from clicks.
+
+    `pictures` is a folder with files named as the images (with or without .png, .jpg, .jpeg, .webp, .gif), which are
+    shown under the clicks; `judged` are methods compared with the truth: `method`, `success` (share of runs), `ase`
+    (errors of the centres, one per run) and `mae` (of reliabilities); `command` is the line that makes the result again
+    (default: a line of Python).
+    """
+    return PointsPage(
+        **frame_of(result, command),
+        kind="points",
+        summary=summarise_points(result, for_python if command is None else for_shell),
+        images=images_section(result, None if pictures is None else Path(pictures)),
+        workers=workers_section(result.workers),
+        search=search_section(result),
+        methods=methods_section(judged) if judged else None,
+    )

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from .page import LONGEST
 from .points_page import Clicks, ImageRow, Images, ObjectRow
 from .points_pictures import pictures_of
 from .points_words import is_doubtful
-from .words import column, count, digits_of, known, many, short
+from .words import LONGEST, column, count, digits_of, known, many, short
 
 if TYPE_CHECKING:
     from ..result import PointsResult
@@ -23,13 +22,13 @@ IMAGES, CLICKS = 50, 200_000  # shown at most
 
 
 def images_section(result: PointsResult, folder: Path | None) -> Images:
-    axes = result.points.axes
+    axes = result.answers.axes
     table = _by_doubt(result)
     shown, thinned = _fitting(table)
     keys = shown["key"].to_list()
     objects = _parts(result.objects.with_columns(doubtful=is_doubtful()), keys)
     clicks = _parts(result.clicks, keys)
-    workers = result.workers.select(key=pl.col("worker").cast(pl.String), reliability="reliability")
+    workers = result.workers.select(key=pl.col("worker").cast(pl.String), reliability="skill")
     used = pl.concat([part.select(key=pl.col("worker").cast(pl.String)) for part in clicks.values()] or [_nobody()])
     used = used.unique(maintain_order=True).join(workers, on="key", how="left", maintain_order="left")
     code = {key: n for n, key in enumerate(used["key"].to_list())}
@@ -38,7 +37,7 @@ def images_section(result: PointsResult, folder: Path | None) -> Images:
         _image(row, clicks[row["key"]], objects[row["key"]], axes, code, picture)
         for row, picture in zip(shown.iter_rows(named=True), pictures, strict=True)
     ]
-    measured = result.points.box_from not in ("clicks", "data")
+    measured = result.answers.box_from not in ("clicks", "data")
     return Images(
         says=_images_say(table),
         notes=[*_left_out(table, shown, thinned), *lacking, *_axes_say(axes), *_box_says(measured)],

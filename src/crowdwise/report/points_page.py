@@ -6,16 +6,17 @@ of clicks are kept as columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .frame import CountedSummary, Search, plain
-from .page import LogEntry
+from .frame import BasePage, CountedSummary, Search, plain
+from .points_words import GLOSSARY, GLOSSARY_TRUTH
 
 
 @dataclass(frozen=True)
 class PointsSummary(CountedSummary):
-    rows_are, at_once = "clicks", "clustered"
+    rows_are, heads = "clicks", ("Clicks", "Reliability")
 
     clicks: int
 
@@ -115,9 +116,11 @@ class Methods:
     rows: list[Method]
 
 
-@dataclass(frozen=True)
-class PointsPage:
+@dataclass(frozen=True, kw_only=True)
+class PointsPage(BasePage):
     """Everything on the page."""
+
+    template, words = "points.html", GLOSSARY
 
     kind: str  # "points"
     summary: PointsSummary
@@ -125,9 +128,10 @@ class PointsPage:
     workers: PointsWorkers
     search: Search
     methods: Methods | None  # where the truth is known
-    log: list[LogEntry]
-    notes: list[str]
-    command: str
+
+    @property
+    def glossary(self) -> Sequence[tuple[str, str]]:
+        return GLOSSARY + (GLOSSARY_TRUTH if self.methods else [])
 
     def as_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = plain(self)

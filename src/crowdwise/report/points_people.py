@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from .page import LONGEST
 from .points_page import PointsWorker, PointsWorkers
-from .words import known, many, numbers, percent, short
+from .words import LONGEST, known, many, numbers, percent, short
 
 WORKERS = 400  # shown at most
 
 
 def workers_section(table: pl.DataFrame) -> PointsWorkers:
     names = ("reliability", "low", "high", "hit_rate", "hit_low", "hit_high")
-    table = table.with_columns(numbers(*names, "spread"))
-    table = table.sort("reliability", "clicks", descending=True, nulls_last=True, maintain_order=True)
+    table = table.drop("rank").rename({"skill": "reliability"}).with_columns(numbers(*names, "spread"))
+    table = table.sort("reliability", "answers", descending=True, nulls_last=True, maintain_order=True)
     ranked = table.with_row_index("rank", offset=1)
     told_apart = table["spread"].drop_nulls().n_unique() > 1  # models without noise of workers say the same of all
     shown = ranked
@@ -25,7 +24,7 @@ def workers_section(table: pl.DataFrame) -> PointsWorkers:
             worker=short(row["worker"], LONGEST),
             rank=None if row["reliability"] is None else row["rank"],
             images=row["images"],
-            clicks=row["clicks"],
+            clicks=row["answers"],
             spread=known(row["spread"], 3) if told_apart else None,
             **{name: known(row[name], 4) for name in names},
         )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .frame import SWEEPS, Search, spread
-from .page import LONGEST
+from .frame import ITERATIONS, Search, search_rows, spread
 from .points_page import Method, Methods
-from .words import count, known, many, percent, quoted, short
+from .words import LONGEST, count, known, many, percent, quoted, short
 
 if TYPE_CHECKING:
     from ..result import PointsResult
@@ -21,15 +20,17 @@ CURVE = 300  # steps shown at most
 def search_section(result: PointsResult) -> Search:
     trace, best = result.trace, result.best
     criterion = short(result.criterion, LONGEST)
-    rows = [(float(s), known(o, 6), known(m, 2)) for s, o, m in trace.select("sweep", "objective", "objects").rows()]
+    rows = search_rows(trace, "objects")
     if not rows:
         return Search("The objects were found in one go: there is no search to show.", criterion, None, [])
     taken = next((row for row in rows if row[0] == best), None)
     at = taken or rows[-1]
     found = "" if at[2] is None else f", with {many(round(at[2]), 'object')}"
-    says = f"The search took {many(len(rows), 'sweep')}; its answer is that of sweep {count(int(at[0]))}{found}."
-    if len(rows) > SWEEPS:
-        kept = set(spread(len(rows), SWEEPS))
+    says = (
+        f"The search took {many(len(rows), 'iteration')}; its answer is that of iteration {count(int(at[0]))}{found}."
+    )
+    if len(rows) > ITERATIONS:
+        kept = set(spread(len(rows), ITERATIONS))
         rows = [row for n, row in enumerate(rows) if n in kept or row is taken]
     return Search(says, criterion, None if taken is None else taken[0], rows)
 

@@ -21,7 +21,7 @@ GLOSSARY = [
     ("reliability", "The share of a worker's clicks that are on objects."),
     ("hit rate", "Of the objects in the images that a worker looked at, the share that the worker clicked."),
     ("interval", "The range that holds the true value 95 times in 100."),
-    ("sweep", "One pass over all clicks while objects and reliabilities are found."),
+    ("iteration", "One pass over all clicks while objects and reliabilities are found."),
     ("criterion", "What tells how many objects there are: how well they fit the clicks, less a price for each object."),
 ]
 GLOSSARY_TRUTH = [

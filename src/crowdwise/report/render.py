@@ -10,26 +10,16 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
-from .page import LONGEST
-from .words import GLOSSARY, short
+from .frame import BasePage
+from .words import LONGEST, short
 
 NOTEBOOK_ROWS = 20
 
 
-class Shown(Protocol):
-    """What a page shows."""
-
-    @property
-    def summary(self) -> Any: ...
-
-    def as_dict(self) -> dict[str, Any]: ...
-
-
-def page_html(page: Shown, template: str = "page.html", glossary: Sequence[tuple[str, str]] = GLOSSARY) -> str:
+def page_html(page: BasePage) -> str:
     """The whole page."""
     from .. import __version__
 
@@ -40,27 +30,29 @@ def page_html(page: Shown, template: str = "page.html", glossary: Sequence[tuple
     )
     safe = _markup()
     return str(
-        _template(template).render(
+        _template(page.template).render(
             page=page,
             summary=page.summary,
             csp=csp,
             style=safe(style),
             script=safe(script),
             data=safe(inert_json(page.as_dict())),
-            glossary=glossary,
+            glossary=page.glossary,
             version=__version__,
         )
     )
 
 
-def notebook_html(
-    summary: Any, workers: list[dict[str, Any]], total: int, heads: tuple[str, str] = ("Answers", "Skill")
-) -> str:
+def notebook_html(summary: Any, workers: list[dict[str, Any]], total: int) -> str:
     """Header, tiles and the first workers, for a notebook; without script, and with styles of its own only."""
     rows = [{**row, "worker": short(row["worker"], LONGEST), "flags": _flags(row["flags"])} for row in workers]
     return str(
         _template("notebook.html").render(
-            summary=summary, workers=rows[:NOTEBOOK_ROWS], total_workers=total, heads=heads, scope="crowdwise-report"
+            summary=summary,
+            workers=rows[:NOTEBOOK_ROWS],
+            total_workers=total,
+            heads=summary.heads,
+            scope="crowdwise-report",
         )
     )
 

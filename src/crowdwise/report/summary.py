@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..asking import expected
+from ..acquisition import expected
+from ..inter_rater import agreement
 from ..kernels.layout import Floats
 from ..rating.skills import Z95
-from ..reliability import agreement
-from ..result import Result
-from .words import count, percent
+from ..result import LabelsResult
+from .frame import Language, Tile
+from .words import NOT_KNOWN, count, percent
 
 HALF = 0.5  # part of the labels expected to be wrong that the tasks to review hold
-NOT_KNOWN = "not known"
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One figure that everybody asks for."""
-
-    name: str
-    value: str
-    detail: str
-    help: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Summary:
     gain: float | None  # in expected accuracy, by one more answer to every task
     ties: int
     converged: bool
-    sweeps: int
+    iterations: int
     objective: float | None
     seconds: float
     seed: int
@@ -63,6 +53,8 @@ class Summary:
     rows_used: int
     dropped: dict[str, int]
     notes: list[str]  # how the table was read
+
+    heads: ClassVar[tuple[str, str]] = ("Answers", "Skill")
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,7 +104,7 @@ class Summary:
         said += self.notes
         said.append(f"{self.tasks} tasks, {self.workers} workers, {len(self.classes)} classes, {self.answers} answers")
         state = "converged" if self.converged else "NOT converged"
-        said.append(f"{self.model}: {state} after {self.sweeps} sweeps" if self.sweeps else f"{self.model}: counted")
+        said.append(f"{self.model}: {state} after {self.iterations} iterations" if self.iterations else self.model)
         if self.expected_accuracy is not None:
             said[-1] += f"; expected accuracy of the labels {self.expected_accuracy:.1%} by the model's own doubt"
         said.append("; ".join(self._figures()))
@@ -135,8 +127,8 @@ def _range(low: float | None, high: float | None, told: Any) -> str:
     return "" if low is None or high is None else f"{told(low)} to {told(high)}"
 
 
-def summarise(result: Result) -> Summary:
-    """The summary of a result."""
+def summarise_labels(result: LabelsResult, language: Language) -> Summary:
+    """The summary of a result; options in its warnings are written as Python arguments, or `for_shell` as flags."""
     answers, intake = result.answers, result.answers.intake
     open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()  # what gold says needs no model
     right = expected(result, 1)[open_]
@@ -165,12 +157,12 @@ def summarise(result: Result) -> Summary:
         gain=float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
         ties=int(result.labels["tie"].sum()),
         converged=result.converged,
-        sweeps=len(result.trace),
-        objective=result.trace[-1] if result.trace else None,
+        iterations=result.trace.height,
+        objective=float(result.trace["objective"][-1]) if result.trace.height else None,
         seconds=result.seconds,
         seed=result.seed,
         versions=result.versions,
-        warnings=list(result.warnings),
+        warnings=[language(text) for text in result.cautions],
         rows_read=intake.rows_read,
         rows_used=intake.rows_used,
         dropped={d.reason: d.count for d in intake.dropped},

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+LONGEST = 120  # characters of a name that are shown
+NOT_KNOWN = "not known"
 SENTENCE = 300  # characters of a warning or note
 GLOSSARY = [
     ("answer", "What one worker said of one task: a label."),
@@ -19,9 +21,12 @@ GLOSSARY = [
     ("confusion matrix", "How often a worker says each label (column) when the truth is each class (row)."),
     ("group", "Workers who err alike, so that they share one confusion matrix."),
     ("similarity to the identity", "Of a confusion matrix: 1 if it is always right, towards 0 the more it errs."),
-    ("entropy of a row", "How spread answers are where one class is true, in nats: 0 if always the same is told."),
+    (
+        "entropy of a row",
+        "How spread answers are where one class is true, in bits: 0 if the label is always the same.",
+    ),
     ("divergence", "How far two confusion matrices are from each other, in bits: 0 the same, 1 nothing in common."),
-    ("sweep", "One pass over all answers while a model is fitted."),
+    ("iteration", "One pass over all answers while a model is fitted."),
     ("checks", "Attention checks: answers to tasks whose truth is known."),
     ("agreement", "The share of the others' answers to the same tasks that say the same."),
     ("at chance", "A flag: the worker's answers tell next to nothing of the truth."),

@@ -9,13 +9,7 @@ from pathlib import Path
 from ..errors import ParameterError, nearest
 from .study import Asked, Part, Study
 
-STUDIES = (
-    "lecture",
-    "difficulty",
-    "groups",
-    "clicks",
-    "pairs",
-)  # each a module of this folder with a function of its name
+STUDIES = ("lecture", "difficulty", "groups", "clicks", "pairs")  # each a module with a function of its name
 
 
 def study(

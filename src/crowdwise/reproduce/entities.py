@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 
+from ..aggregation import aggregate
 from ..answers import Labels, Pairs
 from ..engine import Run
 from ..errors import FileError
-from ..labels import aggregate as of_labels
-from ..matching import match_clusters
-from ..pairs import KMeansItems, PairMixture, PairsModel, PairVote
+from ..metrics import match_clusters
+from ..pairs import KMeansItems, PairMixture, PairVote
+from ..pairs.model import PairsModel
 from ..simulate import sorting_jobs
-from .clustered import FEW, SUBSET, scored
+from .digits import FEW, SUBSET, scored
 from .ledger import Figures, Ledger
-from .study import Asked, Part
+from .study import Asked, Part, labelled, reading
+
+RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, each pair a task of its own, or one of pairs
+    "majority vote of each pair": "majority-vote",
+    "Dawid-Skene of each pair": "dawid-skene",
+    "pair-vote: a majority, and closure": PairVote(),
+    "pair-mixture, without features": PairMixture(),
+}
+CLUSTERERS: dict[str, PairsModel] = {"pair-mixture": PairMixture(), "k-means": KMeansItems(clusters=10)}
 
 
 def entity_part(asked: Asked, ledger: Ledger) -> Part:
-    methods: dict[str, Callable[[], Figures]] = {
-        "majority vote of each pair": lambda: _by_labels(asked, "majority-vote"),
-        "Dawid-Skene of each pair": lambda: _by_labels(asked, "dawid-skene"),
-        "pair-vote: a majority, and closure": lambda: _resolved(asked, PairVote()),
-        "pair-mixture, without features": lambda: _resolved(asked, PairMixture()),
-    }
-    rows = [{"method": name, **ledger.of(f"entities {name}", measure)} for name, measure in methods.items()]
+    """Precision, recall and F1 of products that are the same."""
+    rows = [
+        {"method": name, **ledger.of(f"entities {name}", _resolved, asked, model)} for name, model in RESOLVERS.items()
+    ]
     says = ("product_er: 8,315 pairs of products; precision, recall and F1 of pairs that are the same.",)
-    return Part("Entity resolution without features", pl.DataFrame(rows, infer_schema_length=None), says, 4)
+    return Part.of("Entity resolution without features", rows, says)
 
 
-def _products(asked: Asked) -> tuple[pl.DataFrame, pl.DataFrame]:
-    assert asked.data is not None
-    try:
-        tables = [pl.read_parquet(asked.data / "product_er" / f"{name}.parquet") for name in ("pairs", "pairs_truth")]
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"cannot read product_er in {asked.data}: {error}") from error
-    return tables[0], tables[1]
-
-
-def _resolved(asked: Asked, model: PairsModel) -> Figures:
-    table, truth = _products(asked)
-    result = model.fit(Pairs(table, source="product_er"), None, Run(seed=asked.seed))
-    return {name: float(match_clusters(result, truth)[name]) for name in ("precision", "recall", "f1")}
-
-
-def _by_labels(asked: Asked, name: str) -> Figures:
-    """Each pair as a task of its own."""
-    table, truth = _products(asked)
+def _resolved(asked: Asked, model: str | PairsModel) -> Figures:
+    with reading("product_er", asked.data) as data:
+        files = ("pairs", "pairs_truth")
+        table, truth = (pl.read_parquet(data / "product_er" / f"{name}.parquet") for name in files)
+    if not isinstance(model, str):
+        scores = match_clusters(model.fit(Pairs(table, source="product_er"), run=Run(seed=asked.seed)), truth)
+        return {name: float(scores[name]) for name in ("precision", "recall", "f1")}
     key = pl.concat_str("left", "right", separator=" ").alias("task")
     answers = Labels(table.select(key, "worker", label="answer"))
-    said = of_labels(answers, name, run=Run(seed=asked.seed)).labels.select("task", "label")
+    said = aggregate(answers, model, run=Run(seed=asked.seed)).labels.select("task", "label")
     both = truth.select(key, true="answer").join(said, on="task")
     mine, true = both["label"].cast(pl.Int64).to_numpy() == 1, both["true"].to_numpy() == 1
     hit = float((mine & true).sum())
@@ -59,40 +52,30 @@ def _by_labels(asked: Asked, name: str) -> Figures:
 
 
 def cifar_part(asked: Asked, ledger: Ledger) -> Part:
-    rows = []
-    for name in ("pair-mixture", "k-means"):
+    """Clusters of images by simulated answers; an empty table where CIFAR-10 is not there."""
+    rows, size = [], FEW if asked.quick else SUBSET
+    for name, model in CLUSTERERS.items():
         try:
-            found = ledger.of(f"cifar {FEW if asked.quick else SUBSET} {name}", lambda n=name: _piled(asked, n))  # type: ignore[misc]
+            rows.append({"method": name, **ledger.of(f"cifar {size} {name}", _piled, asked, model, size)})
         except FileError:
             break
-        rows.append({"method": name, **found})
     says = (
         "The paper's answers about CIFAR-10 are not to be had, so these are simulated: 240 jobs of 36 images out of "
         "4,000, 32 workers, each image on the right pile with 0.9; features are main directions of oriented gradients.",
         "The paper has 0.501 (NMI 0.555) with its answers, 0.142 (0.042) without, by networks on pixels: no like for "
         "like.",
     )
-    return Part("CIFAR-10 with simulated answers", pl.DataFrame(rows, infer_schema_length=None), says, 3)
+    return Part.of("CIFAR-10 with simulated answers", rows, says, 3)
 
 
-def _piled(asked: Asked, name: str) -> Figures:
-    assert asked.data is not None
-    try:
-        with np.load(asked.data / "cifar10n" / "features.npz", allow_pickle=False) as file:
-            names, X = file["task"], file["hog_pca"]
-        truth = pl.read_parquet(asked.data / "cifar10n" / "truth.parquet")
-    except (OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"cannot read cifar10n in {asked.data}: {error}") from error
-    told = dict(zip(truth["task"].to_list(), truth["label"].to_list(), strict=True))
-    size = FEW if asked.quick else SUBSET
-    ids = names[:size].tolist()
-    label = np.unique([str(told[name]) for name in ids], return_inverse=True)[1]
+def _piled(asked: Asked, model: PairsModel, size: int) -> Figures:
+    with reading("cifar10n", asked.data) as data:
+        names, X, kind = labelled(data / "cifar10n", "features.npz", "hog_pca")
+    ids, label = names[:size], np.unique(kind[:size], return_inverse=True)[1]
     rng = np.random.default_rng([4, asked.seed])
     some = np.sort(rng.choice(size, 2 * size // 5, replace=False))
     answers = sorting_jobs(label, some, 240 * size // SUBSET, 36, 0.9, 32, rng, names=ids)
-    model: PairsModel = PairMixture() if name == "pair-mixture" else KMeansItems(clusters=10)
-    features = (ids, X[:size].astype(np.float64))
-    result, figures = scored(model, answers, features, pl.DataFrame({"item": ids, "label": label}), asked.seed)
-    asked_ = result.answers_of > 0
-    part = pl.DataFrame({"item": ids, "label": label}).filter(pl.Series(asked_))
-    return figures | {"accuracy of images asked about": float(match_clusters(result, part)["accuracy"])}
+    truth = pl.DataFrame({"item": ids, "label": label})
+    result, figures = scored(model, answers, (ids, X[:size].astype(np.float64)), truth, asked.seed)
+    met = match_clusters(result, truth.filter(pl.Series(result.answers_of > 0)))
+    return figures | {"accuracy of images asked about": float(met["accuracy"])}

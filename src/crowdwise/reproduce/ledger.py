@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from ..errors import FileError
+from ..errors import FileError, option
 from ..result.files import write_whole
 
 Figures = dict[str, float | None]
@@ -25,20 +26,25 @@ class Ledger:
                     raise ValueError("no table of tables")
             except (ValueError, OSError) as error:
                 raise FileError(
-                    f"{path} is not what a study wrote ({error}). Remove it to measure anew, or give another --out"
+                    f"{path} is not what a study wrote ({error}). Remove it to measure anew, or give another "
+                    f"{option('out')}"
                 ) from error
             self.known = found
             watch(f"{len(self.known)} measurements were there already: {path}")
 
-    def of(self, key: str, measure: Callable[[], Figures]) -> Figures:
-        """What is known of `key`; measured, where nothing is."""
+    def of(self, key: str, measure: Callable[..., Figures], *given: Any, **settings: Any) -> Figures:
+        """What is known of `key`; measured, with what is given, where nothing is."""
         if key not in self.known:
             self.watch(key)
-            self.known[key] = measure()
+            self.known[key] = measure(*given, **settings)
             if self.path is not None:
                 text = json.dumps(self.known, indent=1)
                 write_whole(self.path, lambda file: file.write(text.encode()))
         return self.known[key]
+
+    def runs(self, key: str, seeds: Iterable[int], measure: Callable[..., Figures], *given: Any) -> list[Figures]:
+        """The same by each seed, which is given last."""
+        return [self.of(f"{key} seed {seed}", measure, *given, seed) for seed in seeds]
 
 
 def mean(entries: list[Figures], name: str) -> float | None:

@@ -13,8 +13,8 @@ from ..kernels.divergence import divergence as distance
 from ..kernels.layout import Floats, Ints
 from ..learn import CMM, DLEM, CrowdClassifier, JointGroups, JointPooled, JointTied
 from ..learn.sides import by_name
-from ..result import Result
-from ..scoring import divergence, rand_index
+from ..metrics import divergence, rand_index
+from ..result import LabelsResult
 from .ledger import Figures
 
 SWEEPS = 50  # at most, as the paper has it
@@ -32,7 +32,11 @@ METHODS: dict[str, tuple[Any, bool]] = {
     "pooled": (JointPooled(max_iter=SWEEPS), False),
     "Ideal": ("Ideal", False),
 }
-VOTES = ("softMV", "hardMV", "Ideal")
+
+
+def compared(quick: bool) -> list[str]:
+    """Methods to measure."""
+    return [name for name in METHODS if not quick or name not in ("DL-EM, to the end", "CMM, one group")]
 
 
 class Lot(NamedTuple):
@@ -45,6 +49,18 @@ class Lot(NamedTuple):
     new_truth: Ints
     confusions: Floats | None = None  # (W, K, K) true ones, where they are known; else they are counted
     groups: dict[Any, int] | None = None  # of workers, the same way
+
+    @classmethod
+    def of(cls, sim: Any, fresh: int) -> Lot:
+        """A simulated crowd, whose last `fresh` tasks are to be told."""
+        truth = np.unique(sim.truth["label"].to_numpy(), return_inverse=True)[1]
+        old, who = len(truth) - fresh, dict(sim.workers.select("worker", "group").rows())
+        return cls(sim.features[:old], sim.answers, truth[:old], sim.features[old:], truth[old:], sim.confusions, who)
+
+    @property
+    def labels(self) -> dict[Any, Any]:
+        """The true label of each task."""
+        return dict(zip(self.answers.tasks.to_list(), self.answers.classes[self.truth].to_list(), strict=True))
 
 
 def fitted(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
@@ -72,17 +88,17 @@ def measured(name: str, lot: Lot, network: Any, restarts: int, seed: int, **sett
         "G-JS": apart[1],
         "ARI": None if grouped is None or lot.groups is None else rand_index(result, lot.groups),
         "groups": None if grouped is None else float(len(grouped.share)),
-        "sweeps": float(len(result.trace)) if result.trace else None,
+        "iterations": float(result.trace.height) if result.trace.height else None,
         "seconds": seconds,
     }
 
 
-def _apart(result: Result, lot: Lot, name: str) -> tuple[float | None, float | None]:
+def _apart(result: LabelsResult, lot: Lot, name: str) -> tuple[float | None, float | None]:
     """I-JS and G-JS. Votes have no matrices of their own: all workers are given the one that their shares count."""
     if name == "Ideal":
         return None, None
-    if name not in VOTES:
-        truth = None if lot.confusions is not None else _table(result.answers, lot.truth)
+    if name not in ("softMV", "hardMV"):
+        truth = lot.labels if lot.confusions is None else None
         return tuple(divergence(result, truth, confusions=lot.confusions))  # type: ignore[return-value]
     known = np.eye(result.answers.n_classes)[lot.truth]
     true = counted(result.answers, known) if lot.confusions is None else lot.confusions
@@ -90,18 +106,13 @@ def _apart(result: Result, lot: Lot, name: str) -> tuple[float | None, float | N
     return float(distance(true, own).mean()), float(distance(crowd, own))
 
 
-def _table(answers: Labels, truth: Ints) -> dict[Any, Any]:
-    return dict(zip(answers.tasks.to_list(), answers.classes[truth].to_list(), strict=True))
-
-
 def counted(answers: Labels, Z: Floats, together: bool = False) -> Floats:
     """(W, K, K) confusion matrices counted by a posterior (T, K), of all workers `together` (1, K, K); a row without
     answers is even."""
     layout, K = answers.layout, answers.n_classes
     rows = answers.kernels.confusion_counts(layout, Z, 1)
-    member = np.ones((answers.n_workers, 1))
     if together:
-        counts = answers.kernels.group_counts(layout, rows, member, 1)
+        counts = answers.kernels.group_counts(layout, rows, np.ones((answers.n_workers, 1)), 1)
     else:
         counts = np.zeros((answers.n_workers, K, K))
         counts[layout.row_worker, :, layout.row_label] = rows

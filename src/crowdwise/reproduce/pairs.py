@@ -7,20 +7,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ..answers import Pairs
 from ..engine import Run
 from ..kernels.layout import Floats, Ints
-from ..pairs import BayesScdc, PairMixture, PairsModel, Scdc
+from ..pairs import BayesScdc, PairMixture, Scdc
+from ..pairs.model import PairsModel
 from ..simulate import pinwheel
-from .clustered import scored
-from .digits import job_part, mnist_part
-from .drawing import Marks, draw
+from .digits import job_part, mnist_part, scored
 from .entities import cifar_part, entity_part
 from .faces import face_part, figure3, read_faces, weight_part
 from .ledger import Figures, Ledger, mean
-from .study import Asked, Part, Study
+from .study import Asked, Layer, Part, Study, draw
 
 PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # and whether there are answers
     "pair-mixture": (PairMixture(), True),
@@ -34,7 +32,7 @@ PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale
 
 def pairs(asked: Asked) -> Study:
     """Figures 2 to 4 and Table 1, as far as the data are there."""
-    ledger = Ledger(None if asked.out is None else asked.out / "measured.json", asked.watch)
+    ledger = asked.ledger()
     parts = [_pinwheel(asked, ledger)]
     files = [] if asked.out is None else _figure2(asked.out, asked.seed)
     if asked.data is not None:
@@ -43,36 +41,30 @@ def pairs(asked: Asked) -> Study:
         parts.append(face_part(asked, ledger, faces, False))
         if asked.out is not None:
             files += figure3(asked.out, parts)
-        parts += [
-            mnist_part(asked, ledger),
-            job_part(asked, ledger),
-            entity_part(asked, ledger),
-            cifar_part(asked, ledger),
-        ]
+        parts += [part(asked, ledger) for part in (mnist_part, job_part, entity_part, cifar_part)]
     return Study("pairs", tuple(parts), tuple(files))
 
 
 def _pinwheel(asked: Asked, ledger: Ledger) -> Part:
-    seeds = range(asked.seed, asked.seed + (2 if asked.quick else 5))
+    seeds = asked.seeds(2, 5)
     rows = []
     for name in PINWHEEL:
-        found = [ledger.of(f"pinwheel {name} seed {s}", lambda n=name, s=s: _spun(n, s)) for s in seeds]  # type: ignore[misc]
+        found = ledger.runs(f"pinwheel {name}", seeds, _spun, name)
         accuracy = [float(each["accuracy"] or 0.0) for each in found]
         paper = PAPER_PINWHEEL.get(name, (None, None, None))
-        rows.append(
-            {
-                "method": name, "accuracy": mean(found, "accuracy"), "least": min(accuracy),
-                "median": float(np.median(accuracy)), "paper's": paper[0], "nmi": mean(found, "nmi"),
-                "paper's nmi": paper[1], "clusters": mean(found, "clusters"), "paper's K": paper[2],
-                "seconds": mean(found, "seconds"),
-            }
-        )  # fmt: skip
+        row = {
+            "method": name, "accuracy": mean(found, "accuracy"), "least": min(accuracy),
+            "median": float(np.median(accuracy)), "paper's": paper[0], "nmi": mean(found, "nmi"),
+            "paper's nmi": paper[1], "clusters": mean(found, "clusters"), "paper's K": paper[2],
+            "seconds": mean(found, "seconds"),
+        }  # fmt: skip
+        rows.append(row)
     says = (
         f"{len(seeds)} seeds; 500 items of 5 clusters, 20 workers of 49 pairs among 100 items, right with 0.9; "
         "clusters with 5 items or more are counted. Starts are chosen by the bound.",
         "Without answers the paper has 0.756 (NMI 0.806) from a bad start.",
     )
-    return Part("Pinwheel (Sec. 5.1, Fig. 2)", pl.DataFrame(rows, infer_schema_length=None), says, 3)
+    return Part.of("Pinwheel (Sec. 5.1, Fig. 2)", rows, says, 3)
 
 
 def _spun(name: str, seed: int) -> Figures:
@@ -84,22 +76,20 @@ def _figure2(out: Path, seed: int) -> list[Path]:
     """The items by their true clusters, by features alone, and with answers; and the page of the last."""
     sim = pinwheel(seed=seed)
     ids, X = sim.features
-    files = [_coloured(out / "figure2a.svg", "Figure 2 (a): the pinwheel", X, sim.truth["label"].to_numpy())]
-    for letter, title, name in (
-        ("b", "without answers", "bayes-scdc, no answers, scale of the paper"),
-        ("d", "with answers", "bayes-scdc"),
-    ):
-        model, told = PINWHEEL[name]
-        found = model.fit(sim.pairs if told else Pairs.none(ids), sim.features, Run(seed=seed))
-        files.append(_coloured(out / f"figure2{letter}.svg", f"Figure 2 ({letter}): {title}", X, found.cluster))
-    files.append(found.report(out / "pinwheel.html"))
-    return files
+    alone = PINWHEEL["bayes-scdc, no answers, scale of the paper"][0]
+    without = alone.fit(Pairs.none(ids), features=sim.features, run=Run(seed=seed))
+    result = PINWHEEL["bayes-scdc"][0].fit(sim.pairs, features=sim.features, run=Run(seed=seed))
+    files = [
+        _coloured(out, "a", "the pinwheel", X, sim.truth["label"].to_numpy()),
+        _coloured(out, "b", "without answers", X, without.cluster),
+        _coloured(out, "d", "with answers", X, result.cluster),
+    ]
+    return [*files, result.report(out / "pinwheel.html")]
 
 
-def _coloured(path: Path, title: str, X: Floats, cluster: Ints) -> Path:
+def _coloured(out: Path, letter: str, title: str, X: Floats, cluster: Ints) -> Path:
     shapes = ("plus", "cross", "small diamond", "ring")
     layers = [
-        Marks(f"cluster {k + 1}", X[cluster == k], shapes[k // 5 % 4 if k >= 5 else 0], k % 5)
-        for k in range(int(cluster.max()) + 1)
+        Layer(f"cluster {k + 1}", X[cluster == k], k % 5, shapes[k // 5 % 4]) for k in range(int(cluster.max()) + 1)
     ]
-    return draw(path, title, "x", "y", layers, 520)
+    return draw(out / f"figure2{letter}.svg", f"Figure 2 ({letter}): {title}", "x", "y", layers, 520)

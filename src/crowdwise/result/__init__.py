@@ -1,19 +1,13 @@
-"""What a fit says: truth, workers, tasks, trace, doubts."""
+"""What a fit has learnt: truth, workers, trace, doubts; one base for all kinds of answers."""
 
+from .base import BaseResult
 from .explain import Explanation
 from .groups import Assignment, Grouping
+from .labels import LabelsResult, LeftOut, Prediction
 from .pairs import Clusters, PairsResult
 from .points import Objects, PointsResult
-from .result import Prediction, Result
 
 __all__ = [
-    "Assignment",
-    "Clusters",
-    "Explanation",
-    "Grouping",
-    "Objects",
-    "PairsResult",
-    "PointsResult",
-    "Prediction",
-    "Result",
-]
+    "Assignment", "BaseResult", "Clusters", "Explanation", "Grouping", "LabelsResult", "LeftOut", "Objects",
+    "PairsResult", "PointsResult", "Prediction",
+]  # fmt: skip

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ..errors import DataError
 from ..kernels.layout import Floats, Ints
 
 if TYPE_CHECKING:
-    from .result import Result
+    from .labels import LabelsResult
 
 MOST = 100  # answers that are tried before saying that none would do
 
@@ -55,13 +56,15 @@ class Explanation:
         )
 
 
-def explain(result: Result, task: Any) -> Explanation:
+def explain(result: LabelsResult, task: Any) -> Explanation:
     """Each answer's log-odds for the label against its strongest rival, and what would flip it."""
     answers, layout = result.answers, result.answers.layout
     i, K = answers.task_number(task), answers.n_classes
     rows = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
     worker, label = layout.row_worker[rows], layout.row_label[rows]
     who, said = answers.workers[worker].alias("worker"), answers.classes[label].alias("label")
+    if answers.weighted:
+        raise DataError("explain does not know the weights of answers, which this fit has counted")
     q, name = result.posterior[i].astype(np.float64), result.labels[i, "label"]
     first = int(q.argmax()) if name is None else int(answers.classes.index_of(name) or 0)
     if K == 1:

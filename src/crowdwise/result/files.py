@@ -20,7 +20,7 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         file = temporary.open("wb")
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another place with --out") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another place") from error
     try:
         with file:
             yield file

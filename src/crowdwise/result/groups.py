@@ -10,10 +10,10 @@ import polars as pl
 from ..answers import Labels
 from ..kernels import TINY
 from ..kernels.divergence import entropy, similarity
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats, Ints, weighted_counts
 
 if TYPE_CHECKING:
-    from .result import Result
+    from .labels import LabelsResult
 
 NONE = 1e-9  # shares below are of groups that have died
 CELLS = 1 << 22  # numbers in the tables of answers handled at a time
@@ -36,7 +36,7 @@ class Assignment(NamedTuple):
 
 
 def group_table(found: Grouping) -> pl.DataFrame:
-    """group (from 1), share, workers (expected), similarity to the identity, entropy of a row (nats)."""
+    """group (from 1), share, workers (expected), similarity to the identity, entropy of a row (bits)."""
     return pl.DataFrame(
         {
             "group": np.arange(1, len(found.share) + 1),
@@ -54,7 +54,7 @@ def member_table(workers: pl.Series, member: Floats) -> pl.DataFrame:
     return pl.DataFrame({"worker": workers, "group": best + 1, "probability": member[np.arange(len(best)), best]})
 
 
-def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
+def assigned(result: LabelsResult, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The groups of new answers, in the classes of the fit: p(g) times how well the matrix of g tells the answer,
     sum_k p[k] beta[g, k, label], with what is known of the task without the answer, p (K,).
 
@@ -78,7 +78,7 @@ def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tupl
     for part in parts if shared else []:
         told = own(worker[part], label[part])
         for k in range(K):
-            together[:, k] += np.bincount(task[part], told[:, k], minlength=new.n_tasks)
+            together[:, k] += weighted_counts(task[part], told[:, k], new.n_tasks)
     of_answer, of_worker = np.empty((len(task), len(found.share))), np.log(np.maximum(before, TINY))
     for part in parts:
         i, j, said = task[part], worker[part], label[part]
@@ -88,7 +88,7 @@ def assigned(result: Result, new: Labels, prior: Floats, before: Floats) -> tupl
         logs = np.log(np.maximum(told, TINY))
         of_answer[part] = _normal(np.log(np.maximum(before[j], TINY)) + logs)
         for m in range(logs.shape[1]):
-            of_worker[:, m] += np.bincount(j, logs[:, m], minlength=len(before))
+            of_worker[:, m] += weighted_counts(j, logs[:, m], len(before))
     best = of_answer.argmax(1)
     answers = pl.DataFrame({"task": new.tasks[task], "worker": new.workers[worker], "label": new.classes[label]})
     chance = of_answer[np.arange(len(best)), best]

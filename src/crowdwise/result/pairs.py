@@ -1,33 +1,30 @@
-"""PairsResult: everything that a fit of same/different answers says, whatever the model."""
+"""PairsResult: everything that a fit of same/different answers has learnt, whatever the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..answers import Pairs
 from ..errors import FeatureError, ParameterError, UnknownIdError, nearest
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import digamma
 from ..rating.skills import wilson
-from .result import versions
+from ..rating.table import flagged, worker_table
+from .base import BaseResult
+from .tables import bits
+
+if TYPE_CHECKING:
+    from ..pairs.model import PairsModel
 
 CHOICES = 4  # most likely clusters of an item that are kept
-
-
-class PairsModel(Protocol):
-    """What a result asks of the model that made it."""
-
-    @property
-    def name(self) -> str: ...
-    def settings(self) -> dict[str, Any]: ...
-    def place(self, space: dict[str, Any], X: Floats) -> Floats: ...
+NEAR_CHANCE = 0.6  # upper end of skill below which a worker is flagged as at chance
 
 
 class Clusters(NamedTuple):
@@ -39,46 +36,47 @@ class Clusters(NamedTuple):
     beta: Floats  # (W, 2) and to call different what is different
     same: Floats  # (E,) probability that the two items of each pair asked are the same
     view: Floats  # (N, 2) a picture of the items; (0, 2) without features
-    shares: Floats  # (S, K) shares of the components as the climb went on; (0, 0) where none were kept
-    epochs: Ints  # (S,) after which sweeps
-    samples: Floats  # (C, n, ...) made-up observations of each cluster, as bytes; (0,) without images
+    shares: Floats  # (S, K) shares of the components during the fit; (0, 0) where none were kept
+    epochs: Ints  # (S,) after which iterations
+    samples: NDArray[np.uint8]  # (C, n, ...) simulated observations of each cluster; (0,) without images
 
     @classmethod
     def without_features(cls, choices: Ints, chances: Floats, alpha: Floats, beta: Floats, same: Floats) -> Clusters:
         """Of answers alone: there is no picture, and no components."""
-        none = np.empty((0, 2)), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.uint8)
-        return cls(choices.astype(np.int32), chances, alpha, beta, same, *none)
+        return cls(
+            choices.astype(np.int32), chances, alpha, beta, same, view=np.empty((0, 2)), shares=np.empty((0, 0)),
+            epochs=np.empty(0, np.int64), samples=np.empty(0, np.uint8),
+        )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PairsResult:
-    """Clusters, workers, pairs and doubts of one fit.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PairsResult(BaseResult):
+    """Clusters, workers and pairs of one fit.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.pinwheel(seed=1)
     >>> result = cw.aggregate(sim.pairs, features=sim.features)
-    >>> result
-    PairsResult(pair-mixture: 500 items in 5 clusters, 20 workers, converged)
+    >>> result.counted
+    '500 items in 5 clusters, 20 workers'
     >>> result.clusters.columns[:3]
     ['item', 'cluster', 'probability']
     """
 
-    pairs: Pairs
+    kind = "pairs"
+
+    answers: Pairs
     model: PairsModel
     params: Clusters
     space: dict[str, Any]  # where new items are placed: arrays of the model; empty without features
-    sweeps: Floats  # (S, 2) objective and number of clusters after every sweep
-    criterion: str  # what the objective is
-    converged: bool
-    seed: int
-    seconds: float
-    versions: dict[str, str] = field(default_factory=versions)
 
-    def __repr__(self) -> str:
-        N, C, W = self.pairs.n_items, self.n_clusters, self.pairs.n_workers
-        state = "converged" if self.converged else "NOT CONVERGED"
-        counts = f"{N} item{'s' * (N != 1)} in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
-        return f"PairsResult({self.model.name}: {counts}, {state})"
+    @property
+    def counted(self) -> str:
+        N, C, W = self.answers.n_items, self.n_clusters, self.answers.n_workers
+        return f"{N} item{'s' * (N != 1)} in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """clusters, sizes, workers and asked (the pairs that were asked)."""
+        return {"clusters": self.clusters, "sizes": self.sizes, "workers": self.workers, "asked": self.asked}
 
     @property
     def cluster(self) -> Ints:
@@ -92,13 +90,13 @@ class PairsResult:
     @cached_property
     def answers_of(self) -> Ints:
         """(N,) answers about each item."""
-        both = np.concatenate([self.pairs.left, self.pairs.right])
-        return np.bincount(both, minlength=self.pairs.n_items)
+        both = np.concatenate([self.answers.left, self.answers.right])
+        return np.bincount(both, minlength=self.answers.n_items)
 
     @cached_property
     def clusters(self) -> pl.DataFrame:
         """item, cluster (from 1, the largest first), probability, second (the next likely cluster) and its probability,
-        entropy of the item's clusters in nats, and answers about it."""
+        entropy of the item's clusters in bits, and answers about it."""
         p = self.params
         some = p.choices.shape[1] > 1
         second = p.choices[:, 1] + 1 if some else np.zeros(len(p.choices), np.int64)
@@ -106,7 +104,7 @@ class PairsResult:
         gap = pl.Series(other <= 0)
         return pl.DataFrame(
             [
-                self.pairs.items.alias("item"),
+                self.answers.items.alias("item"),
                 pl.Series("cluster", self.cluster + 1, dtype=pl.Int64),
                 pl.Series("probability", p.chances[:, 0], dtype=pl.Float64),
                 pl.Series("second", second, dtype=pl.Int64).set(gap, None),
@@ -118,35 +116,36 @@ class PairsResult:
 
     @cached_property
     def entropy(self) -> Floats:
-        """(N,) doubt about the cluster of each item, in nats; what is beyond its likeliest clusters counts as one."""
+        """(N,) entropy of the cluster of each item, in bits; what is beyond its likeliest clusters counts as one."""
         p = np.maximum(self.params.chances.astype(np.float64), 0.0)
         rest = np.maximum(1.0 - p.sum(1), 0.0)
         whole = np.column_stack([p, rest])
-        return np.asarray(np.abs((whole * np.log(np.maximum(whole, 1e-300))).sum(1)))
+        return bits(whole)
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
         """cluster, items, share of all items, asked (items that answers are about), mean probability of its items."""
         C, chance = self.n_clusters, self.params.chances[:, 0].astype(np.float64)
         items = np.bincount(self.cluster, minlength=C)
-        asked = np.bincount(self.cluster, self.answers_of > 0, minlength=C)
+        asked = weighted_counts(self.cluster, self.answers_of > 0, C)
         return pl.DataFrame(
             {
                 "cluster": np.arange(1, C + 1),
                 "items": items,
-                "share": items / max(self.pairs.n_items, 1),
+                "share": items / max(self.answers.n_items, 1),
                 "asked": asked.astype(np.int64),
-                "probability": np.bincount(self.cluster, chance, minlength=C) / np.maximum(items, 1),
+                "probability": weighted_counts(self.cluster, chance, C) / np.maximum(items, 1),
             }
         )
 
     @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, answers, skill (mean of sensitivity and specificity) with its 95 % interval low to high, sensitivity
-        (chance to call the same what is the same) and specificity (different what is different) with theirs, weight (by
-        how many nats an answer of this worker tells the same from different), and counted (what the answers count for
-        where those of one job hang together)."""
-        pairs, p = self.pairs, self.params
+        """worker, answers, skill (chance of a right answer: the mean of sensitivity and specificity) with its 95 %
+        interval low to high, rank, flags and reasons, sensitivity (chance to call the same what is the same) and
+        specificity (different what is different) with theirs, weight (log-odds by which an answer of this worker
+        separates the same from different), and counted (what the answers count for where those of one job depend on
+        each other)."""
+        pairs, p = self.answers, self.params
         ends = {}
         for name, beta in (("sensitivity", p.alpha), ("specificity", p.beta)):
             n = beta.sum(1)
@@ -156,45 +155,46 @@ class PairsResult:
         below, above = (
             0.5 * np.sqrt(sum((ends[name][end] - ends[name][0]) ** 2 for name in ends)) for end in (1, 2)
         )  # fmt: skip
-        columns = [
-            pairs.workers.alias("worker"),
-            pl.Series("answers", np.bincount(pairs.worker, minlength=pairs.n_workers), dtype=pl.Int64),
-            pl.Series("skill", skill),
-            pl.Series("low", np.maximum(skill - below, 0.0)),
-            pl.Series("high", np.minimum(skill + above, 1.0)),
-        ]
-        for name, (mean, low, high) in ends.items():
-            columns += [pl.Series(name, mean), pl.Series(f"{name}_low", low), pl.Series(f"{name}_high", high)]
-        columns.append(pl.Series("weight", worker_weights(p.alpha, p.beta)))
-        columns.append(pl.Series("counted", np.bincount(pairs.worker, pairs.weight, minlength=pairs.n_workers)))
-        return pl.DataFrame(columns)
+        low, high = np.maximum(skill - below, 0.0), np.minimum(skill + above, 1.0)
+        own: dict[str, Any] = {}
+        for name, (mean, start, end) in ends.items():
+            own |= {name: mean, f"{name}_low": start, f"{name}_high": end}
+
+        def reason(j: int) -> str:
+            return f"right {skill[j]:.0%} of the time ({low[j]:.0%} to {high[j]:.0%}), where guessing gives 50%"
+
+        return worker_table(
+            pairs.workers,
+            np.bincount(pairs.worker, minlength=pairs.n_workers),
+            skill,
+            low,
+            high,
+            **flagged(
+                {
+                    "at chance": ((high < NEAR_CHANCE) & (high >= 0.5), reason),
+                    "inverted": (high < 0.5, lambda j: f"{reason(j)}: the answers may be swapped"),
+                }
+            ),
+            **own,
+            weight=worker_weights(p.alpha, p.beta),
+            counted=weighted_counts(pairs.worker, pairs.weight, pairs.n_workers),
+        )
 
     @cached_property
     def asked(self) -> pl.DataFrame:
         """Every pair asked: left, right, answers, said_same (how many of them), probability that both are the same, and
         together (whether they are in one cluster)."""
-        pairs = self.pairs
+        pairs = self.answers
         left, right, edge = pairs.edges
         return pl.DataFrame(
             [
                 pairs.items[left].alias("left"),
                 pairs.items[right].alias("right"),
                 pl.Series("answers", np.bincount(edge, minlength=len(left)), dtype=pl.Int64),
-                pl.Series("said_same", np.bincount(edge, pairs.same, minlength=len(left)), dtype=pl.Int64),
+                pl.Series("said_same", weighted_counts(edge, pairs.same, len(left)), dtype=pl.Int64),
                 pl.Series("probability", self.params.same, dtype=pl.Float64),
                 pl.Series("together", self.cluster[left] == self.cluster[right]),
             ]
-        )
-
-    @property
-    def trace(self) -> pl.DataFrame:
-        """sweep, objective, clusters."""
-        return pl.DataFrame(
-            {
-                "sweep": np.arange(1, len(self.sweeps) + 1),
-                "objective": self.sweeps[:, 0],
-                "clusters": self.sweeps[:, 1].astype(np.int64),
-            }
         )
 
     def of(self, cluster: int) -> pl.DataFrame:
@@ -234,7 +234,7 @@ class PairsResult:
 
     def probability_same(self, left: Any, right: Any) -> Floats:
         """The chance that items are the same, pair by pair, whether they were asked or not."""
-        place = {name: k for k, name in enumerate(self.pairs.items.to_list())}
+        place = {name: k for k, name in enumerate(self.answers.items.to_list())}
         at = []
         for names in (left, right):
             lost = [name for name in names if name not in place]
@@ -254,50 +254,23 @@ class PairsResult:
         chance = np.asarray(
             (equal * p.chances[left][:, :, None] * p.chances[right][:, None, :]).sum((1, 2)), np.float64
         )
-        a, b, _ = self.pairs.edges
+        a, b, _ = self.answers.edges
         if len(a) and not len(p.view):
-            N = self.pairs.n_items
+            N = self.answers.n_items
             known, wanted = a.astype(np.int64) * N + b, np.minimum(left, right) * N + np.maximum(left, right)
             at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
             chance = np.where(known[at] == wanted, p.same[at], chance)
         return np.where(left == right, 1.0, chance)
 
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before trusting the clusters, worst first."""
-        pairs, said = self.pairs, []
-        if not self.converged:
-            most = self.model.settings().get("max_iter")
-            said.append(f"the climb did not come to rest within max_iter ({most}) sweeps. Raise it")
-        read = pairs.intake.rows_read
-        many = [dropped for dropped in pairs.intake.dropped if dropped.count > 0.01 * read]
-        said += [f"{dropped.count} of {read} answers were left out: {dropped.reason}" for dropped in many]
+    def own_warnings(self) -> list[str]:
+        pairs, said = self.answers, []
         if pairs.n_answers and (pairs.same.all() or not pairs.same.any()):
             word = "the same" if pairs.same.all() else "different"
-            said.append(f"every answer is {word!r}: workers cannot be told from each other by that")
+            said.append(f"every answer is {word!r}: workers cannot be compared by that")
         poor = int((self.workers["skill"] < 0.55).sum())
         if poor:
-            said.append(f"{poor} of {pairs.n_workers} workers are no better than chance, or little, and hardly count")
-        return (*said, *pairs.intake.warnings)
-
-    def report(self, path: str | Path, *, pictures: Any = None) -> Path:
-        """Write one self-contained HTML page about this result, and return its path. `pictures` (N, height, width) are
-        images of the items, in their order, to be shown."""
-        from ..report import write_pairs_report
-
-        return write_pairs_report(self, Path(path), pictures=pictures)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: header, tiles and the best workers."""
-        from ..report import pairs_notebook
-
-        return pairs_notebook(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Write this result to a folder (or a file ending in .crowdwise), whole or not at all."""
-        from .store import write_pairs
-
-        return write_pairs(self, Path(path))
+            said.append(f"{poor} of {pairs.n_workers} workers are hardly better than chance, and hardly count")
+        return said
 
 
 def worker_weights(alpha: Floats, beta: Floats) -> Floats:

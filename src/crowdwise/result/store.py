@@ -1,38 +1,41 @@
 """Results and checkpoints on disk: one file of JSON, Parquet and safetensors, every part checksummed. No pickle.
 
 The file is an uncompressed zip, so there is one thing to write, and one rename makes it whole. `result.json` names
-every other part with its SHA-256; the zip keeps a CRC of `result.json` itself.
+every other part with its SHA-256; the zip keeps a CRC of `result.json` itself. Any dataclass of arrays, ids, tables and
+plain values can be stored, so a new kind of answers needs no code here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import json
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ..answers import Intake, Labels, Pairs, Points
+from ..answers import Intake
+from ..answers.base import Answers
 from ..errors import ChecksumError, FileError
-from ..kernels.layout import Layout
+from .base import BaseResult
 from .files import write_whole
 
 if TYPE_CHECKING:
-    from .pairs import PairsResult
-    from .points import PointsResult
-    from .result import Result
+    from ..engine import Checkpoint, Model
 
-FORMAT = 1
+FORMAT = 2
 NAME = "result.crowdwise"
 ENDING = ".crowdwise"
-PAIRS_ARRAYS = ("left", "right", "worker", "same", "hit", "weight")
-POINTS_ARRAYS = ("X", "worker", "job_image", "job_worker", "job_ptr", "image_ptr", "box")
+BROKEN = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError, OSError)
+Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model -> its class
 
 
 def place(path: Path, name: str = NAME) -> Path:
@@ -40,182 +43,134 @@ def place(path: Path, name: str = NAME) -> Path:
     return path if path.suffix == ENDING else path / name
 
 
-def write(result: Result, path: Path) -> Path:
+class Parts:
+    """What is stored of one object: plain values, arrays and tables."""
+
+    def __init__(self) -> None:
+        self.plain: dict[str, Any] = {}
+        self.arrays: dict[str, Any] = {}
+        self.tables: dict[str, pl.DataFrame] = {}
+
+    def add(self, name: str, value: Any) -> None:
+        """Sort a value to where it belongs; named tuples and mappings of arrays field by field."""
+        if isinstance(value, np.ndarray):
+            self.arrays[name] = value
+        elif isinstance(value, pl.Series):
+            self.tables[name] = pl.DataFrame({"values": value})
+        elif isinstance(value, pl.DataFrame):
+            self.tables[name] = value
+        elif isinstance(value, Intake):
+            self.plain[name] = value.as_dict()
+        elif hasattr(value, "_asdict") or (isinstance(value, Mapping) and _holds_arrays(value)):
+            items = value._asdict() if hasattr(value, "_asdict") else value
+            self.plain[name] = list(items)
+            for key, each in items.items():
+                self.add(f"{name}.{key}", each)
+        else:
+            self.plain[name] = value
+
+    def files(self) -> dict[str, bytes]:
+        from safetensors.numpy import save
+
+        tensors = {name: np.asarray(array, order="C") for name, array in self.arrays.items()}
+        return {"arrays.safetensors": save(tensors)} | {f"{n}.parquet": _parquet(t) for n, t in self.tables.items()}
+
+
+def _holds_arrays(value: Mapping[str, Any]) -> bool:
+    return all(isinstance(each, np.ndarray) for each in value.values())
+
+
+class Stored:
+    """The parts of a file that was read."""
+
+    def __init__(self, head: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+        from safetensors.numpy import load
+
+        self.plain, self.arrays = head["values"], dict(load(files["arrays.safetensors"]))
+        self.tables = {name.removesuffix(".parquet"): data for name, data in files.items() if name.endswith(".parquet")}
+
+    def get(self, name: str, kind: Any) -> Any:
+        """A value as it was; `kind` is its type, as the class it belongs to declares it."""
+        if name in self.arrays:
+            return self.arrays[name]
+        if name in self.tables:
+            table = pl.read_parquet(io.BytesIO(self.tables[name]))
+            return table["values"] if kind is pl.Series else table
+        value = self.plain[name]
+        if kind is Intake:
+            return Intake.from_dict(value)
+        if isinstance(value, list) and f"{name}.{value[0] if value else ''}" in {*self.arrays, *self.plain}:
+            hints = kinds_of(kind) if hasattr(kind, "_fields") else {}
+            items = {key: self.get(f"{name}.{key}", hints.get(key)) for key in value}
+            return kind(**items) if hasattr(kind, "_fields") else items
+        if isinstance(value, list) and (kind is dict or getattr(kind, "__origin__", None) is dict):
+            return {}
+        return tuple(value) if isinstance(value, list) else value
+
+
+def write(result: BaseResult, path: Path) -> Path:
     """Save a result; returns the file written."""
     return pack(place(path), "result", *parts_of(result))
 
 
-def parts_of(result: Result) -> tuple[dict[str, Any], dict[str, bytes]]:
+def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What is said about a result, and its parts."""
-    from safetensors.numpy import save
-
-    answers = result.answers
-    arrays = {f"layout.{name}": array for name, array in answers.layout._asdict().items() if name != "n_classes"}
-    arrays |= {f"params.{name}": np.asarray(array) for name, array in result.params._asdict().items()}
-    arrays |= {"posterior": result.posterior, "prevalence": result.prevalence, "right": result.right}
-    arrays |= {"sure": result.sure, "gold": answers.gold}
-    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
-    for name in ("tasks", "workers", "classes"):
-        parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(answers, name)}))
-    if answers.extras.width:
-        parts["extras.parquet"] = _parquet(answers.extras)
-    about = {
-        "model": result.model.name,
-        "needs_features": result.model.needs_features,
-        "settings": _plain(result.model.settings()),
-        "trace": list(result.trace),
-        "converged": result.converged,
-        "seed": result.seed,
-        "seconds": result.seconds,
-        "versions": result.versions,
-        "intake": answers.intake.as_dict(),
-    }
-    return about, parts
+    parts = Parts()
+    for field in fields(result.answers):
+        parts.add(f"answers.{field.name}", getattr(result.answers, field.name))
+    for field in fields(result):
+        if field.name not in ("answers", "model"):
+            parts.add(field.name, getattr(result, field.name))
+    model = {"kind": result.model.kind, "name": result.model.name, "settings": plain_settings(result.model.settings())}
+    return {"model": model, "values": parts.plain}, parts.files()
 
 
-def read(path: Path, model: Callable[..., Any]) -> Result:
-    """Load a result; `model(name, needs_features, settings)` brings back the model."""
-    return result_of(*unpack(place(path), "result"), model)
+def read(path: Path, find: Find) -> BaseResult:
+    """Load a result; `find(name, kind)` gives the class of a model."""
+    result: BaseResult = result_of(*unpack(place(path), "result"), find)
+    return result
 
 
-def result_of(about: Mapping[str, Any], parts: Mapping[str, bytes], model: Callable[..., Any]) -> Result:
+def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find) -> Any:
     """A result from what `parts_of` made of it."""
-    from .result import Result
-
-    arrays = _arrays(parts["arrays.safetensors"])
-    columns = {name: _table(parts[f"{name}.parquet"])[name] for name in ("tasks", "workers", "classes")}
-    layout = Layout(n_classes=len(columns["classes"]), **_under(arrays, "layout."))
-    answers = Labels.of(
-        **columns,
-        layout=layout,
-        gold=arrays["gold"],
-        extras=_table(parts["extras.parquet"]) if "extras.parquet" in parts else pl.DataFrame(),
-        intake=Intake.from_dict(about["intake"]),
-    )
-    made_by = model(about["model"], about.get("needs_features", False), _mappings(about["settings"]))
-    return Result(
-        answers=answers,
-        model=made_by,
-        params=made_by.params_type(**_under(arrays, "params.")),
-        posterior=arrays["posterior"],
-        prevalence=arrays["prevalence"],
-        right=arrays["right"],
-        sure=arrays["sure"],
-        trace=tuple(about["trace"]),
-        converged=about["converged"],
-        seed=about["seed"],
-        seconds=about["seconds"],
-        versions=about["versions"],
-    )
+    stored, about = Stored(head, files), head["model"]
+    model = find(about["name"], about["kind"])
+    answers = _filled(stored, model.answers_type)
+    made_by = model(**read_settings(about["settings"]))
+    kinds = kinds_of(model.result_type) | {"params": model.params_type}
+    values = {
+        field.name: stored.get(field.name, kinds.get(field.name))
+        for field in fields(model.result_type)
+        if field.name not in ("answers", "model")
+    }
+    return model.result_type(answers=answers, model=made_by, **values)
 
 
-def write_points(result: PointsResult, path: Path) -> Path:
-    """Save a result of clicks; returns the file written."""
-    from safetensors.numpy import save
-
-    points = result.points
-    arrays = {f"points.{name}": getattr(points, name) for name in POINTS_ARRAYS}
-    arrays |= {f"params.{name}": array for name, array in result.params._asdict().items()}
-    arrays["sweeps"] = result.sweeps
-    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
-    for name in ("images", "workers"):
-        parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(points, name)}))
-    if points.extras.width:
-        parts["extras.parquet"] = _parquet(points.extras)
-    about = {
-        "model": result.model.name, "settings": _plain(result.model.settings()), "axes": list(points.axes),
-        "box_from": points.box_from, "criterion": result.criterion, "best": result.best,
-        "converged": result.converged, "seed": result.seed, "seconds": result.seconds, "versions": result.versions,
-        "intake": points.intake.as_dict(),
-    }  # fmt: skip
-    return pack(place(path), "points", about, parts)
+def _filled(stored: Stored, kind: type[Answers]) -> Answers:
+    kinds = kinds_of(kind)
+    return kind.of(**{name: stored.get(f"answers.{name}", kinds.get(name)) for name in field_names(kind)})
 
 
-def read_points(path: Path, model: Callable[..., Any]) -> PointsResult:
-    """Load a result of clicks; `model(name, settings)` brings back the model."""
-    from .points import Objects, PointsResult
-
-    about, parts = unpack(place(path), "points")
-    arrays = _arrays(parts["arrays.safetensors"])
-    points = Points.of(
-        **{name: _table(parts[f"{name}.parquet"])[name] for name in ("images", "workers")},
-        **_under(arrays, "points."),
-        axes=tuple(about["axes"]),
-        box_from=about["box_from"],
-        extras=_table(parts["extras.parquet"]) if "extras.parquet" in parts else pl.DataFrame(),
-        intake=Intake.from_dict(about["intake"]),
-    )
-    return PointsResult(
-        points=points,
-        model=model(about["model"], _tuples(about["settings"])),
-        params=Objects(**_under(arrays, "params.")),
-        sweeps=arrays["sweeps"],
-        criterion=about["criterion"],
-        best=about["best"],
-        converged=about["converged"],
-        seed=about["seed"],
-        seconds=about["seconds"],
-        versions=about["versions"],
-    )
+def field_names(answers: Any) -> list[str]:
+    return [field.name for field in fields(answers)]
 
 
-def write_pairs(result: PairsResult, path: Path) -> Path:
-    """Save a result of pairs; returns the file written."""
-    from safetensors.numpy import save
-
-    pairs = result.pairs
-    arrays = {f"pairs.{name}": getattr(pairs, name) for name in PAIRS_ARRAYS}
-    arrays |= {f"params.{name}": array for name, array in result.params._asdict().items()}
-    arrays |= {f"space.{name}": np.asarray(array) for name, array in result.space.items()} | {"sweeps": result.sweeps}
-    parts = {"arrays.safetensors": save({name: np.asarray(array, order="C") for name, array in arrays.items()})}
-    for name in ("items", "workers"):
-        parts[f"{name}.parquet"] = _parquet(pl.DataFrame({name: getattr(pairs, name)}))
-    about = {
-        "model": result.model.name, "settings": _plain(result.model.settings()), "criterion": result.criterion,
-        "converged": result.converged, "seed": result.seed, "seconds": result.seconds, "versions": result.versions,
-        "intake": pairs.intake.as_dict(),
-    }  # fmt: skip
-    return pack(place(path), "pairs", about, parts)
+def kinds_of(cls: type) -> dict[str, Any]:
+    """The types that a class declares for its fields; None where a name is known to type checkers only."""
+    kinds: dict[str, Any] = {}
+    for each in reversed(cls.__mro__):
+        for name, text in inspect.get_annotations(each).items():
+            try:
+                kinds[name] = eval(text, vars(sys.modules[each.__module__])) if isinstance(text, str) else text
+            except NameError:
+                kinds[name] = None
+    return kinds
 
 
-def read_pairs(path: Path, model: Callable[..., Any]) -> PairsResult:
-    """Load a result of pairs; `model(name, settings)` brings back the model."""
-    from .pairs import Clusters, PairsResult
-
-    about, parts = unpack(place(path), "pairs")
-    arrays = _arrays(parts["arrays.safetensors"])
-    return PairsResult(
-        pairs=Pairs.of(
-            **{name: _table(parts[f"{name}.parquet"])[name] for name in ("items", "workers")},
-            **_under(arrays, "pairs."),
-            intake=Intake.from_dict(about["intake"]),
-        ),
-        model=model(about["model"], _tuples(about["settings"])),
-        params=Clusters(**_under(arrays, "params.")),
-        space=_under(arrays, "space."),
-        sweeps=arrays["sweeps"],
-        **{name: about[name] for name in ("criterion", "converged", "seed", "seconds", "versions")},
-    )
-
-
-def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they were: JSON knows no tuples."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in _mappings(settings).items()}
-
-
-def kind_of(path: Path) -> str:
-    """What a saved file holds: "result", "points" or "pairs"; "result" where that cannot be told: reading says why."""
-    try:
-        with zipfile.ZipFile(place(path)) as archive:
-            return str(json.loads(archive.read("result.json")).get("kind", "result"))
-    except (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, AttributeError, EOFError):
-        return "result"
-
-
-def pack(path: Path, kind: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
+def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
     """Write parts and what is said about them as one checksummed file."""
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
-    head = {"format": FORMAT, "kind": kind, "sha256": sums, **about}
+    head = {"format": FORMAT, "holds": holds, "sha256": sums, **about}
 
     def fill(file: Any) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -225,47 +180,39 @@ def pack(path: Path, kind: str, about: Mapping[str, Any], parts: Mapping[str, by
     return write_whole(path, fill)
 
 
-def unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What `pack` wrote, or an error that says what is wrong with it."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FileError(
-            f"no saved {kind} at {path}: {error.strerror}. "
-            f"`crowdwise {'learn' if kind == 'classifier' else 'aggregate'} --out` writes one"
+            f"no saved {holds} at {path}: {error.strerror}. Give the folder or file that holds one"
         ) from error
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             head = json.loads(archive.read("result.json"))
-            _check_head(head, kind, path)
+            _check_head(head, holds, path)
             parts = {name: archive.read(name) for name in head["sha256"]}
         for name, wanted in head["sha256"].items():
             if hashlib.sha256(parts[name]).hexdigest() != wanted:
                 raise ChecksumError(f"{path}: part {name} is not what was written (its checksum differs)")
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        OSError,
-    ) as error:
+    except BROKEN as error:
         raise ChecksumError(
-            f"{path} is not a whole saved {kind}: {error}. It was cut, changed or is something else; make it again"
+            f"{path} is not a whole saved {holds}: {error}. It was cut, changed or is something else; make it again"
         ) from error
     return head, parts
 
 
-def _check_head(head: Any, kind: str, path: Path) -> None:
-    if not isinstance(head, dict) or head.get("kind") != kind:
-        found = head.get("kind") if isinstance(head, dict) else None
-        raise ChecksumError(f"{path} holds {found!r}, not a saved {kind}")
+def _check_head(head: Any, holds: str, path: Path) -> None:
+    if not isinstance(head, dict):
+        raise ChecksumError(f"{path} holds no saved {holds}")
     if head.get("format") != FORMAT:
         raise ChecksumError(
-            f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}"
+            f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}. A result "
+            "saved by another version must be fitted and saved again"
         )
+    if head.get("holds") != holds:
+        raise ChecksumError(f"{path} holds {head.get('holds')!r}, not a saved {holds}")
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -274,69 +221,68 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _table(data: bytes) -> pl.DataFrame:
-    return pl.read_parquet(io.BytesIO(data))
-
-
-def _arrays(data: bytes) -> dict[str, Any]:
-    from safetensors.numpy import load
-
-    return dict(load(data))
-
-
-def _under(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as JSON; a mapping becomes pairs, so that ids keep their type."""
     return {key: {"pairs": list(map(list, v.items()))} if isinstance(v, Mapping) else v for key, v in settings.items()}
 
 
-def _mappings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: {pair[0]: pair[1] for pair in v["pairs"]} if isinstance(v, dict) else v for key, v in settings.items()}
+def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were: pairs are mappings, and lists were tuples."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {pair[0]: pair[1] for pair in value["pairs"]}
+        return tuple(value) if isinstance(value, list) else value
+
+    return {key: one(value) for key, value in settings.items()}
 
 
-def write_checkpoint(path: Path, model: str, settings: Mapping[str, Any], mark: str, reached: Any) -> Path:
-    """Keep where a climb was broken off; `mark` tells the answers it belongs to."""
+def write_checkpoint(path: Path, model: Model[Any, Any], mark: str, checkpoint: Checkpoint) -> Path:
+    """Keep where a fit was interrupted; `mark` identifies the answers (and features) it belongs to."""
     from safetensors.numpy import save
 
-    arrays = {f"params.{name}": np.asarray(array, order="C") for name, array in reached.params.items()}
-    arrays |= {"hits": np.ascontiguousarray(reached.hits), "labels": np.ascontiguousarray(reached.labels)}
-    about = {
-        "model": model, "settings": _plain(settings), "mark": mark, "trace": reached.trace, "still": reached.still,
-    }  # fmt: skip
+    stages = list(checkpoint.stages)
+    arrays = {
+        f"{number}.{name}": np.asarray(array, order="C")
+        for number, stage in enumerate(stages)
+        for name, array in checkpoint.stages[stage].items()
+    }
+    about = {"model": model.name, "settings": plain_settings(model.settings()), "mark": mark, "stages": stages}
     return pack(path, "checkpoint", about, {"arrays.safetensors": save(arrays)})
 
 
-def read_checkpoint(path: Path, model: str, settings: Mapping[str, Any], mark: str) -> dict[str, Any]:
-    """The fields of a checkpoint, if it belongs to this model and these answers."""
-    about, parts = unpack(path, "checkpoint")
-    if (about["model"], about["settings"], about["mark"]) != (model, json.loads(json.dumps(_plain(settings))), mark):
+def read_checkpoint(path: Path, model: Model[Any, Any], mark: str) -> dict[str, dict[str, Any]]:
+    """The stages of a checkpoint, if it belongs to this model and these answers."""
+    from safetensors.numpy import load
+
+    head, parts = unpack(path, "checkpoint")
+    settings = json.loads(json.dumps(plain_settings(model.settings())))
+    if (head["model"], head["settings"], head["mark"]) != (model.name, settings, mark):
         raise FileError(
-            f"{path} belongs to another run: other answers, another model or other settings. Remove it to start anew"
+            f"{path} belongs to another run: other answers, another model or other settings. Remove it to start again"
         )
-    arrays = _arrays(parts["arrays.safetensors"])
+    arrays = load(parts["arrays.safetensors"])
     return {
-        "params": _under(arrays, "params."),
-        "trace": about["trace"],
-        "still": about["still"],
-        "hits": arrays["hits"],
-        "labels": arrays["labels"],
+        stage: {
+            name.removeprefix(f"{number}."): array for name, array in arrays.items() if name.startswith(f"{number}.")
+        }
+        for number, stage in enumerate(head["stages"])
     }
 
 
-def fingerprint(answers: Labels) -> str:
-    """A digest of coded answers, ids and gold."""
+def fingerprint(*values: Any) -> str:
+    """A digest of answers and further values: arrays, ids, tables and plain values, but not how they were read."""
     digest = hashlib.sha256()
-    for array in (
-        answers.layout.task_ptr,
-        answers.layout.pair,
-        answers.layout.row_worker,
-        answers.layout.row_label,
-        answers.gold,
-    ):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    for ids in (answers.tasks, answers.workers, answers.classes):
-        digest.update(_parquet(pl.DataFrame({"id": ids})))
+    for value in values:
+        parts = Parts()
+        if isinstance(value, Answers):
+            for name in field_names(value):
+                if name != "intake":
+                    parts.add(name, getattr(value, name))
+        else:
+            plain = value is None or isinstance(value, (np.ndarray, pl.Series, str))
+            parts.add("value", value if plain else np.asarray(value))
+        for data in parts.files().values():
+            digest.update(data)
+        digest.update(json.dumps(parts.plain, default=str).encode())
     return digest.hexdigest()

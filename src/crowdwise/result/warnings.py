@@ -6,22 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import option
 from ..rating.checks import no_truth_of_checks
 from ..rating.times import unreadable_times
 
 if TYPE_CHECKING:
-    from .result import Result
+    from .labels import LabelsResult
 
 
-def found(result: Result) -> tuple[str, ...]:
+def found(result: LabelsResult) -> list[str]:
     """Warnings, worst first."""
     answers = result.answers
     said = []
-    if not result.converged:
-        said.append(
-            f"not converged after {len(result.trace)} sweeps: labels, skills or the objective still moved. "
-            f"Raise max_iter ({'--set max_iter=N' if result.model.needs_features else '--max-iter'})"
-        )
     if answers.n_workers == 1:
         said.append("one worker only: labels are that worker's answers, and skill cannot be told")
     else:
@@ -41,7 +37,7 @@ def found(result: Result) -> tuple[str, ...]:
     if no_truth_of_checks(answers):
         said.append(
             "answers are marked as attention checks, but the truth of none of these tasks is known, so checks are not "
-            "scored. Give it as gold (--gold, --gold-column)"
+            f"scored. Give it as gold ({option('gold')})"
         )
     if unreadable_times(answers):
         said.append("no time can be read in the columns of times. Give a column of seconds")
@@ -56,4 +52,4 @@ def found(result: Result) -> tuple[str, ...]:
     ties = int(np.sum(result.labels["tie"].to_numpy()))
     if ties:
         said.append(f"{ties} task(s) are tied: the more prevalent label was taken, and the tie is flagged")
-    return (*said, *answers.intake.warnings)
+    return said

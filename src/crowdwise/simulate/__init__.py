@@ -10,9 +10,8 @@ import numpy as np
 
 from ..errors import ParameterError, nearest
 from .clicks import LAYOUTS, ClickCrowd, clicks, hard_layouts
-from .draws import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
-from .experts import SENSITIVITY, SPECIFICITY, experts
-from .levels import LEVELS, SHARES, levels, perturbed, triangle
+from .features import LEVELS, SENSITIVITY, SHARES, SPECIFICITY, experts, levels, perturbed, triangle
+from .labels import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
 from .pairs import PairCrowd, answers_about, pinwheel, sorting_jobs
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -54,21 +53,18 @@ def crowd(
     for name in settings:
         if name not in known:
             raise ParameterError(f"{kind} has no setting {name!r}; it has {', '.join(known)}.{nearest(name, known)}")
+    sizes = {"tasks": tasks, "workers": workers, "per_task": per_task, "seed": seed}
     if kind == "experts":
         if prevalence is not None:
             raise ParameterError("experts has no prevalence: all classes are as frequent")
-        shape = {"tasks": tasks, "workers": workers, "classes": classes, "per_task": per_task, "load": load}
-        return experts(**shape, seed=seed, **settings)  # type: ignore[arg-type]
+        return experts(**sizes, classes=classes, load=load, **settings)  # type: ignore[arg-type]
     if kind == "triangle":
         if prevalence is not None or classes != 3 or load != "even":
             raise ParameterError("triangle has three classes that are as frequent, and workers who answer as often")
-        return triangle(workers, tasks=tasks, per_task=per_task, seed=seed, **settings)
+        return triangle(**sizes, **settings)
     rng = np.random.default_rng(seed)
-    group = np.zeros(workers, np.int64)
-    if kind == "groups":
-        matrices, group = groups(workers, classes, rng=rng, **settings)
-    else:
-        matrices = maker(workers, classes, rng=rng, **settings)
+    made = maker(workers, classes, rng=rng, **settings)
+    matrices, group = made if kind == "groups" else (made, np.zeros(workers, np.int64))
     rho = np.full(classes, 1 / classes) if prevalence is None else np.asarray(prevalence, float) / np.sum(prevalence)
     truth = rng.choice(classes, tasks, p=rho)
     task, worker = who_answers(tasks, workers, per_task, load=load, rng=rng)
@@ -78,8 +74,6 @@ def crowd(
 
 __all__ = [
     "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "PairCrowd",
-    "answers_about", "clicks",
-    "confusion", "crowd", "experts",
-    "groups", "hammer_spammer", "hard_layouts", "levels", "one_coin", "perturbed", "pinwheel", "sorting_jobs",
-    "spoken", "triangle", "who_answers",
+    "answers_about", "clicks", "confusion", "crowd", "experts", "groups", "hammer_spammer", "hard_layouts", "levels",
+    "one_coin", "perturbed", "pinwheel", "sorting_jobs", "spoken", "triangle", "who_answers",
 ]  # fmt: skip

@@ -13,9 +13,7 @@ import polars as pl
 from ..answers import Pairs
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
-from ..result.files import write_whole
-
-RADIAL, TANGENTIAL, RATE, SIZE = 0.3, 0.05, 0.25, 10.0  # of the pinwheel
+from .labels import Rng, numbered, write_tables
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,14 +31,8 @@ class PairCrowd:
     def save(self, folder: str | Path) -> list[Path]:
         """Write pairs.csv, features.csv, truth.csv and workers.csv."""
         ids, X = self.features
-        columns = {f"x{d + 1}": X[:, d] for d in range(X.shape[1])}
-        tables = {
-            "pairs": self.pairs.frame(),
-            "features": pl.DataFrame({"item": ids, **columns}),
-            "truth": self.truth,
-            "workers": self.workers,
-        }
-        return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+        items = pl.DataFrame({"item": ids, **{f"x{d + 1}": X[:, d] for d in range(X.shape[1])}})
+        return write_tables(folder, pairs=self.pairs.frame(), features=items, truth=self.truth, workers=self.workers)
 
 
 def pinwheel(
@@ -70,14 +62,14 @@ def pinwheel(
         )
     rng = np.random.default_rng([1, seed])
     truth = np.repeat(np.arange(clusters), per_cluster)
-    arm = rng.standard_normal((n, 2)) * (RADIAL, TANGENTIAL) + (1.0, 0.0)
-    angle = 2 * np.pi * truth / clusters + RATE * np.exp(arm[:, 0])
+    arm = rng.standard_normal((n, 2)) * (0.3, 0.05) + (1.0, 0.0)  # long, and narrow
+    angle = 2 * np.pi * truth / clusters + 0.25 * np.exp(arm[:, 0])
     turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(-1, 2, 2)
-    X = SIZE * np.einsum("ni,nij->nj", arm, turn)
+    X = 10.0 * np.einsum("ni,nij->nj", arm, turn)
     some = np.sort(rng.choice(n, asked, replace=False))
     made = answers_about(truth, some, workers, each, alpha, beta, rng, source=f"pinwheel simulated with seed {seed}")
-    names = [f"i{k + 1:0{len(str(n))}d}" for k in range(n)]
-    return PairCrowd(made[0], (pl.Series("item", names), X), pl.DataFrame({"item": names, "label": truth}), made[1])
+    names = numbered("i", n).alias("item")
+    return PairCrowd(made[0], (names, X), pl.DataFrame({"item": names, "label": truth}), made[1])
 
 
 def answers_about(
@@ -87,7 +79,7 @@ def answers_about(
     each: int,
     alpha: float | Sequence[float],
     beta: float | Sequence[float] | None,
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     balanced: bool = False,
     names: Sequence[Any] | None = None,
@@ -101,29 +93,15 @@ def answers_about(
     left, right = _pairs(truth, some, worker, balanced, rng)
     same = truth[left] == truth[right]
     right_answer = rng.random(len(left)) < np.where(same, a[worker], b[worker])
-    width = len(str(len(truth)))
-    ids = [f"i{k + 1:0{width}d}" for k in range(len(truth))] if names is None else list(names)
-    who = [f"w{w + 1:02d}" for w in range(workers)]
-    frame = pl.DataFrame(
-        {
-            "left": [ids[k] for k in left], "right": [ids[k] for k in right], "worker": [who[w] for w in worker],
-            "answer": (same == right_answer).astype(np.int64),
-        }
-    )  # fmt: skip
+    ids = numbered("i", len(truth)) if names is None else pl.Series(names)
+    who = pl.Series([f"w{w + 1:02d}" for w in range(workers)])
+    answer = (same == right_answer).astype(np.int64)
+    frame = pl.DataFrame({"left": ids[left], "right": ids[right], "worker": who[worker], "answer": answer})
     return Pairs(frame, source=source), pl.DataFrame({"worker": who, "sensitivity": a, "specificity": b})
 
 
 def sorting_jobs(
-    truth: Ints,
-    some: Ints,
-    jobs: int,
-    size: int,
-    right: float,
-    workers: int,
-    rng: np.random.Generator,
-    *,
-    names: Sequence[Any] | None = None,
-    source: str = "simulated sorting jobs",
+    truth: Ints, some: Ints, jobs: int, size: int, right: float, workers: int, rng: Rng, *, names: Any = None
 ) -> Pairs:
     """Answers of workers who sort `size` of `some` items into piles, a job at a time, and put each on the pile of its
     cluster with a chance of `right`, else on another: all pairs of a job, with its number as `hit`."""
@@ -140,7 +118,7 @@ def sorting_jobs(
         told = {"left": ids[items[a]], "right": ids[items[b]], "answer": (pile[a] == pile[b]).astype(np.int64)}
         who = pl.lit(f"w{job % workers + 1:02d}").alias("worker")
         parts.append(pl.DataFrame(told).with_columns(who, pl.lit(job).alias("hit")))
-    return Pairs(pl.concat(parts), source=source)
+    return Pairs(pl.concat(parts), source="simulated sorting jobs")
 
 
 def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
@@ -150,7 +128,7 @@ def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
     return skills.astype(np.float64)
 
 
-def _pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: Rng) -> tuple[Ints, Ints]:
     """A random pair of two different items for each place of `worker`; balanced: every other one the same."""
     count, sizes = len(worker), np.unique(truth[some], return_counts=True)[1]
     same = int((sizes * (sizes - 1) // 2).sum())

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from .. import Swept
-from ..layout import Floats, Ints, Layout
+from ..layout import Floats, Ints, Layout, RowTable
 from .intrinsics import prefetch as _prefetch
 
 BLOCK = 1 << 16  # answers
@@ -62,7 +62,7 @@ def by_answers(ptr: Ints, work: int = 1) -> Ints:
     return np.unique(np.concatenate([[0], edges, [len(ptr) - 1]]))
 
 
-def by_workers(layout: Layout) -> Ints:
+def by_workers(layout: RowTable) -> Ints:
     """Few blocks by workers, fewer where there are many classes: a block may hold K x K sums."""
     count = max(1, min(16, 10_000_000 // layout.n_classes**2))
     return np.unique(np.linspace(0, layout.n_workers, count + 1).astype(np.int64))

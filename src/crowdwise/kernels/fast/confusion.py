@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import TINY, Swept
-from ..layout import Floats, Ints, Layout
+from ..layout import Floats, Ints, Layout, RowTable, weighted_counts
 from .blocks import AHEAD, by_answers, by_workers, jit, prefetch, run, sweep
 
 LINE = 16  # numbers in a cache line, in single precision
@@ -214,7 +214,7 @@ def cavity_left_out(
     work = functools.partial(_cavity, *parts, gold, Z, right, sure)
     run(lambda b, start, stop: work(start, stop), by_answers(layout.task_ptr), threads)
     worker = layout.row_worker[layout.pair]
-    return np.bincount(worker, right, layout.n_workers), np.bincount(worker, sure, layout.n_workers)
+    return weighted_counts(worker, right, layout.n_workers), weighted_counts(worker, sure, layout.n_workers)
 
 
 @jit
@@ -251,7 +251,7 @@ def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
     return smoothing * log_prior
 
 
-def smooth_rows(layout: Layout, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
+def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
     P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
     bounds = by_workers(layout)
     log_prior = np.zeros(len(bounds) - 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .. import TINY
-from ..layout import Floats, Layout
+from ..layout import Floats, RowTable
 from .blocks import by_workers, jit, run
 
 
@@ -71,7 +71,7 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
     return kl - fit, fit
 
 
-def dirichlet_rows(layout: Layout, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
+def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
     P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
     base = gammaln(a)
     above = a.sum(1)
@@ -132,7 +132,7 @@ def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, s
 
 
 def dirichlet_slopes(
-    layout: Layout, counts: Floats, totals: Floats, a: Floats, threads: int
+    layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
 ) -> tuple[Floats, Floats, float]:
     K = counts.shape[1]
     bounds = by_workers(layout)

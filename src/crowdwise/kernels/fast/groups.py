@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import TINY
-from ..layout import Floats, Layout
+from ..layout import Floats, RowTable
 from .blocks import by_workers, jit, run
 
 
@@ -25,7 +25,7 @@ def _counts(worker_ptr, row_label, C, member, out, start, stop):
                     out[m, row_label[r], k] += member[j, m] * C[r, k]
 
 
-def group_counts(layout: Layout, counts: Floats, member: Floats, threads: int) -> Floats:
+def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int) -> Floats:
     bounds, K = by_workers(layout), counts.shape[1]
     out = np.zeros((len(bounds) - 1, member.shape[1], K, K))
     parts = (layout.worker_ptr, layout.row_label, counts, member)
@@ -45,7 +45,7 @@ def _scores(worker_ptr, row_label, C, logs, out, start, stop):
                 out[j, m] += total
 
 
-def group_scores(layout: Layout, counts: Floats, logs: Floats, threads: int) -> Floats:
+def group_scores(layout: RowTable, counts: Floats, logs: Floats, threads: int) -> Floats:
     out, turned = np.zeros((layout.n_workers, len(logs))), np.ascontiguousarray(logs.transpose(0, 2, 1))
     parts = (layout.worker_ptr, layout.row_label, counts, turned, out)
     run(lambda b, start, stop: _scores(*parts, start, stop), by_workers(layout), threads)
@@ -64,7 +64,7 @@ def _rows(worker_ptr, row_label, member, logs, P, start, stop):
                 P[r, k] = max(math.exp(total), TINY)
 
 
-def group_rows(layout: Layout, member: Floats, logs: Floats, dtype: Any, threads: int) -> Floats:
+def group_rows(layout: RowTable, member: Floats, logs: Floats, dtype: Any, threads: int) -> Floats:
     P, turned = np.empty((layout.n_rows, layout.n_classes), dtype), np.ascontiguousarray(logs.transpose(0, 2, 1))
     parts = (layout.worker_ptr, layout.row_label, member, turned, P)
     run(lambda b, start, stop: _rows(*parts, start, stop), by_workers(layout), threads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,28 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...engine import Run, Step, Trace, iterate
+from ...engine.run import Arrays
 from ...kernels.layout import Floats, Ints
-from ..model import Answers
-from .networks import (
-    Climbed,
-    Observation,
-    Record,
-    Scaling,
-    Shape,
-    Space,
-    TwoHeads,
-    build_networks,
-    default_shape,
-    fit_scaling,
-    generated,
-    log_likelihood,
-    pack,
-    pack_scaling,
-    seeded,
-    unpack_heads,
-    unpack_scaling,
-)
+from ..model import Found, PairAnswers, new_trace
+from . import networks
+from .networks import Observation, Scaling, Settings, Shape, Space, TwoHeads
 from .starts import partition
+from .training import Learner, MixtureTraining, Training
 
 BELIEVED = 0.9
 CHUNK = 500
@@ -40,19 +25,12 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True)
-class ScdcSettings:
+class ScdcSettings(Settings):
     """Sizes and rates of a start; None leaves the choice to the data."""
 
-    components: int = 15
-    latent: int | None = None
-    hidden: tuple[int, ...] | None = None
-    observation: Observation | None = None
     epochs: int = 600
-    batch: int | None = None
-    rate: float | None = None
     start: Literal["random", "pairs"] = "random"
-    lead: int = 100
-    scale: bool = True
+    lead: int = 100  # epochs in which q(z | o) learns a start from pairs
 
 
 class _Model(nn.Module):
@@ -61,7 +39,7 @@ class _Model(nn.Module):
     def __init__(self, o: Tensor, shape: Shape, kind: Observation, components: int, workers: int) -> None:
         super().__init__()
         self.kind = kind
-        nets = build_networks(o, shape, kind)
+        nets = networks.build_networks(o, shape, kind)
         unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
         self.encoder, self.decoder = nets.encoder, nets.decoder
         self.classifier = TwoHeads(torch.zeros(components, o.shape[1]), shape.hidden, unit, spread=False)
@@ -102,14 +80,14 @@ class _Model(nn.Module):
         spread = torch.einsum("nki,ki->nk", variance, (root**2).sum(2))
         match = self.log_root.clamp(-5, 5).sum(1) - 0.5 * ((gaps**2).sum(2) + spread)
         entropy = 0.5 * (1 + variance.log()).sum(2)
-        seen = log_likelihood(self.decoder, self.kind, o[:, None], x)
+        seen = networks.log_likelihood(self.decoder, self.kind, o[:, None], x)
         return (log_z.exp() * (torch.log_softmax(self.share, 0) + match + entropy + seen - log_z)).sum(1)
 
 
-class _Told:
+class _Answers:
     """Answers as tensors."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: PairAnswers) -> None:
         self.left, self.right, self.worker = (
             torch.as_tensor(np.asarray(a, dtype=np.int64)) for a in (answers.left, answers.right, answers.worker)
         )
@@ -135,37 +113,82 @@ class _Told:
         return found[0], found[1]
 
 
-def _whole(model: _Model, o: Tensor, told: _Told) -> Tensor:
-    """The bound per item of all items and answers."""
-    z, everything = model.log_z(o).exp(), torch.arange(len(told.left))
-    related = told.bound(model, z[told.left], z[told.right], everything)
-    return (model.bounds(o).sum() + related) / len(o)
+class _Epochs(MixtureTraining):
+    """All parameters, by gradients of the bound per item."""
+
+    def __init__(
+        self, model: _Model, o: Tensor, answers: _Answers, s: ScdcSettings, rng: np.random.Generator, run: Run
+    ):
+        small = s.batch is not None and s.batch < len(o)
+        optimiser = torch.optim.Adam(model.parameters(), s.rate or (1e-3 if small else 3e-3))
+        super().__init__("scdc", s.epochs, Learner(model, optimiser, rng), run, len(o))
+        self.model, self.o, self.answers, self.batch = model, o, answers, s.batch or len(o)
+
+    def epoch(self) -> Step:
+        total = 0.0
+        for rows in self.each(torch.split(torch.randperm(self.items), self.batch)):
+            bound = self._whole() if len(rows) == self.items else self._part(rows)
+            self.learner.descend(-bound)
+            total += float(bound.detach()) * len(rows) / self.items
+        return self.recorded(total, torch.softmax(self.model.share.detach(), 0))
+
+    def _whole(self) -> Tensor:
+        """The bound per item of all items and answers."""
+        answers = self.answers
+        z, everything = self.model.log_z(self.o).exp(), torch.arange(len(answers.left))
+        related = answers.bound(self.model, z[answers.left], z[answers.right], everything)
+        return (self.model.bounds(self.o).sum() + related) / self.items
+
+    def _part(self, rows: Tensor) -> Tensor:
+        """The bound per item estimated from some items and as many answers."""
+        answers, pairs = self.answers, len(rows)
+        total = self.model.bounds(self.o[rows]).mean()
+        if not len(answers.left):
+            return total
+        at = torch.randint(len(answers.left), (pairs,))
+        ends = torch.cat([self.o[answers.left[at]], self.o[answers.right[at]]])
+        z_left, z_right = self.model.log_z(ends).exp().chunk(2)
+        return total + answers.bound(self.model, z_left, z_right, at) * (len(answers.left) / pairs / self.items)
 
 
-def _part(model: _Model, o: Tensor, told: _Told, rows: Tensor, pairs: int) -> Tensor:
-    """The bound per item estimated from some items and as many answers as asked for."""
-    total = model.bounds(o[rows]).mean()
-    if not len(told.left):
-        return total
-    at = torch.randint(len(told.left), (pairs,))
-    z_left, z_right = model.log_z(torch.cat([o[told.left[at]], o[told.right[at]]])).exp().chunk(2)
-    return total + told.bound(model, z_left, z_right, at) * (len(told.left) / pairs / len(o))
+class _Lead(Training):
+    """q(z | o) learns the components that the items start in."""
+
+    target: Tensor  # (N,)
+
+    def __init__(self, model: _Model, o: Tensor, s: ScdcSettings, rng: np.random.Generator, run: Run) -> None:
+        optimiser = torch.optim.Adam(model.classifier.parameters(), s.rate or 3e-3)
+        super().__init__("scdc", s.lead, Learner(model, optimiser, rng), run)
+        self.classifier, self.o, self.batch = model.classifier, o, s.batch or len(o)
+
+    def epoch(self) -> Step:
+        total = 0.0
+        for rows in self.each(torch.split(torch.randperm(len(self.o)), self.batch)):
+            loss = functional.cross_entropy(self.classifier(self.o[rows])[0], self.target[rows])
+            self.learner.descend(loss)
+            total -= float(loss.detach()) * len(rows) / len(self.o)
+        return Step(total, {})
+
+    def state(self) -> Arrays:
+        return super().state() | {"target": self.target.numpy()}
+
+    def restore(self, state: Arrays) -> None:
+        super().restore(state)
+        self.target = torch.tensor(state["target"])
 
 
-def _start_from_pairs(model: _Model, o: Tensor, answers: Answers, s: ScdcSettings, rng: np.random.Generator) -> None:
-    """Let the components begin at joined micro-clusters of the latent means, and teach q(z | o) to tell them."""
-    with torch.no_grad():
-        points = _points(model, o)
-    labels = partition(points, answers, s.components, rng)
-    _set_mixture(model, points, labels)
-    target = torch.as_tensor(labels)
-    teacher = torch.optim.Adam(model.classifier.parameters(), s.rate or 3e-3)
-    for _ in range(s.lead):
-        for rows in torch.split(torch.randperm(len(o)), s.batch or len(o)):
-            loss = functional.cross_entropy(model.classifier(o[rows])[0], target[rows])
-            teacher.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            teacher.step()
+def _start_from_pairs(
+    model: _Model, o: Tensor, answers: PairAnswers, s: ScdcSettings, rng: np.random.Generator, run: Run
+) -> None:
+    """Let the components begin at joined micro-clusters of the latent means, and teach them to q(z | o)."""
+    lead = _Lead(model, o, s, rng, run)
+    if not run.journal.resumes("start"):
+        with torch.no_grad():
+            points = _points(model, o)
+        labels = partition(points, answers, s.components, rng)
+        _set_mixture(model, points, labels)
+        lead.target = torch.as_tensor(labels)
+    iterate(lead, run, Trace(), "start")
 
 
 def _points(model: _Model, o: Tensor) -> Floats:
@@ -188,75 +211,38 @@ def _set_mixture(model: _Model, points: Floats, labels: Ints) -> None:
                 model.low_root[k] = torch.as_tensor(np.tril(root, -1))
 
 
-def scdc(
-    X: Floats,
-    answers: Answers,
-    settings: ScdcSettings,
-    rng: np.random.Generator,
-    watch: Callable[[int, float, int], None],
-    stop: Callable[[], bool],
-) -> Climbed:
-    """Fit from one start; `watch` hears of every epoch, and KeyboardInterrupt is raised once `stop` says so."""
-    with seeded(rng):
-        scaling = fit_scaling(X, settings.observation, settings.scale)
-        o, told = scaling.apply(X), _Told(answers)
-        shape = default_shape(X.shape[1], settings.latent, settings.hidden, scaling.observation)
+def scdc(X: Floats, answers: PairAnswers, settings: ScdcSettings, rng: np.random.Generator, run: Run) -> Found:
+    """Fit from one start."""
+    with networks.seeded(rng):
+        scaling, o, shape = networks.prepared(X, settings)
         model = _Model(o, shape, scaling.observation, settings.components, answers.n_workers)
-        small = settings.batch is not None and settings.batch < len(o)
-        rate = settings.rate or (1e-3 if small else 3e-3)
-        if settings.start == "pairs":
-            _start_from_pairs(model, o, answers, settings, rng)
-        optimiser = torch.optim.Adam(model.parameters(), rate)
-        record = Record(settings.epochs, len(o), watch)
-        for _ in range(settings.epochs):
-            bound = _epoch(model, optimiser, o, told, settings.batch, stop)
-            record.add(bound, torch.softmax(model.share.detach(), 0))
-        return _finished(model, scaling, o, told, record)
+        if settings.start == "pairs" and not run.journal.resumes("epoch"):
+            _start_from_pairs(model, o, answers, settings, rng, run)
+        training, trace = _Epochs(model, o, _Answers(answers), settings, rng, run), new_trace()
+        iterate(training, run, trace, "epoch")
+        return _finished(training, scaling, trace)
 
 
-def _epoch(
-    model: _Model, optimiser: torch.optim.Optimizer, o: Tensor, told: _Told, size: int | None, stop: Callable[[], bool]
-) -> float:
-    """One pass over the items; returns the mean bound per item."""
-    total = 0.0
-    for rows in torch.split(torch.randperm(len(o)), size or len(o)):
-        bound = _whole(model, o, told) if len(rows) == len(o) else _part(model, o, told, rows, len(rows))
-        optimiser.zero_grad()
-        (-bound).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        total += float(bound.detach()) * len(rows) / len(o)
-        if stop():
-            raise KeyboardInterrupt
-    return total
-
-
-def _finished(model: _Model, scaling: Scaling, o: Tensor, told: _Told, record: Record) -> Climbed:
-    """Place all items, tell the last bound with less noise, and pack."""
+def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
+    """Place all items, estimate the last bound with less noise, and pack."""
+    model, o, answers = training.model, training.o, training.answers
     with torch.no_grad():
         z = torch.cat([model.log_z(part).exp() for part in torch.split(o, CHUNK)])
         latent = torch.cat(
             [(model.place(p)[0] * model.log_z(p).exp()[:, :, None]).sum(1) for p in torch.split(o, CHUNK)]
         )
-        related = float(told.bound(model, z[told.left], z[told.right], torch.arange(len(told.left))))
+        related = float(answers.bound(model, z[answers.left], z[answers.right], torch.arange(len(answers.left))))
         draws = [float(model.bounds(part).double().sum()) for _ in range(3) for part in torch.split(o, CHUNK)]
-        record.bound[-1] = (sum(draws) / 3 + related) / len(o)
-        alpha, beta = told.pseudo_counts(model, z)
-        return Climbed(
-            z.double().numpy(),
-            latent.double().numpy(),
-            alpha,
-            beta,
-            record.bound,
-            record.shares(),
-            record.epochs,
-            pack_scaling(scaling) | pack(model, "model"),
-        )
+        bound = (sum(draws) / 3 + related) / len(o)
+        alpha, beta = answers.pseudo_counts(model, z)
+        space = networks.pack_scaling(scaling) | networks.pack(model, "model")
+        return training.found(z.double().numpy(), alpha, beta, trace, bound, latent.double().numpy(), space)
 
 
 def assign(space: Space, X: Floats) -> Floats:
     """Posterior of the component of new items, from features alone."""
-    scaling = unpack_scaling(space)
-    classifier = unpack_heads(space, "model.classifier", scaling.observation)
+    scaling = networks.unpack_scaling(space)
+    classifier = networks.unpack_heads(space, "model.classifier", scaling.observation)
     with torch.no_grad():
         parts = [torch.softmax(classifier(part)[0], 1) for part in torch.split(scaling.apply(X), CHUNK)]
         return torch.cat(parts).double().numpy()
@@ -264,11 +250,11 @@ def assign(space: Space, X: Floats) -> Floats:
 
 def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
     """Generated observations of every component in the units of the features; probabilities where Bernoulli."""
-    scaling = unpack_scaling(space)
-    decoder = unpack_heads(space, "model.decoder", scaling.observation)
+    scaling = networks.unpack_scaling(space)
+    decoder = networks.unpack_heads(space, "model.decoder", scaling.observation)
     mean, diagonal, low = (torch.as_tensor(space[f"model.{name}"]) for name in ("mean", "log_root", "low_root"))
-    with seeded(rng), torch.no_grad():
+    with networks.seeded(rng), torch.no_grad():
         root = torch.diag_embed(diagonal.clamp(-5, 5).exp()) + torch.tril(low, -1)
         noise = torch.randn(len(mean), mean.shape[1], count)
         x = mean[:, None] + torch.linalg.solve_triangular(root.mT, noise, upper=True).mT
-        return scaling.undo(generated(decoder, scaling.observation, x))
+        return scaling.undo(networks.generated(decoder, scaling.observation, x))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,28 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...engine import Run, Step, Trace, iterate
+from ...engine.run import Arrays
 from ...kernels.layout import Floats
-from ..model import Answers
-from . import posteriors
-from .networks import (
-    Climbed,
-    Networks,
-    Observation,
-    Record,
-    Scaling,
-    Space,
-    build_networks,
-    default_shape,
-    fit_scaling,
-    pack,
-    pack_scaling,
-    seeded,
-    unpack_heads,
-    unpack_scaling,
-)
+from ..model import Found, PairAnswers, new_trace
+from . import networks, posteriors
+from .networks import Networks, Scaling, Settings, Space
 from .posteriors import Expected, Globals, Placed
 from .relations import Batch, Relations
 from .starts import default_start, partition
+from .training import Learner, MixtureTraining, Training
 
 CHUNK = 2000
 DRAWS = 5
@@ -40,16 +27,9 @@ SHARP = 10.0
 
 
 @dataclass(frozen=True)
-class BayesSettings:
+class BayesSettings(Settings):
     """Sizes and rates of a start; None leaves the choice to the data."""
 
-    components: int = 15
-    latent: int | None = None
-    hidden: tuple[int, ...] | None = None
-    observation: Observation | None = None
-    epochs: int = 250
-    batch: int | None = None
-    rate: float | None = None
     step: float | None = None
     passes: int = 5
     start: Literal["random", "pairs"] | None = None
@@ -57,11 +37,10 @@ class BayesSettings:
     anew: int | None = None
     relations: Literal["all", "sampled"] = "all"
     width: float | None = None
-    scale: bool = True
 
 
 class _Model:
-    """Everything that changes while a start climbs."""
+    """Everything that changes while a start is fitted."""
 
     def __init__(self, o: Tensor, nets: Networks, relations: Relations, settings: BayesSettings) -> None:
         self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
@@ -75,7 +54,7 @@ class _Model:
         self.optimiser = torch.optim.Adam(nets.parameters(), settings.rate or (1e-3 if small else 3e-3))
 
     def messages(self, e: Expected, batch: Batch) -> Tensor:
-        """What the answers tell about the component of every item of the batch, last term of eq. (14)."""
+        """What the answers say about the component of every item of the batch, last term of eq. (14)."""
         sent = torch.zeros(len(batch.items), self.table.shape[1])
         if len(batch.row):
             sent.index_add_(0, batch.row, self.odds(e, batch)[:, None] * self.table[batch.other])
@@ -83,8 +62,8 @@ class _Model:
 
     def odds(self, e: Expected, batch: Batch) -> Tensor:
         """Weighted expected log-odds of equal against different of every answer of the batch."""
-        told = batch.same.long()
-        return batch.weight * (e.same[batch.worker, told] - e.different[batch.worker, told])
+        same = batch.same.long()
+        return batch.weight * (e.same[batch.worker, same] - e.different[batch.worker, same])
 
     def settle(self, e: Expected, precision: Tensor, pull: Tensor, batch: Batch, times: int = 1) -> Tensor:
         """Alternate eqs. (12) and (14) from the potentials on, with damping; keeps and gives q(z)."""
@@ -97,7 +76,7 @@ class _Model:
             self.table[batch.items] = z
         return z
 
-    def climb(self, batch: Batch) -> float:
+    def improve(self, batch: Batch) -> float:
         """One step of networks and of global posteriors; returns the bound per item."""
         e = posteriors.expected(self.now)
         precision, pull = self.nets.potential(self.o[batch.items])
@@ -123,9 +102,9 @@ class _Model:
 
     def related(self, e: Expected, z: Tensor, batch: Batch) -> float:
         """Expected log-likelihood of the answers."""
-        told = batch.same.long()
+        same = batch.same.long()
         together = (z[batch.row] * self.table[batch.other]).sum(1)
-        flat = batch.weight * e.different[batch.worker, told]
+        flat = batch.weight * e.different[batch.worker, same]
         return float((batch.share * (self.odds(e, batch) * together + flat)).sum())
 
     def follow(self, z: Tensor, x: Placed, batch: Batch, step: float | None = None) -> None:
@@ -136,14 +115,9 @@ class _Model:
         weight = batch.weight * batch.share
         equal, unequal = posteriors.worker_statistics(together, batch.same, batch.worker, weight, len(p.alpha))
         target = Globals(
-            p.counts + count,
-            p.first + first,
-            p.second + second,
-            p.kappa + count,
-            p.nu + count,
-            p.alpha + equal,
+            p.counts + count, p.first + first, p.second + second, p.kappa + count, p.nu + count, p.alpha + equal,
             p.beta + unequal,
-        )
+        )  # fmt: skip
         self.now = self.now.plus(target, 1 - rho, rho)
 
     def potentials(self) -> tuple[Tensor, Tensor]:
@@ -152,25 +126,52 @@ class _Model:
         return torch.cat([p for p, _ in parts]), torch.cat([h for _, h in parts])
 
 
-def _warm_up(model: _Model, epochs: int, stop: Callable[[], bool]) -> None:
-    """Train the networks as a variational autoencoder with a standard normal prior."""
-    for _ in range(epochs):
-        for rows in torch.split(torch.randperm(model.items), model.settings.batch or model.items):
+class _WarmUp(Training):
+    """The networks as a variational autoencoder with a standard normal prior."""
+
+    def __init__(self, model: _Model, epochs: int, rng: np.random.Generator, run: Run) -> None:
+        super().__init__("bayes-scdc", epochs, Learner(model.nets, model.optimiser, rng), run)
+        self.model = model
+
+    def epoch(self) -> Step:
+        model, total = self.model, 0.0
+        for rows in self.each(torch.split(torch.randperm(model.items), model.settings.batch or model.items)):
             o = model.o[rows]
             precision, pull = model.nets.potential(o)
-            total = precision + 1
-            mean = pull / total
-            x = mean + torch.randn_like(mean) / total.sqrt()
-            gap = 0.5 * (mean**2 + 1 / total - 1 + total.log()).sum(1)
+            sharp = precision + 1
+            mean = pull / sharp
+            x = mean + torch.randn_like(mean) / sharp.sqrt()
+            gap = 0.5 * (mean**2 + 1 / sharp - 1 + sharp.log()).sum(1)
             loss = (gap - model.nets.likelihood(o, x)).mean()
-            model.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            model.optimiser.step()
-            if stop():
-                raise KeyboardInterrupt
+            self.learner.descend(loss)
+            total -= float(loss.detach()) * len(rows) / model.items
+        return Step(total, {})
 
 
-def _start_from_pairs(model: _Model, answers: Answers, rng: np.random.Generator) -> None:
+class _Epochs(MixtureTraining):
+    """Networks by gradients and global posteriors by natural gradients; at some epochs the mixture is started anew."""
+
+    def __init__(self, model: _Model, answers: PairAnswers, anew: set[int], rng: np.random.Generator, run: Run) -> None:
+        learner = Learner(model.nets, model.optimiser, rng)
+        super().__init__("bayes-scdc", model.settings.epochs, learner, run, model.items)
+        self.model, self.answers, self.anew = model, answers, anew
+
+    def epoch(self) -> Step:
+        model, s = self.model, self.model.settings
+        if self.done in self.anew:
+            _start_from_pairs(model, self.answers, self.learner.rng)
+        bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
+        return self.recorded(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
+
+    def state(self) -> Arrays:
+        return super().state() | posteriors.pack_globals(self.model.now) | {"table": self.model.table.numpy()}
+
+    def restore(self, state: Arrays) -> None:
+        super().restore(state)
+        self.model.now, self.model.table = posteriors.unpack_globals(state), torch.tensor(state["table"])
+
+
+def _start_from_pairs(model: _Model, answers: PairAnswers, rng: np.random.Generator) -> None:
     """Let the components begin at joined micro-clusters of the latent means."""
     settings = model.settings
     with torch.no_grad():
@@ -187,15 +188,6 @@ def _start_from_pairs(model: _Model, answers: Answers, rng: np.random.Generator)
         model.now.alpha, model.now.beta = workers
 
 
-def _prepared(X: Floats, answers: Answers, settings: BayesSettings) -> tuple[_Model, Scaling]:
-    """Scaled inputs, networks and posteriors at their random start."""
-    scaling = fit_scaling(X, settings.observation, settings.scale)
-    o = scaling.apply(X)
-    shape = default_shape(X.shape[1], settings.latent, settings.hidden, scaling.observation)
-    nets = build_networks(o, shape, scaling.observation)
-    return _Model(o, nets, Relations(answers, len(X)), settings), scaling
-
-
 def _sharpen(model: _Model) -> None:
     """Let untrained potentials be narrow, so that the clusters of a start are not blurred into one."""
     assert model.nets.encoder.spread is not None
@@ -208,39 +200,29 @@ def _times(epochs: int, count: int) -> set[int]:
     return {round(epochs * share) for share in np.linspace(0.1, 0.5, count)} if count else set()
 
 
-def bayes_scdc(
-    X: Floats,
-    answers: Answers,
-    settings: BayesSettings,
-    rng: np.random.Generator,
-    watch: Callable[[int, float, int], None],
-    stop: Callable[[], bool],
-) -> Climbed:
-    """Fit from one start; `watch` hears of every epoch, and KeyboardInterrupt is raised once `stop` says so."""
-    with seeded(rng):
-        model, scaling = _prepared(X, answers, settings)
+def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesSettings, rng: np.random.Generator, run: Run) -> Found:
+    """Fit from one start."""
+    with networks.seeded(rng):
+        scaling, o, shape = networks.prepared(X, settings)
+        nets = networks.build_networks(o, shape, scaling.observation)
+        model = _Model(o, nets, Relations(answers, len(X)), settings)
         raw = scaling.observation == "bernoulli"
-        _warm_up(model, settings.warmup if settings.warmup is not None else 20 * raw, stop)
         by_pairs = (settings.start or default_start(answers, len(X), raw)) == "pairs"
-        if by_pairs and not raw:
-            _sharpen(model)
+        if not run.journal.resumes("epoch"):
+            warm_up = settings.warmup if settings.warmup is not None else 20 * raw
+            iterate(_WarmUp(model, warm_up, rng, run), run, Trace(), "warm-up")
+            if by_pairs and not raw:
+                _sharpen(model)
         anew = settings.anew if settings.anew is not None else 4 * (raw and len(answers.left) > 0)
         times = {0} | _times(settings.epochs, anew) if by_pairs else set()
-        record = Record(settings.epochs, model.items, watch)
-        for epoch in range(settings.epochs):
-            if epoch in times:
-                _start_from_pairs(model, answers, rng)
-            bounds = []
-            for batch in model.relations.batches(settings.batch, settings.relations):
-                bounds.append(model.climb(batch))
-                if stop():
-                    raise KeyboardInterrupt
-            record.add(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
-        return _finished(model, scaling, record)
+        training, trace = _Epochs(model, answers, times, rng, run), new_trace()
+        iterate(training, run, trace, "epoch")
+        return _finished(training, scaling, trace)
 
 
-def _finished(model: _Model, scaling: Scaling, record: Record) -> Climbed:
-    """Settle all items at once, tell the last bound with less noise, and pack."""
+def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
+    """Settle all items at once, estimate the last bound with less noise, and pack."""
+    model = training.model
     with torch.no_grad():
         e, whole = posteriors.expected(model.now), model.relations.everything()
         precision, pull = model.potentials()
@@ -252,25 +234,17 @@ def _finished(model: _Model, scaling: Scaling, record: Record) -> Climbed:
             draws = [model.nets.likelihood(model.o[rows], posteriors.drawn(part)) for _ in range(DRAWS)]
             seen[rows] = torch.stack(draws).mean(0)
         total = float((seen + posteriors.local_bound(e, z, x)).double().sum()) + model.related(e, z, whole)
-        record.bound[-1] = (total - posteriors.divergence(model.now, model.prior)) / model.items
-        space = pack_scaling(scaling) | posteriors.pack_globals(model.now)
-        space |= pack(model.nets.encoder, "encoder") | pack(model.nets.decoder, "decoder")
-        return Climbed(
-            z.double().numpy(),
-            x.mean.double().numpy(),
-            model.now.alpha.numpy().copy(),
-            model.now.beta.numpy().copy(),
-            record.bound,
-            record.shares(),
-            record.epochs,
-            space,
-        )
+        bound = (total - posteriors.divergence(model.now, model.prior)) / model.items
+        space = networks.pack_scaling(scaling) | posteriors.pack_globals(model.now)
+        space |= networks.pack(model.nets.encoder, "encoder") | networks.pack(model.nets.decoder, "decoder")
+        alpha, beta = model.now.alpha.numpy().copy(), model.now.beta.numpy().copy()
+        return training.found(z.double().numpy(), alpha, beta, trace, bound, x.mean.double().numpy(), space)
 
 
 def _unpacked(space: Space) -> tuple[Networks, Scaling, Globals]:
     """Networks, scaling and posteriors from packed arrays."""
-    scaling = unpack_scaling(space)
-    encoder, decoder = (unpack_heads(space, name, scaling.observation) for name in ("encoder", "decoder"))
+    scaling = networks.unpack_scaling(space)
+    encoder, decoder = (networks.unpack_heads(space, name, scaling.observation) for name in ("encoder", "decoder"))
     return Networks(encoder, decoder, scaling.observation), scaling, posteriors.unpack_globals(space)
 
 
@@ -294,8 +268,8 @@ def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
     """Generated observations of every component in the units of the features; probabilities where Bernoulli."""
     nets, scaling, g = _unpacked(space)
     m, S = g.centre()
-    with seeded(rng), torch.no_grad():
+    with networks.seeded(rng), torch.no_grad():
         root = torch.linalg.cholesky(S / g.nu[:, None, None])
         noise = torch.randn(len(m), count, m.shape[1], dtype=torch.float64)
         x = m[:, None] + noise @ root.mT
-        return scaling.undo(nets.generate(x.float()))
+        return scaling.undo(networks.generated(nets.decoder, scaling.observation, x.float()))

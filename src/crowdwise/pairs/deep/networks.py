@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,26 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...engine.run import unpacked
 from ...errors import FeatureError
-from ...kernels.layout import Floats, Ints
+from ...kernels.layout import Floats
 
 Space = dict[str, NDArray[Any]]
 Observation = Literal["gaussian", "bernoulli"]
 
 FEW_COLUMNS = 50
-
-
-class Climbed(NamedTuple):
-    """What one start of a deep clustering model ends with."""
-
-    posterior: Floats
-    latent: Floats
-    alpha: Floats
-    beta: Floats
-    bound: list[float]
-    shares: Floats
-    epochs: Ints
-    space: Space
 
 
 class Scaling(NamedTuple):
@@ -48,6 +37,20 @@ class Scaling(NamedTuple):
     def undo(self, o: Tensor) -> Floats:
         """Back to the units of the features."""
         return o.double().numpy() * self.width + self.shift
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Sizes and rates of a start; None leaves the choice to the data."""
+
+    components: int = 15
+    latent: int | None = None
+    hidden: tuple[int, ...] | None = None
+    observation: Observation | None = None
+    epochs: int = 250
+    batch: int | None = None
+    rate: float | None = None
+    scale: bool = True
 
 
 class Shape(NamedTuple):
@@ -100,10 +103,6 @@ class Networks(nn.Module):
         """Log p(o | x) of every row."""
         return log_likelihood(self.decoder, self.observation, o, x)
 
-    def generate(self, x: Tensor) -> Tensor:
-        """Observations of latent points: drawn where they are Gaussian, probabilities where they are Bernoulli."""
-        return generated(self.decoder, self.observation, x)
-
 
 def log_likelihood(decoder: nn.Module, observation: Observation, o: Tensor, x: Tensor) -> Tensor:
     """Log p(o | x); leading dimensions of o and x are broadcast."""
@@ -138,7 +137,7 @@ def fit_scaling(X: NDArray[Any], observation: Observation | None, scale: bool) -
         if not bounded:
             raise FeatureError(
                 f"features lie from {low:g} to {high:g}; those of 'bernoulli' lie from 0 to 1, or are whole numbers "
-                "up to 255. Scale them, or say observation='gaussian'"
+                "up to 255. Scale them, or give observation='gaussian'"
             )
         return Scaling(np.zeros(columns), np.full(columns, 255.0 if high > 1 else 1.0), kind)
     if not scale:
@@ -147,9 +146,11 @@ def fit_scaling(X: NDArray[Any], observation: Observation | None, scale: bool) -
     return Scaling(X.mean(0, dtype=np.float64), np.where(width > 0, width, 1.0), kind)
 
 
-def default_shape(columns: int, latent: int | None, hidden: tuple[int, ...] | None, kind: Observation) -> Shape:
-    """Sizes of the networks where they are not given."""
-    return Shape(latent or min(columns, 10), hidden or ((500, 500) if kind == "bernoulli" else (40, 40)))
+def prepared(X: NDArray[Any], s: Settings) -> tuple[Scaling, Tensor, Shape]:
+    """Scaling of the features, inputs of the networks, and sizes of the networks."""
+    scaling = fit_scaling(X, s.observation, s.scale)
+    hidden = s.hidden or ((500, 500) if scaling.observation == "bernoulli" else (40, 40))
+    return scaling, scaling.apply(X), Shape(s.latent or min(X.shape[1], 10), hidden)
 
 
 def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, Tensor]:
@@ -192,11 +193,7 @@ def pack(module: nn.Module, prefix: str) -> Space:
 
 def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
     """A two-headed perceptron from packed arrays."""
-    weights = {
-        name.removeprefix(f"{prefix}."): torch.as_tensor(value)
-        for name, value in space.items()
-        if name.startswith(f"{prefix}.")
-    }
+    weights = {name: torch.as_tensor(value) for name, value in unpacked(space, f"{prefix}.").items()}
     layers = sorted(int(name.split(".")[1]) for name in weights if name.startswith("trunk") and name.endswith("bias"))
     hidden = [len(weights[f"trunk.{layer}.bias"]) for layer in layers]
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
@@ -226,24 +223,3 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**62)))
         yield
-
-
-class Record:
-    """What is kept of every epoch, and mixing proportions of evenly spaced ones, the last among them."""
-
-    def __init__(self, epochs: int, items: int, watch: Callable[[int, float, int], None], most: int = 50) -> None:
-        self.epochs = np.unique(np.linspace(1, epochs, min(epochs, most)).round().astype(np.int64))
-        self.items, self.watch = items, watch
-        self.bound: list[float] = []
-        self.kept: list[Floats] = []
-
-    def add(self, bound: float, share: Tensor, least: int = 5) -> None:
-        """Keep an epoch and tell of it: its bound, and how many components are expected to hold enough items."""
-        self.bound.append(bound)
-        if len(self.bound) in self.epochs:
-            self.kept.append(share.double().numpy().copy())
-        self.watch(len(self.bound), bound, int((share * self.items >= least).sum()))
-
-    def shares(self) -> Floats:
-        """Kept mixing proportions, a row for every kept epoch."""
-        return np.stack(self.kept)

@@ -60,15 +60,12 @@ class Placed(NamedTuple):
 def prior(components: int, d: int, workers: int, width: float = 1.0, concentration: float = 0.05) -> Globals:
     """The weak prior, the same for every component and every worker."""
     eye = torch.eye(d, dtype=torch.float64)
-    return Globals(
-        counts=torch.full((components,), concentration, dtype=torch.float64),
-        first=torch.zeros(components, d, dtype=torch.float64),
-        second=((d + 0.5) * width * eye).repeat(components, 1, 1),
-        kappa=torch.full((components,), 0.5, dtype=torch.float64),
-        nu=torch.full((components,), d + 0.5, dtype=torch.float64),
-        alpha=torch.ones(workers, 2, dtype=torch.float64),
-        beta=torch.ones(workers, 2, dtype=torch.float64),
+    counts, kappa, nu = (
+        torch.full((components,), value, dtype=torch.float64) for value in (concentration, 0.5, d + 0.5)
     )
+    first, second = torch.zeros(components, d, dtype=torch.float64), ((d + 0.5) * width * eye).repeat(components, 1, 1)
+    alpha, beta = (torch.ones(workers, 2, dtype=torch.float64) for _ in range(2))
+    return Globals(counts, first, second, kappa, nu, alpha, beta)
 
 
 def scattered(components: int, d: int, workers: int, width: float = 1.0) -> Globals:
@@ -76,15 +73,9 @@ def scattered(components: int, d: int, workers: int, width: float = 1.0) -> Glob
     eye = torch.eye(d, dtype=torch.float64)
     m = 3 * width**0.5 * torch.randn(components, d, dtype=torch.float64)
     good = torch.tensor([10.0, 1.0], dtype=torch.float64).repeat(workers, 1)
-    return Globals(
-        counts=1 + torch.rand(components, dtype=torch.float64),
-        first=m,
-        second=(d + 1) * width * eye + m[:, :, None] * m[:, None, :],
-        kappa=torch.ones(components, dtype=torch.float64),
-        nu=torch.full((components,), d + 1.0, dtype=torch.float64),
-        alpha=good,
-        beta=good.clone(),
-    )
+    counts, kappa = 1 + torch.rand(components, dtype=torch.float64), torch.ones(components, dtype=torch.float64)
+    nu, second = torch.full_like(kappa, d + 1.0), (d + 1) * width * eye + m[:, :, None] * m[:, None, :]
+    return Globals(counts, m, second, kappa, nu, good, good.clone())
 
 
 def _moments(g: Globals) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...kernels.layout import Ints
-from ..model import Answers
+from ..model import PairAnswers
 
 
 class Batch(NamedTuple):
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 class Relations:
     """The answers sorted by item."""
 
-    def __init__(self, answers: Answers, items: int) -> None:
+    def __init__(self, answers: PairAnswers, items: int) -> None:
         self.items, self.n_workers, self.count = items, answers.n_workers, len(answers.left)
         end = np.concatenate([answers.left, answers.right])
         order = np.argsort(end, kind="stable")
@@ -64,28 +64,16 @@ class Relations:
         """Items without answers, and the ends of the chosen answers with no other answer."""
         ends, row = np.unique(np.concatenate([self.left[chosen], self.right[chosen]]), return_inverse=True)
         other = np.concatenate([self.right[chosen], self.left[chosen]])
-        scale = torch.cat(
-            [
-                torch.full((len(ends),), len(self.annotated) / max(len(ends), 1)),
-                torch.full((len(plain),), len(self.plain) / max(len(plain), 1)),
-            ]
-        )
+        parts = (ends, len(self.annotated)), (plain, len(self.plain))
+        scale = torch.cat([torch.full((len(some),), whole / max(len(some), 1)) for some, whole in parts])
         items = np.concatenate([ends, plain])
         share = 0.5 * self.count / max(len(chosen), 1)
         return self._made(items, scale, row.ravel(), other, np.tile(chosen, 2), share)
 
     def _made(self, items: Ints, scale: Tensor, row: Ints, other: Ints, answer: Ints, share: float) -> Batch:
         at = torch.as_tensor(answer)
-        return Batch(
-            torch.as_tensor(items),
-            scale,
-            torch.as_tensor(row),
-            torch.as_tensor(other),
-            self.worker[at],
-            self.same[at],
-            self.weight[at],
-            torch.full((len(at),), share),
-        )
+        rows = torch.as_tensor(items), scale, torch.as_tensor(row), torch.as_tensor(other)
+        return Batch(*rows, self.worker[at], self.same[at], self.weight[at], torch.full((len(at),), share))
 
     def batches(self, size: int | None, how: Literal["all", "sampled"]) -> Iterator[Batch]:
         """One epoch: everything at once, or shuffled mini-batches with all or with sampled answers."""

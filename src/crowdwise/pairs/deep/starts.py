@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from ...kernels.layout import Bools, Floats, Ints
 from ..merge import between, joined
-from ..model import Answers
+from ..model import PairAnswers
 
 BELIEVED = 0.9
 DOUBTED = 0.6
@@ -18,7 +18,7 @@ LADDER = (20, 40, 80, 160, 300)
 MOVED = 0.1
 
 
-def default_start(answers: Answers, items: int, raw: bool) -> Literal["random", "pairs"]:
+def default_start(answers: PairAnswers, items: int, raw: bool) -> Literal["random", "pairs"]:
     """From pairs where there are as many answers as items or where the items are raw images, else random."""
     return "pairs" if raw or len(answers.left) >= items else "random"
 
@@ -31,7 +31,7 @@ def micro_clusters(points: Floats, count: int, rng: np.random.Generator) -> Ints
         return np.asarray(model.fit_predict(points), dtype=np.int64)
 
 
-def join_by_answers(labels: Ints, answers: Answers, rounds: int = 4) -> Ints:
+def join_by_answers(labels: Ints, answers: PairAnswers, rounds: int = 4) -> Ints:
     """Join clusters by the answers, and again by how right the answers were on the clusters joined before."""
     hit = miss = BELIEVED
     found = labels
@@ -48,42 +48,42 @@ def _share(event: Bools, where: Bools, weight: Floats) -> float:
     return float((weight[event & where].sum() + 0.5) / (weight[where].sum() + 1))
 
 
-def _tables(labels: Ints, answers: Answers, hit: float, miss: float) -> tuple[Floats, Floats]:
+def _tables(labels: Ints, answers: PairAnswers, hit: float, miss: float) -> tuple[Floats, Floats]:
     """Log-odds of equal against different, and weight of answers, between every two clusters."""
     voice = np.where(answers.same, np.log(hit / (1 - miss)), np.log((1 - hit) / miss)) * answers.weight
     number = int(labels.max()) + 1
     return between(answers.left, answers.right, np.asarray(voice), answers.weight, labels, number)
 
 
-def partition(points: Floats, answers: Answers, most: int, rng: np.random.Generator) -> Ints:
-    """Clusters for a start: micro-clusters, as many as foretell held-out answers best, joined by the answers."""
+def partition(points: Floats, answers: PairAnswers, most: int, rng: np.random.Generator) -> Ints:
+    """Clusters for a start: micro-clusters, as many as predict held-out answers best, joined by the answers."""
     if not len(answers.left):
         return fold(micro_clusters(points, most, rng), points, most)
     held = rng.random(len(answers.left)) < 0.2
     learn, test = (_chosen(answers, keep) for keep in (~held, held))
     ladder = [count for count in LADDER if count <= len(points) // 2] or [max(1, len(points) // 2)]
     tried = [micro_clusters(points, count, rng) for count in ladder]
-    scores = [foretold(join_by_answers(labels, learn), learn, test) for labels in tried]
+    scores = [predicted(join_by_answers(labels, learn), learn, test) for labels in tried]
     labels = join_by_answers(tried[int(np.argmax(scores))], answers)
     return fold(dissolve(labels, points, answers), points, most)
 
 
-def _chosen(answers: Answers, keep: Bools) -> Answers:
+def _chosen(answers: PairAnswers, keep: Bools) -> PairAnswers:
     """Some of the answers."""
     parts = {name: getattr(answers, name)[keep] for name in ("left", "right", "worker", "same", "weight")}
     return answers._replace(**parts)
 
 
-def foretold(labels: Ints, learn: Answers, test: Answers) -> float:
+def predicted(labels: Ints, learn: PairAnswers, test: PairAnswers) -> float:
     """Log-likelihood of held-out answers under clusters and error rates learnt from the others."""
     together = labels[learn.left] == labels[learn.right]
     hit = _share(learn.same, together, learn.weight)
     miss = _share(~learn.same, ~together, learn.weight)
-    told = np.where(labels[test.left] == labels[test.right], hit, 1 - miss)
-    return float((test.weight * np.log(np.where(test.same, told, 1 - told))).sum())
+    same = np.where(labels[test.left] == labels[test.right], hit, 1 - miss)
+    return float((test.weight * np.log(np.where(test.same, same, 1 - same))).sum())
 
 
-def dissolve(labels: Ints, points: Floats, answers: Answers) -> Ints:
+def dissolve(labels: Ints, points: Floats, answers: PairAnswers) -> Ints:
     """Give small clusters that no answers hold apart from a larger one to the nearest centre."""
     labels = fold(labels, points, len(labels))
     size = int(labels.max()) + 1

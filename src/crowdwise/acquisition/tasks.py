@@ -1,0 +1,293 @@
+"""Which tasks to ask again, of whom, and what more answers would bring.
+
+A task has a label k with probability q[k], and a strongest rival r. An average worker says k, r or something else with
+the chances of the crowd's confusion matrix, under either truth. After m more answers, counted as c = (said k, said r,
+said else), the chance of being right is on average
+    (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = max(q[k], q[r])
+One answer alone often cannot change a label, so gains are looked at for 1 to `AHEAD` answers together: the upper hull
+of V[m] - V[0] gives what each further answer is worth. Asking goes down the list of these, over all tasks.
+docs/maths/acquisition.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..answers import Labels
+from ..errors import ParameterError
+from ..kernels.decide import classes_of
+from ..kernels.layout import Floats, Ints, weighted_counts
+from ..result import LabelsResult
+from ..result.base import result_of
+
+AHEAD = 5  # answers to a task that are thought of together
+AT_ONCE = 200_000  # tasks
+CLOSE = 1.25  # how many times the average worker's information makes it matter who is asked
+WORKERS = 2_000  # best workers among whom somebody is sought
+MATRIX_CELLS = 50_000_000
+
+
+class Rivals(NamedTuple):
+    """The label of each task and what else it may be."""
+
+    label: Ints  # (T,)
+    rival: Ints  # (T,)
+    q: Floats  # (T, 2) their probabilities
+
+
+def rivals(result: LabelsResult) -> Rivals:
+    """By the model's own posterior, before any hedge: that is what further answers work on."""
+    Z, _ = _unhedged(result)
+    label = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    rest = Z.astype(np.float64)
+    rows = np.arange(len(Z))
+    first = rest[rows, label].copy()
+    rest[rows, label] = -1
+    rival = rest.argmax(1)
+    return Rivals(label, rival, np.stack([first, np.maximum(rest[rows, rival], 0)], axis=1))
+
+
+def _unhedged(result: LabelsResult) -> tuple[Floats, float]:
+    """(T, K) the posterior before any hedge, and how much it counts in the one reported."""
+    return result.model.unhedged(result.params, result.answers, result.posterior)
+
+
+def expected(result: LabelsResult, most: int = AHEAD, tasks: Ints | None = None) -> Floats:
+    """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
+    truth is known stays right. `tasks` are the numbers of those wanted, all without it.
+
+    Where a model hedges its posterior, only the part that is its own gains: the hedge says how far that may be wrong,
+    and more answers of the same crowd do not mend it.
+    """
+    chosen = np.arange(result.answers.n_tasks) if tasks is None else tasks
+    T, K = len(chosen), result.answers.n_classes
+    if K < 2:
+        return np.ones((T, most + 1))
+    both, pi = rivals(result), result.average_confusion
+    two = Rivals(both.label[chosen], both.rival[chosen], both.q[chosen])
+    _, own = _unhedged(result)
+    by_task = result.model.difficulty(result.params) is not None
+    size = min(AT_ONCE, max(1, MATRIX_CELLS // K**2)) if by_task else AT_ONCE
+    V = np.empty((T, most + 1))
+    for start in range(0, T, size):
+        part = slice(start, start + size)
+        label, rival, q = two.label[part], two.rival[part], two.q[part]
+        if by_task:
+            says = _told_of(result, chosen[part], label, rival)
+        else:
+            says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
+        V[part] = np.stack([q.max(1), *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
+    told = result.posterior[chosen, two.label].astype(np.float64)[:, None]
+    V = told + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # more answers never harm on average; rounding may
+    V[result.answers.gold[chosen] >= 0] = 1.0
+    return np.minimum(V, 1.0)
+
+
+def _told_of(result: LabelsResult, task: Ints, label: Ints, rival: Ints) -> Floats:
+    """(T, 2, 3) the same of tasks that differ in difficulty, where either is true."""
+    nobody, rows = np.full(len(task), -1, np.int32), np.arange(len(task))
+    logs = [
+        result.model.emission(result.params, result.answers.layout, nobody, said.astype(np.int32), task)
+        for said in (label, rival)
+    ]
+    pairs = [[np.exp(log[rows, truth]) for log in logs] for truth in (label, rival)]
+    return np.stack([np.stack([a, b, np.maximum(1 - a - b, 1e-12)], axis=1) for a, b in pairs], axis=1)
+
+
+def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:
+    """(T, 3) chances that an average worker says the label, the rival, or anything else."""
+    first, second = pi[truth, label], pi[truth, rival]
+    return np.stack([first, second, np.maximum(1 - first - second, 1e-12)], axis=1)
+
+
+def _value(q: Floats, says: Floats, m: int) -> Floats:
+    """(T,) eq (1); says (T, 2, 3)."""
+    total = np.zeros(len(q))
+    power = [says**0, *(says**n for n in range(1, m + 1))]
+    for a in range(m + 1):
+        for b in range(m + 1 - a):
+            ways = comb(m, a) * comb(m - a, b)
+            chance = power[a][:, :, 0] * power[b][:, :, 1] * power[m - a - b][:, :, 2]
+            total += ways * (q * chance).max(1)
+    return total
+
+
+def worth(V: Floats) -> Floats:
+    """(T, m) what each further answer adds to the chance of being right, by the upper hull of V; never rising."""
+    T, m = V.shape[0], V.shape[1] - 1
+    slopes, at = np.zeros((T, m)), np.zeros(T, np.int64)
+    rows = np.arange(T)
+    for n in range(1, m + 1):
+        here = V[rows, at]
+        ahead = np.arange(1, m + 1)[None] - at[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(ahead > 0, (V[:, 1:] - here[:, None]) / ahead, -np.inf)
+        best = m - slope[:, ::-1].argmax(1)  # the farthest of equals
+        moving = at < n
+        slopes[moving, n - 1] = slope[moving, best[moving] - 1]
+        arrived = moving & (best == n)
+        at[arrived] = n
+    return slopes
+
+
+def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
+    """Which tasks to ask again, best first: task, ask (how many more answers now), label, probability, rival, gain (in
+    the chance of being right, by those answers), per_answer (what each of them is worth, also as a step towards more),
+    workers (whom to ask, where it matters; else null).
+
+    `budget` is how many answers can be paid for, `batch` how many of them are asked for now: what comes back changes
+    what is best to ask next.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1)
+    >>> cw.next_tasks(cw.aggregate(sim.answers), budget=5)["ask"].sum()
+    5
+    """
+    check_budget(budget, batch)
+    result = result_of(result, "labels", "next_tasks")
+    answers = result.answers
+    V = expected(result)
+    slopes, open_ = worth(V), answers.gold < 0
+    slopes[~open_] = -1
+    size = min(budget if batch is None else min(batch, budget), int(open_.sum()) * AHEAD)
+    flat = slopes.ravel()
+    order = np.lexsort((np.repeat(answers.answers_per_task, AHEAD), -flat))[:size]
+    asked = np.bincount(order // AHEAD, minlength=answers.n_tasks)
+    each = weighted_counts(order // AHEAD, flat[order], answers.n_tasks) / np.maximum(asked, 1)
+    chosen = np.flatnonzero(asked)
+    chosen = chosen[np.lexsort((chosen, -each[chosen]))]
+    two = rivals(result)
+    several = answers.n_classes > 1
+    return pl.DataFrame(
+        {
+            "task": answers.tasks[chosen],
+            "ask": asked[chosen],
+            "label": result.labels["label"][chosen],
+            "probability": result.labels["probability"][chosen],
+            "rival": answers.classes[two.rival[chosen]] if several else None,
+            "gain": V[chosen, asked[chosen]] - V[chosen, 0],
+            "per_answer": each[chosen],
+            "workers": _whom(result, chosen, asked[chosen], two) if whom and several else None,
+        },
+        schema_overrides={"workers": pl.String},
+    )
+
+
+def check_budget(budget: int, batch: int | None) -> None:
+    """Refuse a budget or batch without answers."""
+    for name, value in (("budget", budget), ("batch", batch)):
+        unset = value is None and name == "batch"
+        if not unset and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+            raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1")
+
+
+def _whom(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
+    """Names of the workers who tell the label from its rival best, none of them asked much more than the others."""
+    best = _best_workers(result)
+    matrices = result.matrices(best) if len(best) else None
+    if matrices is None:
+        return [None] * len(tasks)
+    crowd = result.average_confusion
+    share = int(np.ceil(2 * ask.sum() / len(best)))
+    left, names = np.full(len(best), share), result.answers.workers
+    information: dict[tuple[int, int], Floats] = {}
+    said: list[str | None] = []
+    for i, wanted in zip(tasks.tolist(), ask.tolist(), strict=True):
+        pair = int(two.label[i]), int(two.rival[i])
+        if pair not in information:
+            own = _information(matrices[:, pair[0]], matrices[:, pair[1]])
+            information[pair] = own / max(float(_information(crowd[pair[0]], crowd[pair[1]])), 1e-12)
+        value = np.where((left > 0) & ~np.isin(best, _answered(result.answers, i)), information[pair], 0)
+        picked = np.argsort(-value, kind="stable")[:wanted]
+        picked = picked[value[picked] > CLOSE]
+        left[picked] -= 1
+        said.append("; ".join(str(names[int(best[p])]) for p in picked) or None)
+    return said
+
+
+def _best_workers(result: LabelsResult) -> Ints:
+    """Numbers of the best-ranked workers without a flag."""
+    table = result.workers
+    number = pl.Series("number", np.arange(table.height, dtype=np.int32))
+    good = table.with_columns(number).filter(pl.col("rank").is_not_null() & (pl.col("flags") == "")).sort("rank")
+    most = min(WORKERS, MATRIX_CELLS // max(result.answers.n_classes, 1) ** 2)
+    return good["number"].head(most).to_numpy()
+
+
+def _information(first: Floats, second: Floats) -> Floats:
+    """How far apart answers are under two truths: the divergence between their distributions, both ways."""
+    first, second = np.maximum(first, 1e-9), np.maximum(second, 1e-9)
+    return np.asarray(((first - second) * np.log(first / second)).sum(-1))
+
+
+def _answered(answers: Labels, task: int) -> Ints:
+    layout = answers.layout
+    return layout.row_worker[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
+
+
+OTHERS = ("majority-vote", "one-coin", "dawid-skene")  # whose labels the queue is held against
+LISTED = 5  # labels whose votes are written out
+
+
+def review(result: LabelsResult, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
+    """The queue of tasks most worth another look, by what one more answer may gain, then by doubt: task, label,
+    probability, status, tie, answers, votes ("cat 3, dog 2"), entropy and vote_entropy, disagreement, difficulty, gain,
+    models_disagree and others (labels that other models give, where they differ).
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=8, per_task=3, seed=2)
+    >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
+    ['task', 'label', 'probability', 'status']
+    """
+    if top is not None and top < 1:
+        raise ParameterError(f"top is {top!r}; it must be at least 1")
+    result = result_of(result, "labels", "review")
+    answers = result.answers
+    V = expected(result)
+    gain = worth(V)[:, 0]
+    order = np.lexsort((np.arange(len(gain)), V[:, 0], -gain))
+    order = order[answers.gold[order] < 0][: len(order) if top is None else top]
+    others = _other_labels(result, OTHERS if models is None else models)
+    differ = [[name for name in names if name is not None] for names in zip(*(o[order] for o in others), strict=True)]
+    labels, tasks = result.labels[order], result.tasks[order]
+    return pl.DataFrame(
+        {
+            **{name: labels[name] for name in ("task", "label", "probability", "status", "tie")},
+            "answers": tasks["answers"],
+            "votes": [_votes(answers, int(i)) for i in order],
+            **{name: tasks[name] for name in ("entropy", "vote_entropy", "disagreement", "difficulty")},
+            "gain": gain[order],
+            "models_disagree": [bool(names) for names in differ] if others else None,
+            "others": ["; ".join(names) for names in differ] if others else None,
+        }
+    )
+
+
+def _other_labels(result: LabelsResult, models: Sequence[str]) -> list[pl.Series]:
+    """For every model "name: label" per task, null where it says the same."""
+    from ..aggregation import model
+    from ..engine import Run
+
+    own, found = result.labels["label"], []
+    for name in models:
+        other = model(name)
+        if name != result.model.name and (other.uses_weights or not result.answers.weighted):
+            label = other.fit(result.answers, run=Run(seed=result.seed)).labels["label"]
+            text = pl.Series([f"{name}: {x}"[:80] for x in label.to_list()])
+            found.append(text.set((label == own).fill_null(value=True), None))
+    return found
+
+
+def _votes(answers: Labels, task: int) -> str:
+    layout = answers.layout
+    told = layout.row_label[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
+    label, count = np.unique(told, return_counts=True)
+    order = np.argsort(-count, kind="stable")
+    said = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:LISTED]]
+    return ", ".join([*said, "..."] if len(order) > LISTED else said)

@@ -1,0 +1,62 @@
+"""What every kind of answers has in common: read-only fields, filled once, and how they came to be."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeAlias, cast
+
+import numpy as np
+import polars as pl
+
+from ..errors import DataError
+from .intake import Intake
+
+Where: TypeAlias = Callable[[int], str]  # the place of a row, in words
+NOTHING: Mapping[str, Any] = MappingProxyType({})  # no further options
+
+
+class Answers:
+    """A frozen dataclass of arrays, ids and tables. A subclass names its kind; its constructor takes a frame."""
+
+    kind: ClassVar[str]
+    workers: pl.Series
+    intake: Intake
+
+    def _fill(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, **fields: Any) -> Self:
+        """From fields that are right already: a saved result, a part, a simulator."""
+        new = cls.__new__(cls)
+        new._fill(**fields)
+        return new
+
+    def replaced(self, **fields: Any) -> Self:
+        """The same answers with some other fields."""
+        return self.of(**{each.name: getattr(self, each.name) for each in dataclasses.fields(cast(Any, self))} | fields)
+
+    def with_options(self, **options: Any) -> Self:
+        """The same answers, with further options recorded: what the caller was asked for beside them."""
+        return self.replaced(intake=dataclasses.replace(self.intake, options={**self.intake.options, **options}))
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.workers)
+
+    @classmethod
+    def from_any(cls, answers: Any) -> Self:
+        """The answers themselves, or those that a frame holds; another kind of answers is refused."""
+        if isinstance(answers, cls):
+            return answers
+        if isinstance(answers, Answers):
+            raise DataError(
+                f"answers of the kind {cls.kind!r} are needed (crowdwise.{cls.__name__}); got "
+                f"{type(answers).__name__}, of the kind {answers.kind!r}"
+            )
+        return cls(answers)  # type: ignore[call-arg]

@@ -1,0 +1,137 @@
+"""From a table to coded labels, in the order of its rows: wide tables, anonymous answers, gold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from ..errors import ParameterError, option
+from ..kernels.layout import Bools, Ints
+from .coding import code, look_alikes
+from .columns import LABEL_ROLES
+from .gold import code_labels, gold_codes, known_labels
+from .reading import Reading
+from .wide import looks_wide, melt
+
+Policy: TypeAlias = Literal["last", "first", "error", "each"]
+Anonymous: TypeAlias = Literal["refuse", "each"]
+
+
+@dataclass(frozen=True)
+class LabelRows:
+    """Coded labels before repeats are settled."""
+
+    reading: Reading
+    shape: str  # "long" or "wide", as the table was
+    tasks: pl.Series
+    workers: pl.Series
+    classes: pl.Series
+    task: Ints  # (N,)
+    worker: Ints
+    label: Ints
+    gold: Ints  # (T,)
+    extras: pl.DataFrame
+
+    def keep(self, mask: Bools) -> LabelRows:
+        """Only the answers marked, and classes that are still given or gold."""
+        given = np.unique(np.concatenate([self.label[mask], self.gold[self.gold >= 0]]))
+        place = np.full(len(self.classes) + 1, -1, np.int32)  # the last for gold that is not known, -1
+        place[given] = np.arange(len(given))
+        return replace(
+            self,
+            task=self.task[mask],
+            worker=self.worker[mask],
+            label=place[self.label[mask]],
+            classes=self.classes[given],
+            gold=place[self.gold],
+            extras=self.extras.filter(pl.Series(mask)) if self.extras.width else self.extras,
+        )
+
+
+def read_labels(
+    reading: Reading,
+    given: Mapping[str, str | None],
+    gold: Any,
+    anonymous: Anonymous,
+    missing: Sequence[str],
+    wide: bool | None,
+) -> LabelRows:
+    """The labels of a table; `gold` is a table or mapping, if it is not among the columns given."""
+    frame, where, melted = reading.frame, reading.where, None
+    if looks_wide(frame, given) if wide is None else wide:
+        melted = melt(frame, given, bool(wide), reading.source)
+        reading.hold(melted.frame, lambda row: where(row % frame.height))
+        reading.notes.append(melted.note)
+        given, gold = {role: role for role in LABEL_ROLES.required}, melted.gold if gold is None else gold
+    _find(reading, given, anonymous)
+    columns = [reading.columns[role] for role in LABEL_ROLES.required]
+    settled = _settled(reading, columns, missing)
+    if melted is not None:
+        reading.rows_read = int(settled["label"].is_not_null().sum())
+    for role, reason in (("task", "no task"), ("label", "" if melted else "no label")):
+        if settled[role].null_count():
+            reading.drop(reason, settled[role].is_null().to_numpy(), columns)
+    settled["worker"] = _named(reading, settled, anonymous)
+    advice = f"Say {option('anonymous', 'each')} to take each as another person, or remove them"
+    reading.check(settled["worker"], advice, "of them has both a task and a label")
+    rows = _coded(reading, settled, gold, columns, "wide" if melted else "long")
+    if melted is not None:
+        reading.columns = melted.columns  # for the record, as the user's table has them
+    return rows
+
+
+def _find(reading: Reading, given: Mapping[str, str | None], anonymous: Anonymous) -> None:
+    """Find the columns; where each answer may be another person's, the table needs no column of workers."""
+    names = reading.frame.columns
+    if anonymous == "each" and given.get("worker") is None and LABEL_ROLES.guess("worker", names) is None:
+        reading.frame = reading.frame.with_columns(worker=pl.lit(None, pl.String))
+    reading.find(LABEL_ROLES, given)
+
+
+def _settled(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
+    """Task, worker and label of every row; labels that the user says mean "no answer" are null."""
+    task, worker, label = (reading.frame[name] for name in columns)
+    if missing:
+        text = pl.Series([None if v is None else str(v) for v in label.to_list()], dtype=pl.String)
+        label = label.set(text.is_in(list(missing)).fill_null(value=False), None)
+    return {role: reading.ids(role, col) for role, col in (("task", task), ("worker", worker), ("label", label))}
+
+
+def _named(reading: Reading, settled: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:
+    """The workers; where asked for, each answer without one becomes that of a person of its own."""
+    worker = settled["worker"]
+    if anonymous not in ("refuse", "each"):
+        raise ParameterError(f"anonymous is {anonymous!r}; it can be 'refuse' or 'each'")
+    if anonymous == "refuse" or not worker.null_count():
+        return worker
+    # numbered by what was answered, not by where it stands, so that the order of rows does not matter
+    nobody = worker.is_null() & pl.Series(reading.used)
+    order = pl.DataFrame({"task": settled["task"], "label": settled["label"], "row": np.arange(len(worker))})
+    rows = order.filter(nobody).sort("task", "label")["row"].to_numpy()
+    named = worker.cast(pl.String)
+    stem = "anonymous"
+    while named.str.starts_with(stem).any():  # somebody is really called so
+        stem += "-"
+    names = [f"{stem}-{n:06d}" for n in range(1, len(rows) + 1)]
+    return named.scatter(rows, pl.Series(names, dtype=pl.String)) if names else worker
+
+
+def _coded(
+    reading: Reading, settled: Mapping[str, pl.Series], gold: Any, columns: Sequence[str], shape: str
+) -> LabelRows:
+    """Ids to numbers. A task whose answers were all dropped stays among the tasks."""
+    tasks, task = code(settled["task"])
+    workers, worker = code(reading.kept(settled["worker"]))
+    column = reading.frame[reading.columns["gold"]] if "gold" in reading.columns else None
+    known, notes = known_labels(gold, column, settled["task"], settled["label"], reading.source)
+    classes, label, added = code_labels(reading.kept(settled["label"]), known)
+    reading.notes += notes
+    reading.warnings += [*added, *look_alikes(classes, "label")]
+    return LabelRows(
+        reading, shape, tasks, workers, classes, task if reading.used.all() else task[reading.used], worker, label,
+        gold_codes(known, tasks, classes), reading.extras(columns),
+    )  # fmt: skip

@@ -1,0 +1,251 @@
+"""How much workers agree, beyond chance, with intervals; from counts alone, never a matrix of tasks and workers.
+
+With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks with two votes or more:
+    (1)  percent       P = mean over tasks of  sum_c v (v - 1) / (n (n - 1))
+    (2)  Krippendorff  1 - (1 - sum_i sum_c v (v - 1) / (n[i] - 1) / n) / (1 - sum_c m_c (m_c - 1) / (n (n - 1)))
+    (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c s_c^2,  s_c = mean over tasks of v / n
+    (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c as s_c, but over all tasks
+    (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
+where m_c is how often c was told and n all votes; (3) is Fleiss' own where all tasks have as many answers. Intervals
+take tasks as drawn at random: each measure is a smooth function of sums over tasks, so the spread of a task's influence
+on it gives its standard error (the infinitesimal jackknife). docs/maths/agreement.md has the derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from .answers import Labels
+from .kernels.layout import Floats, Ints, vote_parts
+from .rating.skills import Z95
+
+SHARED = 10  # tasks below which a pair's kappa is mostly noise, and biased
+BUSIEST = 100  # workers among whom pairs are looked at
+CELLS = 20_000_000  # of the table of pairs, at most
+
+NONE = "no task has two answers, so there is nothing to agree on"
+ONE_CLASS = (
+    "all answers that can be compared say the same, so agreement beyond chance is not defined; percent agreement is 1"
+)
+MEASURES = {
+    "krippendorff-alpha": "Krippendorff's alpha for nominal data",
+    "fleiss-kappa": "Fleiss' kappa, for any number of answers a task",
+    "cohen-kappa": "mean of Cohen's kappa over pairs of workers who share ten tasks or more, weighed by those tasks",
+    "gwet-ac1": "Gwet's AC1, steady where one class is frequent",
+    "percent": "share of pairs of answers to a task that are the same",
+}
+
+
+class Sums(NamedTuple):
+    """Sums over tasks."""
+
+    tasks: int  # with two votes or more
+    answered: int  # with one or more
+    n: float  # votes on the former
+    A: float  # sum_c v (v - 1) / (n - 1)
+    P: float  # sum_c v (v - 1) / (n (n - 1))
+    m: Floats  # (K,) votes for each class on tasks with two or more
+    s: Floats  # (K,) v / n over those tasks
+    p: Floats  # (K,) v / n over tasks with one or more
+
+
+class Slopes(NamedTuple):
+    """How a measure moves with the sums."""
+
+    A: float
+    P: float
+    n: float
+    tasks: float
+    answered: float
+    m: Floats
+    s: Floats
+    p: Floats
+
+
+def agreement(answers: Any) -> pl.DataFrame:
+    """One row per measure: measure, value, low and high (95 %), note (where a value is missing or by convention).
+
+    >>> import crowdwise as cw
+    >>> answers = cw.Labels([1, 1, 2, 2, 3, 3], ["a", "b"] * 3, ["x", "x", "y", "y", "x", "y"])
+    >>> cw.agreement(answers).filter(measure="percent")["value"].round(3).to_list()
+    [0.667]
+    """
+    data = Labels.from_any(getattr(answers, "answers", answers))
+    sums = _sums(data)
+    rows = [_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in MEASURES]
+    kinds = {"measure": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "note": pl.String}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+Row = tuple[str, float | None, float | None, float | None, str]
+
+
+def _sums(data: Labels) -> Sums:
+    K = data.n_classes
+    tasks = answered = 0
+    n = A = P = 0.0
+    m, s, p = np.zeros(K), np.zeros(K), np.zeros(K)
+    for v, size in _votes(data):
+        pairs = ((v * v).sum(1) - size) / np.maximum(size - 1, 1)
+        several = size > 1
+        tasks += int(several.sum())
+        answered += int((size > 0).sum())
+        n += float(size[several].sum())
+        A += float(pairs[several].sum())
+        P += float((pairs[several] / size[several]).sum())
+        m += v[several].sum(0)
+        share = v / np.maximum(size, 1)[:, None]
+        s += share[several].sum(0)
+        p += share.sum(0)
+    return Sums(tasks, answered, n, A, P, m, s, p)
+
+
+def _votes(data: Labels) -> Any:
+    """Votes (tasks, K) and their number (tasks,), some tasks at a time."""
+    size = data.answers_per_task.astype(np.float64)
+    for part, votes in vote_parts(data.kernels, data.layout, 1):
+        yield votes.astype(np.float64), size[part]
+
+
+def _by_counts(data: Labels, s: Sums, name: str) -> Row:
+    if s.tasks == 0:
+        return name, None, None, None, NONE
+    told = s.p if name == "gwet-ac1" else s.m
+    if name != "percent" and np.count_nonzero(told) < 2:
+        return name, None, None, None, ONE_CLASS
+    value, slopes = _BY_COUNTS[name](s)
+    total, squares = 0.0, 0.0
+    for v, size in _votes(data):
+        several = size > 1
+        pairs = np.where(several, ((v * v).sum(1) - size) / np.maximum(size - 1, 1), 0)
+        u = slopes.A * pairs + slopes.P * pairs / np.maximum(size, 1) + several * (slopes.n * size + slopes.tasks)
+        u += several * (v @ slopes.m + v @ slopes.s / np.maximum(size, 1))
+        u += v @ slopes.p / np.maximum(size, 1) + (size > 0) * slopes.answered
+        total += float(u.sum())
+        squares += float((u * u).sum())
+    return _told(name, value, squares - total**2 / max(s.answered, 1), s.tasks)
+
+
+def _alpha(s: Sums) -> tuple[float, Slopes]:  # eq (2)
+    chance, pairs = float((s.m * (s.m - 1)).sum()), s.n * (s.n - 1)
+    seen, expected = 1 - s.A / s.n, 1 - chance / pairs
+    of_expected = seen / expected**2
+    return 1 - seen / expected, Slopes(
+        A=1 / (s.n * expected),
+        P=0.0,
+        n=-s.A / s.n**2 / expected + of_expected * chance * (2 * s.n - 1) / pairs**2,
+        tasks=0.0,
+        answered=0.0,
+        m=-of_expected * (2 * s.m - 1) / pairs,
+        s=np.zeros_like(s.s),
+        p=np.zeros_like(s.p),
+    )
+
+
+def _fleiss(s: Sums) -> tuple[float, Slopes]:  # eq (3)
+    share = s.s / s.tasks
+    E, P = float((share**2).sum()), s.P / s.tasks
+    of_share = -(1 - P) / (1 - E) ** 2 * 2 * share
+    slopes = Slopes(
+        A=0.0,
+        P=1 / s.tasks / (1 - E),
+        n=0.0,
+        tasks=-s.P / s.tasks**2 / (1 - E) - float((of_share * s.s).sum()) / s.tasks**2,
+        answered=0.0,
+        m=np.zeros_like(s.m),
+        s=of_share / s.tasks,
+        p=np.zeros_like(s.p),
+    )
+    return (P - E) / (1 - E), slopes
+
+
+def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
+    others, share = np.count_nonzero(s.p) - 1, s.p / s.answered  # a class that nobody tells is none
+    E, P = float((share * (1 - share)).sum() / others), s.P / s.tasks
+    of_share = -(1 - P) / (1 - E) ** 2 * (1 - 2 * share) / others
+    slopes = Slopes(
+        A=0.0,
+        P=1 / s.tasks / (1 - E),
+        n=0.0,
+        tasks=-s.P / s.tasks**2 / (1 - E),
+        answered=-float((of_share * s.p).sum()) / s.answered**2,
+        m=np.zeros_like(s.m),
+        s=np.zeros_like(s.s),
+        p=of_share / s.answered,
+    )
+    return (P - E) / (1 - E), slopes
+
+
+def _percent(s: Sums) -> tuple[float, Slopes]:  # eq (1)
+    none = np.zeros_like(s.p)
+    return s.P / s.tasks, Slopes(0.0, 1 / s.tasks, 0.0, -s.P / s.tasks**2, 0.0, none, none, none)
+
+
+_BY_COUNTS = {"krippendorff-alpha": _alpha, "fleiss-kappa": _fleiss, "gwet-ac1": _gwet, "percent": _percent}
+
+
+def _cohen(data: Labels, name: str) -> Row:  # eq (5)
+    layout = data.layout
+    chosen = _busiest(data)
+    place = np.full(data.n_workers, -1, np.int32)
+    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+    same, told = data.kernels.pair_counts(layout, place, len(chosen))
+    n = told.sum(1)
+    chance = np.einsum("alb,bla->ab", told, told).astype(np.float64)
+    room = n * n - chance  # nothing is left beyond chance where both always give one label
+    met = n >= SHARED
+    usable = np.triu((room > 0) & met, 1)
+    if not usable.any():
+        few, alike = f"no two workers share {SHARED} tasks", "every pair of workers gave one and the same label only"
+        return name, None, None, None, alike if np.triu(met, 1).any() else few
+    some = usable | usable.T
+    n_, equal, E, room = (np.where(some, x, 1.0).astype(np.float64) for x in (n, same, chance, room))
+    weight = float(n[usable].sum())
+    value = float((n_ * (n_ * equal - E) / room)[usable].sum() / weight)
+    # n kappa = n (n O - E) / (n^2 - E); its slopes, and those of the weights
+    of_same = n_ * n_ / room
+    of_pair = ((2 * n_ * equal - E) * room - n_ * (n_ * equal - E) * 2 * n_) / room**2 - value
+    of_chance = n_ * ((n_ * equal - E) - room) / room**2
+    slopes = [np.where(some, x, 0.0) / weight for x in (of_same, of_pair, of_chance)]
+    u = data.kernels.pair_influence(layout, place, told, *slopes)
+    left_out = int(np.triu(met & ~some, 1).sum())
+    said = [f"pairs among the {len(chosen)} busiest workers"] if len(chosen) < data.n_workers else []
+    said += [f"{left_out} pair(s) left out that gave one and the same label only"] if left_out else []
+    tasks = int((data.answers_per_task > 1).sum())
+    return _told(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(said))
+
+
+def _busiest(data: Labels) -> Ints:
+    most = max(2, min(BUSIEST, int((CELLS / max(data.n_classes, 1)) ** 0.5), data.n_workers))
+    order = np.argsort(-data.answers_per_worker, kind="stable")[:most]
+    return np.sort(order)
+
+
+def _told(name: str, value: float, variance: float, tasks: int, note: str = "") -> Row:
+    if tasks < 2:
+        return name, value, None, None, "; ".join(filter(None, [note, "one task only, so no interval"]))
+    half = student(tasks - 1) * np.sqrt(max(variance, 0.0) * tasks / (tasks - 1))
+    floor = 0.0 if name == "percent" else -1.0
+    return name, value, min(max(value - half, floor), value), max(min(value + half, 1.0), value), note
+
+
+def student(freedom: int) -> float:
+    """97.5 % point of Student's t, by its expansion around the normal one (Abramowitz & Stegun 26.7.5)."""
+    if freedom <= 4:  # too far from normal to expand
+        return (12.706204736, 4.302652730, 3.182446305, 2.776445105)[freedom - 1]
+    z, f = Z95, float(freedom)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(term / f**power for power, term in enumerate(terms, 1))
+
+
+def rank_correlation(first: Floats, second: Floats) -> float:
+    """Spearman's, with mean ranks for equals; 0 where one of them never changes."""
+    x, y = (pl.Series(values).rank("average").to_numpy() for values in (first, second))
+    return 0.0 if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

@@ -1,0 +1,141 @@
+"""BaseResult: what the result of every fit has, whatever the kind of answers."""
+
+from __future__ import annotations
+
+import platform
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from ..answers.base import Answers
+from ..errors import DataError, MissingError, for_python, model_setting
+
+if TYPE_CHECKING:
+    from ..engine import Model
+
+MANY_DROPPED = 0.01  # share of rows left out from which on a warning says so
+
+
+def versions() -> dict[str, str]:
+    """What made this result."""
+    found = {"python": platform.python_version()}
+    for package in ("crowdwise", "numpy", "numba", "polars"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BaseResult(ABC):
+    """Everything that a fit has learnt."""
+
+    kind: ClassVar[str]
+
+    answers: Any
+    model: Model[Any, Any]
+    params: Any  # what was learnt, as arrays
+    trace: pl.DataFrame  # iteration, objective, and counts by name
+    criterion: str  # what the objective is; empty for a model without iterations
+    converged: bool
+    seed: int
+    seconds: float
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT CONVERGED"
+        n = self.trace.height
+        steps = f", {state} after {n} iteration{'s' * (n != 1)}" if n else ""
+        return f"{type(self).__name__}({self.model.name}: {self.counted}{steps})"
+
+    @property
+    @abstractmethod
+    def counted(self) -> str:
+        """How much there is of what, in words."""
+
+    @property
+    @abstractmethod
+    def workers(self) -> pl.DataFrame:
+        """One row per worker; the first columns are those of `crowdwise.rating.WORKER_COLUMNS`."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table of this result by name, as it is written to files."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before trusting the result, worst first."""
+        return tuple(map(for_python, self.cautions))
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """The warnings before `for_python` or `for_shell` puts the options they name into the caller's language."""
+        intake = self.answers.intake
+        said = [] if self.converged else [self.not_converged]
+        many = [dropped for dropped in intake.dropped if dropped.count > MANY_DROPPED * intake.rows_read]
+        said += [f"{each.count} of {intake.rows_read} rows were left out: {each.reason}" for each in many]
+        return (*said, *self.own_warnings(), *intake.warnings)
+
+    @property
+    def not_converged(self) -> str:
+        more = model_setting("max_iter", 2 * max(self.trace.height, 1))
+        return f"not converged after {self.trace.height} iterations, the limit. Allow more: {more}"
+
+    def own_warnings(self) -> list[str]:
+        """Warnings of this kind of answers."""
+        return []
+
+    def summary(self) -> Any:
+        """The result in a few plain values: `lines()` for people, `as_dict()` for programs."""
+        from ..report import summarise
+
+        return summarise(self)
+
+    def to_pandas(self) -> dict[str, Any]:
+        """Every table as a pandas frame, by name."""
+        try:
+            return {name: table.to_pandas() for name, table in self.tables().items()}
+        except ModuleNotFoundError as error:
+            raise MissingError(
+                f"pandas frames need pandas and pyarrow; {error.name} is not installed. Run: pip install "
+                "'crowdwise[pandas]'"
+            ) from error
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one self-contained HTML page about this result, and return its path. `pictures` shows the images of
+        clicks (a folder) or items (an array); labels take `models` to compare with, and `check` for the cost curve."""
+        from ..report import write_report
+
+        return write_report(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: header, tiles and the best workers."""
+        from ..report import notebook
+
+        return notebook(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write this result to a folder (or a file ending in .crowdwise), whole or not at all."""
+        from .store import write
+
+        return write(self, Path(path))
+
+
+def result_of(value: Any, kind: str, verb: str) -> Any:
+    """A result of one kind, or an error that says what `verb` takes."""
+    if isinstance(value, BaseResult) and value.kind == kind:
+        return value
+    if isinstance(value, BaseResult):
+        raise DataError(f"{verb} takes a result of {kind}; this is one of {value.kind} ({value!r})")
+    if isinstance(value, Answers):
+        raise DataError(f"{verb} takes a result, not answers. Fit them first: {verb}(crowdwise.aggregate(answers))")
+    raise DataError(
+        f"{verb} takes a result of {kind}; got {type(value).__name__}. Fit the answers first: "
+        f"{verb}(crowdwise.aggregate(answers))"
+    )

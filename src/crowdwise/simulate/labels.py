@@ -1,0 +1,158 @@
+"""Who answers what, and what they say: what all simulated crowds are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..answers import Labels
+from ..errors import ParameterError
+from ..kernels.layout import Floats
+from ..result.files import write_whole
+
+Load = Literal["even", "skewed"]
+Whole = NDArray[np.int64]
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True, repr=False)
+class Crowd:
+    """Simulated answers with everything that is usually hidden."""
+
+    answers: Labels
+    truth: pl.DataFrame  # task, label
+    workers: pl.DataFrame  # worker, skill (chance of a right answer), group
+    confusions: Floats  # (W, K, K); of structural experts, on the easiest task
+    features: Floats | None = None  # (tasks, features), in the order of `truth`
+    ease: Floats | None = None  # (tasks,) from 0 to 1, the same way
+
+    def __repr__(self) -> str:
+        return f"Crowd({self.answers!r})"
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write answers.csv, truth.csv and workers.csv, and features.parquet where there are any."""
+        files = write_tables(folder, answers=self.answers.frame(), truth=self.truth, workers=self.workers)
+        if self.features is None:
+            return files
+        columns = {f"x{d}": self.features[:, d] for d in range(self.features.shape[1])}
+        table = pl.DataFrame([self.truth["task"]]).with_columns(**columns)
+        return [*files, write_whole(Path(folder) / "features.parquet", table.write_parquet)]
+
+
+def write_tables(folder: str | Path, **tables: pl.DataFrame) -> list[Path]:
+    """Each table as a CSV file of its name."""
+    return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+
+
+def confusion(workers: int, classes: int, *, accuracy: float = 0.75, concentration: float = 10.0, rng: Rng) -> Floats:
+    """(W, K, K) matrices whose rows are Dirichlet around `accuracy` on the diagonal."""
+    mean = _coins(np.array([accuracy]), classes)
+    draws = rng.standard_gamma(np.maximum(concentration * mean, 1e-3), size=(workers, classes, classes))
+    return np.asarray(draws / draws.sum(2, keepdims=True))
+
+
+def one_coin(workers: int, classes: int, *, a: float = 6.0, b: float = 2.0, rng: Rng) -> Floats:
+    """(W, K, K) matrices of workers who are right with a Beta(a, b) chance and err evenly."""
+    return _coins(rng.beta(a, b, workers), classes)
+
+
+def hammer_spammer(workers: int, classes: int, *, spammers: float = 0.3, accuracy: float = 0.9, rng: Rng) -> Floats:
+    """(W, K, K): hammers are right with chance `accuracy`, spammers answer at random."""
+    return _coins(np.where(rng.random(workers) < spammers, 1 / classes, accuracy), classes)
+
+
+def groups(
+    workers: int, classes: int, *, shares: tuple[float, ...] = (0.5, 0.3, 0.2), rng: Rng
+) -> tuple[Floats, Whole]:
+    """(W, K, K) matrices, and the group of each worker: good ones, confusers of neighbours, givers of one label."""
+    same = np.eye(classes)
+    neighbours = 0.55 * same + (1 - 0.55) * np.roll(same, 1, axis=1)
+    one_label = np.full((classes, classes), 0.05 / max(classes - 1, 1))
+    one_label[:, 0] = 0.95 if classes > 1 else 1.0
+    kinds = np.stack([_coins(np.array([0.85]), classes)[0], neighbours, one_label])
+    if not 1 <= len(shares) <= len(kinds) or min(shares) < 0 or sum(shares) <= 0:
+        raise ParameterError(f"shares is {shares!r}; give 1 to {len(kinds)} numbers of at least 0")
+    member = rng.choice(len(shares), workers, p=np.array(shares) / sum(shares))
+    return kinds[member], member
+
+
+def _coins(hit: Floats, classes: int) -> Floats:
+    """(W, K, K) matrices of workers who are right with chances (W,) and err evenly."""
+    matrices = np.repeat(((1 - hit) / max(classes - 1, 1))[:, None, None], classes, 1).repeat(classes, 2)
+    matrices[:, np.arange(classes), np.arange(classes)] = hit[:, None] if classes > 1 else 1.0
+    return matrices
+
+
+def who_answers(tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: Rng) -> tuple[Whole, Whole]:
+    """(task, worker) of every answer: `per_task` workers a task, all alike or a few doing most of the work."""
+    if not 1 <= per_task <= workers:
+        raise ParameterError(f"answers a task is {per_task}; it must be from 1 to the number of workers, {workers}")
+    weight = np.ones(workers) if load == "even" else 1 / np.arange(1, workers + 1)
+    chosen = _dense(tasks, weight, per_task, rng) if 3 * per_task > workers else _sparse(tasks, weight, per_task, rng)
+    return np.repeat(np.arange(tasks), per_task), chosen.ravel()
+
+
+def _dense(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Whole:
+    """Weighted draws without replacement: the largest of log(weight) plus Gumbel noise."""
+    if per_task == len(weight):
+        return np.tile(np.arange(per_task), (tasks, 1))
+    rows = max(1, 10_000_000 // len(weight))
+    parts = []
+    for start in range(0, tasks, rows):
+        keys = np.log(weight) + rng.gumbel(size=(min(rows, tasks - start), len(weight)))
+        parts.append(np.argpartition(-keys, per_task - 1, axis=1)[:, :per_task])
+    return np.concatenate(parts)
+
+
+def _sparse(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Whole:
+    """Draw with replacement, and again those tasks that got a worker twice."""
+    edges = np.cumsum(weight / weight.sum())
+    chosen = np.empty((tasks, per_task), np.int64)
+    left = np.arange(tasks)
+    for _ in range(200):
+        drawn = np.searchsorted(edges, rng.random((len(left), per_task))).clip(max=len(weight) - 1)
+        chosen[left] = drawn
+        ordered = np.sort(drawn, axis=1)
+        left = left[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+        if not len(left):
+            return chosen
+    chosen[left] = _dense(len(left), weight, per_task, rng)
+    return chosen
+
+
+def spoken(truth: Whole, task: Whole, worker: Whole, confusions: Floats, rng: Rng) -> Whole:
+    """(N,) labels drawn from the workers' confusion rows."""
+    said = np.empty(len(task), np.int64)
+    for start in range(0, len(task), 1_000_000):
+        part = slice(start, start + 1_000_000)
+        said[part] = drawn(confusions[worker[part], truth[task[part]]], rng)
+    return said
+
+
+def drawn(shares: Floats, rng: Rng) -> Whole:
+    """(M,) a column drawn for every row of probabilities (M, K)."""
+    edges = np.cumsum(shares, axis=1)
+    return np.asarray((rng.random(len(edges))[:, None] > edges).sum(1).clip(max=shares.shape[1] - 1))
+
+
+def named(truth: Whole, task: Whole, worker: Whole, label: Whole, matrices: Floats, group: Whole, rho: Floats) -> Crowd:
+    """The crowd of these answers, with a name for each task, worker and class."""
+    tasks, workers, classes = numbered("t", len(truth)), numbered("w", len(matrices)), numbered("c", len(rho))
+    skill = np.einsum("k,jkk->j", rho, matrices)
+    return Crowd(
+        Labels(tasks[task], workers[worker], classes[label], source="simulation"),
+        pl.DataFrame({"task": tasks, "label": classes[truth]}),
+        pl.DataFrame({"worker": workers, "skill": skill, "group": group}),
+        matrices,
+    )
+
+
+def numbered(letter: str, count: int) -> pl.Series:
+    """t001, t002, ...: as long as needed, so that they sort as they count."""
+    width = len(str(count))
+    return pl.Series([f"{letter}{n:0{width}d}" for n in range(1, count + 1)], dtype=pl.String)

@@ -1,0 +1,468 @@
+"""What the commands give: the same from a file and a saved result, JSON, exit statuses, cells that no spreadsheet
+computes (S3), words that no terminal obeys (S16), the published CIFAR-10H table, and the lecture's study."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import crowdwise as cw
+from crowdwise.cli import main
+from crowdwise.io.spreadsheets import spreadsheet_safe
+from crowdwise.reproduce import study
+
+LECTURE = importlib.import_module("crowdwise.reproduce.lecture")
+FORMULA = tuple("=+-@\t\r")
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+RATING = ("workers", "tasks", "agreement", "next")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """answers.csv and truth.csv, and a result of the same answers in `saved`."""
+    folder = tmp_path_factory.mktemp("files")
+    cw.simulate.crowd("hammer-spammer", tasks=150, workers=12, classes=3, per_task=5, seed=1).save(folder)
+    cw.aggregate(cw.read(folder / "answers.csv")).save(folder / "saved")
+    return folder
+
+
+# ------------------------------------------------------------------------------------------------------ commands
+
+
+@pytest.mark.parametrize("name", RATING)
+def test_a_file_and_its_saved_result_say_the_same(name: str, files: Path, command: Any) -> None:
+    said = command(name, files / "answers.csv")
+    assert said[0] == 0
+    assert said[1].count("\n") > 5
+    assert said == command(name, files / "saved")
+    assert said == command(name, files / "saved" / "result.crowdwise")
+
+
+@pytest.mark.parametrize("name", RATING)
+def test_json_of_a_file_and_of_its_saved_result_is_the_same(name: str, files: Path, command: Any) -> None:
+    status, out, _ = command(name, files / "answers.csv", "--json")
+    assert status == 0
+    assert json.loads(out) == json.loads(command(name, files / "saved", "--json")[1])
+
+
+def test_json_holds_the_tables(files: Path, command: Any) -> None:
+    result = cw.load(files / "saved")
+    rows = json.loads(command("workers", files / "saved", "--json")[1])
+    assert rows == result.workers.sort("rank").to_dicts()
+    flagged = json.loads(command("workers", files / "saved", "--json", "--flagged")[1])
+    assert flagged == [row for row in rows if row["flags"]] != []
+    assert len(json.loads(command("tasks", files / "saved", "--json", "--top", 7)[1])) == result.answers.n_tasks
+    said = json.loads(command("next", files / "saved", "--json", "--budget", 30, "--batch", 10)[1])
+    assert (said["asked"], said["left"]) == (10, 20)
+    assert sum(row["ask"] for row in said["tasks"]) == 10
+    assert {row["measure"] for row in json.loads(command("agreement", files / "saved", "--json")[1])} > {"percent"}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        *((1, (name, "no-such-file.csv")) for name in (*RATING, "report")),
+        *((1, (name, ".")) for name in (*RATING, "report")),  # a folder without a result
+        *((2, (name, "saved", "--label", "verdict")) for name in (*RATING, "report")),
+        *((2, (name, "saved", "--gold", "truth.csv")) for name in (*RATING, "report")),
+        *((2, (name, "saved", "--model", "mace")) for name in ("workers", "tasks", "next", "report")),
+        *((2, (name, "saved", "--model", "no-such-model")) for name in ("workers", "tasks", "next", "report")),
+        *((2, (name, "answers.csv", "--model", "no-such-model")) for name in ("workers", "tasks", "next", "report")),
+        (2, ("next", "answers.csv", "--budget", 0)),
+        (2, ("next", "answers.csv", "--budget", -5)),
+        (2, ("next", "answers.csv", "--budget", 5, "--batch", 0)),
+        (2, ("next", "answers.csv", "--budget", "many")),
+        (2, ("workers", "answers.csv", "--top", 0)),
+        (2, ("report", "answers.csv", "--compare-with", "no-such-model")),
+        (2, ("reproduce", "no-such-study")),
+        (1, ("reproduce", "lecture", "--data", "no-such-folder")),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else str(value),
+)
+def test_refusals_have_their_status_and_write_nothing(
+    status: int, words: tuple[object, ...], files: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    before = sorted(files.rglob("*"))
+    if words[0] == "reproduce":  # the crowd need not be simulated to be refused
+        monkeypatch.setattr(LECTURE, "_measured", lambda *_: ([], []))
+    found, out, err = command(*words)
+    assert (found, out) == (status, "")
+    assert "rror: " in err
+    assert sorted(files.rglob("*")) == before
+
+
+# -------------------------------------------------------------------------------------------------------- the page
+
+
+def test_warnings_name_options_in_the_language_of_the_caller(files: Path, command: Any, tmp_path: Path) -> None:
+    fit = cw.aggregate(cw.read(files / "answers.csv"), "dawid-skene", max_iter=1)
+    assert "max_iter=2" in fit.warnings[0]
+    assert "max_iter=2" in fit.report(tmp_path / "page.html", models=(), check=False).read_text()
+    words = ("aggregate", files / "answers.csv", "--model", "dawid-skene", "--max-iter", 1, "--out", tmp_path / "out")
+    status, _, err = command(*words)
+    assert status == 3
+    assert "--set max_iter=2" in err
+    assert "--set max_iter=2" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_report_of_a_saved_result_goes_into_its_folder(files: Path, tmp_path: Path, command: Any) -> None:
+    folder = cw.load(files / "saved").save(tmp_path / "saved").parent
+    status, out, err = command("report", folder, "--no-check")
+    assert (status, out) == (0, "")
+    assert err == f"wrote {folder / 'report.html'}\n"
+    assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_report_of_a_saved_file_goes_beside_it(
+    files: Path, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    saved = cw.load(files / "saved").save(tmp_path / "saved")
+    assert command("report", saved, "--no-check")[0] == 0
+    assert saved.with_name("report.html").exists()
+
+
+def test_report_of_answers_goes_where_it_is_told(
+    files: Path, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("report", files / "answers.csv", "--no-check", "--compare-with", "mace")
+    assert command(*words, "--out", "deep/page.html", "--model", "one-coin")[0] == 0
+    assert command(*words)[0] == 0
+    assert sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.html")) == [
+        "deep/page.html", "report.html",
+    ]  # fmt: skip
+    text = Path("deep/page.html").read_text()
+    assert '"model":"one-coin"' in text
+    assert '"model":"mace","differs"' in text
+    assert '"model":"glad"' not in text
+
+
+def test_aggregate_writes_the_page_unless_told_not_to(files: Path, tmp_path: Path, command: Any) -> None:
+    tables = {"labels.csv", "workers.csv", "tasks.csv", "result.crowdwise"}
+    assert command("aggregate", files / "answers.csv", "--out", tmp_path / "with")[0] == 0
+    assert command("aggregate", files / "answers.csv", "--out", tmp_path / "without", "--no-page")[0] == 0
+    assert {file.name for file in (tmp_path / "with").iterdir()} == {*tables, "report.html"}
+    assert {file.name for file in (tmp_path / "without").iterdir()} == tables
+
+
+# ------------------------------------------------------------------------------------------------- spreadsheets (S3)
+
+
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file whose tasks, workers and labels are formulas."""
+    made = cw.simulate.crowd("hammer-spammer", tasks=40, workers=8, classes=3, per_task=5, seed=3).answers.frame()
+    labels = dict(zip(sorted(made["label"].unique()), ("=1+1", "+x", "@SUM(A1)"), strict=True))
+    path = tmp_path_factory.mktemp("formulas") / "answers.csv"
+    names = {"task": "=" + pl.col("task"), "worker": "-" + pl.col("worker"), "label": pl.col("label").replace(labels)}
+    made.with_columns(**names).write_csv(path)
+    return path
+
+
+def formula_cells(path: Path) -> list[str]:
+    """Cells that a spreadsheet would compute; numbers are none."""
+    with path.open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row if cell.startswith(FORMULA)]
+    return [cell for cell in cells if not re.fullmatch(r"-?[\d.]+(e-?\d+)?", cell)]
+
+
+@pytest.mark.parametrize("name", ["workers", "tasks", "next"])
+def test_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_path: Path, command: Any) -> None:
+    for file, more in (("safe.csv", ()), ("raw.csv", ("--raw",))):
+        assert command(name, formulas, "--out", tmp_path / file, *more)[0] == 0
+    safe, raw = (list(csv.reader((tmp_path / file).open(newline=""))) for file in ("safe.csv", "raw.csv"))
+    assert len(safe) > 2
+    assert formula_cells(tmp_path / "safe.csv") == []
+    assert formula_cells(tmp_path / "raw.csv") != []
+    assert [[cell.removeprefix("'") for cell in row] for row in safe] == raw
+
+
+def test_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_path: Path, command: Any) -> None:
+    assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "raw")[0] == 0
+    assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "safe", "--excel-safe")[0] == 0
+    for name in ("labels", "workers", "tasks"):
+        assert formula_cells(tmp_path / "raw" / f"{name}.csv") != []
+        assert formula_cells(tmp_path / "safe" / f"{name}.csv") == []
+    labels = cw.load(tmp_path / "safe").labels
+    assert labels.equals(cw.load(tmp_path / "raw").labels), "the saved result is for programs either way"
+    assert pl.read_csv(tmp_path / "raw" / "labels.csv")["task"].to_list() == labels["task"].to_list()
+
+
+def test_json_for_programs_is_as_it_is(formulas: Path, command: Any) -> None:
+    assert {row["worker"][0] for row in json.loads(command("workers", formulas, "--json")[1])} == {"-"}
+    assert {row["task"][0] for row in json.loads(command("tasks", formulas, "--json")[1])} == {"="}
+
+
+def test_labels_on_stdout_follow_excel_safe(formulas: Path, command: Any) -> None:
+    raw = list(csv.DictReader(command("aggregate", formulas)[1].splitlines()))
+    safe = list(csv.DictReader(command("aggregate", formulas, "--excel-safe")[1].splitlines()))
+    assert {row["task"][0] for row in raw} == {"="}
+    assert [row["task"] for row in safe] == ["'" + row["task"] for row in raw]
+
+
+def test_spreadsheet_safe_leaves_all_but_formulas() -> None:
+    text = ["=1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "'=1", " x", "", None]
+    table = pl.DataFrame({"=head": text, "n": range(-1, len(text) - 1), "x": [-1.5] * len(text)})
+    safe = spreadsheet_safe(table)
+    assert safe.columns == ["'=head", "n", "x"]
+    assert safe.to_series(0).to_list() == ["'=1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "a=1", "'=1", " x", "", None]
+    assert safe.select("n", "x").equals(table.select("n", "x"))
+    assert spreadsheet_safe(table.select("n")).equals(table.select("n"))
+
+
+# ----------------------------------------------------------------------------------------------------- terminals (S16)
+
+
+@pytest.fixture(scope="module")
+def hostile_file(hostile: cw.Labels, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hostile") / "gone\x1b[2J\u202e.csv"
+    hostile.frame().with_columns(seconds=pl.Series(hostile.extras["seconds"])).write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile_folder(hostile_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved result of the same answers, in a folder of such a name."""
+    return cw.aggregate(cw.read(hostile_file)).save(tmp_path_factory.mktemp("hostile") / "gone\x1b[2J\u202e").parent
+
+
+def obeyed(*said: str) -> set[str]:
+    """Characters that a terminal would obey."""
+    return {found for text in said for found in CONTROL.findall(text)}
+
+
+@pytest.mark.parametrize("name", [*RATING, "inspect"])
+def test_no_name_reaches_the_terminal_as_a_command(
+    name: str, hostile_file: Path, hostile_folder: Path, command: Any
+) -> None:
+    status, out, err = command(name, hostile_file if name in ("workers", "inspect") else hostile_folder)
+    assert status == 0
+    assert obeyed(out, err) == set()
+    assert name == "agreement" or "\\x1b[2Jgone" in out
+    assert max(map(len, out.splitlines())) < 1000, "a name of a megabyte is cut"
+
+
+def test_no_flag_or_reason_reaches_the_terminal_as_a_command(hostile_folder: Path, command: Any) -> None:
+    status, out, err = command("workers", hostile_folder, "--flagged", "--top", 100)
+    assert status == 0
+    assert "at chance; one label" in out
+    assert obeyed(out, err) == set()
+
+
+def test_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, command: Any, tmp_path: Path) -> None:
+    status, out, err = command("aggregate", hostile_file, "--no-page", "--out", tmp_path / "o\x1b[2J")
+    assert (status, out, obeyed(err)) == (0, "", set())
+    status, out, err = command("compare", hostile_file, "--folds", 0, "--model", "majority-vote")
+    assert (status, obeyed(out, err)) == (0, set())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("workers", "no\x1b]8;;x\x07-such-file\r"),
+        ("workers", "{file}", "--label", "no\x1b[2J"),
+        ("workers", "{file}", "--model", "no\x1b[2J"),
+        ("workers", "{file}", "--gold", "no\x1b[2J"),
+        ("workers", "{file}", "--format", "no\x1b[2J"),
+        ("workers", "{file}", "--top", "no\x1b[2J"),
+        ("workers", "{file}", "--no\x1b[2J"),
+        ("no\x1b[2J",),
+        ("reproduce", "no\x1b[2J\u202e"),
+        ("aggregate", "{file}", "--set", "no\x1b[2J=1"),
+    ],
+    ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
+)
+def test_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: Path, command: Any) -> None:
+    status, out, err = command(*(word.replace("{file}", str(hostile_file)) for word in words))
+    assert status in (1, 2)
+    assert out == ""
+    assert obeyed(err) == set()
+
+
+def test_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:
+    twice = table(
+        "task,worker,label\nt\x1b[2J,w\x1b]8;;x\x07,a\u202eb\nt\x1b[2J,w\x1b]8;;x\x07,\x9bm\n", "x\x1b[2J.csv"
+    )
+    status, _, err = command("aggregate", twice)
+    assert (status, obeyed(err)) == (1, set())
+    status, _, err = command("aggregate", table("ta\x1b[2Jsk,worker,label\n1,2,3\n"))
+    assert (status, obeyed(err)) == (1, set())
+    assert "\\x1b[2J" in err
+
+
+# ------------------------------------------------------------------------------------------------------ CIFAR-10H
+
+HEAD = (
+    "annotator_id,trial_index,is_attn_check,true_category,chosen_category,true_label,chosen_label,correct_guess,"
+    "cifar10_test_test_idx,image_filename,subcategory,reaction_time,time_elapsed"
+)
+TRIALS = """\
+0,0,0,airplane,airplane,0,0,1,5,plane_5.png,jet,1500.0,2000
+0,1,1,cat,cat,3,3,1,-99999,cat_check.png,tabby,900.5,4000
+0,2,1,dog,cat,5,3,0,-99999,dog_check.png,pug,700,5000
+0,3,0,ship,ship,8,8,1,7,ship_7.png,ferry,1100,6000
+1,0,0,airplane,bird,0,2,0,5,plane_5.png,jet,2500.0,2000
+1,1,1,cat,cat,3,3,1,-99999,cat_check.png,tabby,1000,3000
+1,2,0,ship,ship,8,8,1,7,ship_7.png,ferry,,4000
+"""
+
+
+@pytest.fixture
+def trials(table: Any) -> Path:
+    path: Path = table(f"{HEAD}\n{TRIALS}", "cifar10h-raw.csv")
+    return path
+
+
+def test_raw_cifar10h_is_known_by_its_columns(trials: Path) -> None:
+    answers = cw.read(trials)
+    assert answers.tasks.to_list() == ["5", "7", "cat_check.png", "dog_check.png"]
+    assert answers.workers.to_list() == ["0", "1"]
+    assert answers.frame().sort("task", "worker")["label"].to_list() == [
+        "airplane", "bird", "ship", "ship", "cat", "cat", "cat",
+    ]  # fmt: skip
+    assert "raw CIFAR-10H: attention checks are gold" in answers.intake.notes
+    assert cw.read(trials, format="cifar10h").frame().equals(answers.frame())
+
+
+def test_only_attention_checks_of_cifar10h_are_gold(trials: Path) -> None:
+    answers = cw.read(trials)
+    known = {task: answers.classes[k] for task, k in zip(answers.tasks, answers.gold.tolist(), strict=True) if k >= 0}
+    assert known == {"cat_check.png": "cat", "dog_check.png": "dog"}
+
+
+def test_milliseconds_of_cifar10h_become_seconds_and_checks_are_scored(trials: Path) -> None:
+    rated = cw.aggregate(cw.read(trials)).workers
+    assert rated["seconds"].to_list() == pytest.approx([(0.9005 + 1.1) / 2, 1.75])
+    assert rated.select("checks", "check_score").rows() == [(2, 0.5), (1, 1.0)]
+
+
+@pytest.mark.parametrize("column", ["annotator_id", "is_attn_check", "chosen_category", "reaction_time"])
+def test_a_damaged_cifar10h_names_what_is_missing(column: str, table: Any, command: Any) -> None:
+    path = table(f"{HEAD.replace(column, 'other')}\n{TRIALS}", "raw.csv")
+    with pytest.raises(cw.errors.ColumnError, match=f"no column '{column}'; columns are .*other"):
+        cw.read(path, format="cifar10h")
+    status, out, err = command("workers", path, "--format", "cifar10h")
+    assert (status, out) == (1, "")
+    assert f"no column '{column}'" in err
+
+
+def test_odd_cells_of_cifar10h_are_no_time_and_no_check(table: Any) -> None:
+    trials = TRIALS.replace("1500.0", "soon").replace("0,2,1,dog", "0,2,,dog")
+    answers = cw.read(table(f"{HEAD}\n{trials}", "raw.csv"))
+    assert answers.extras["seconds"].null_count() == 2
+    assert sum(gold >= 0 for gold in answers.gold) == 1
+
+
+# ----------------------------------------------------------------------------------------------------- the lecture
+
+
+@pytest.fixture(scope="module")
+def lecture(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """`crowdwise reproduce lecture --json --out`, once, at full size (five seconds)."""
+    folder, said = tmp_path_factory.mktemp("lecture"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setattr(sys, "argv", ["crowdwise", "reproduce", "lecture", "--json", "--out", str(folder)])
+        with pytest.raises(SystemExit) as left:
+            main()
+    assert left.value.code == 0
+    return json.loads(said.getvalue()), folder
+
+
+def part(of: dict[str, Any], title: str) -> list[dict[str, Any]]:
+    [rows] = [part["rows"] for part in of["parts"] if title in part["title"]]
+    return list(rows)
+
+
+def test_the_lectures_crowd_has_the_shape_of_cifar10h(lecture: tuple[dict[str, Any], Path]) -> None:
+    found, folder = lecture
+    assert "2571 workers, 10100 tasks, 514200 answers" in found["parts"][0]["title"]
+    assert 49 < 514200 / 10100 < 51
+    rated = pl.read_csv(folder / "simulated-workers.csv")
+    assert rated["checks"].to_list() == [10] * 2571
+    assert rated["answers"].to_list() == [200] * 2571
+    assert found["files"] == [str(folder / "simulated-workers.csv"), str(folder / "simulated.html")]
+    assert (folder / "simulated.html").stat().st_size < 5_000_000
+
+
+def test_the_lectures_rankings_agree_as_it_says(lecture: tuple[dict[str, Any], Path]) -> None:
+    rows = {row["ranking"]: row for row in part(lecture[0], "rank correlations")}
+    assert rows["trace"]["spam_score"] > 0.8
+    assert rows["trace"]["true skill"] > 0.8
+    assert rows["spam_score"]["true skill"] > 0.8
+    assert 0 < rows["check_score"]["trace"] < rows["spam_score"]["trace"]
+    assert abs(rows["seconds"]["trace"]) < 0.3
+    assert all(rows[a][b] == pytest.approx(rows[b][a]) for a in rows for b in rows)
+
+
+def test_the_lectures_careless_workers_are_found(lecture: tuple[dict[str, Any], Path]) -> None:
+    skill = pl.Series("true", LECTURE.simulated(0)[2])
+    rated = pl.read_csv(lecture[1] / "simulated-workers.csv").sort("worker").with_columns(skill)
+    careless, flagged = rated["true"] < 0.6, rated["flags"].is_not_null() & (rated["flags"] != "")
+    assert 5 <= careless.sum() <= 50
+    assert (careless & flagged).sum() >= 0.9 * careless.sum()
+    assert (flagged & ~careless).sum() <= 5
+    [checks] = part(lecture[0], "attention checks")
+    assert checks["workers with checks"] == 2571
+    assert checks["below and flagged"] >= 0.9 * checks["below 0.8 on checks"] > 0
+
+
+def test_the_lectures_labels_are_right(lecture: tuple[dict[str, Any], Path]) -> None:
+    rows = {row["model"]: row for row in part(lecture[0], ": labels")}
+    assert set(rows) == {"majority-vote", "dawid-skene", "pooled"}
+    assert min(row["accuracy"] for row in rows.values()) > 0.99
+
+
+def test_the_lecture_beside_real_answers(shared_data: Path, tmp_path: Path) -> None:
+    found = study("lecture", data=shared_data / "cifar10s", out=tmp_path)
+    titles = [part.title for part in found.parts]
+    assert sum(title.startswith("cifar10s") for title in titles) == len(titles) / 2
+    assert [file.name for file in found.files] == [
+        "simulated-workers.csv", "simulated.html", "cifar10s-workers.csv", "cifar10s.html",
+    ]  # fmt: skip
+    real = {row["model"]: row for row in part(found.as_dict(), "cifar10s: labels")}
+    assert real["pooled"]["accuracy"] > real["dawid-skene"]["accuracy"]
+    assert real["pooled"]["accuracy"] > 0.93
+
+
+@pytest.fixture
+def small_lecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small crowd in place of the simulated one."""
+    made = cw.simulate.crowd("one-coin", tasks=60, workers=8, classes=3, per_task=5, seed=1)
+    frame = made.answers.frame().with_columns(seconds=1.0 + pl.int_range(pl.len()) % 5)
+    truth = cw.Labels(frame, gold=made.truth).gold
+    known = cw.Labels(frame, gold=made.truth.head(20))
+    monkeypatch.setattr(LECTURE, "simulated", lambda seed: (known, truth, made.workers["skill"].to_numpy()))
+
+
+@pytest.mark.usefixtures("small_lecture")
+def test_real_answers_without_times_are_compared_by_what_they_have(tmp_path: Path, command: Any) -> None:
+    made = cw.simulate.crowd("one-coin", tasks=60, workers=8, classes=3, per_task=5, seed=1)
+    made.answers.frame().write_parquet(tmp_path / "answers.parquet")
+    made.truth.write_parquet(tmp_path / "truth.parquet")
+    status, out, _ = command("reproduce", "lecture", "--data", tmp_path)
+    assert status == 0
+    assert "cifar10s: rank correlations" in out
+
+
+@pytest.mark.usefixtures("small_lecture")
+def test_names_of_real_classes_do_not_reach_the_terminal(tmp_path: Path, command: Any, hostile: cw.Labels) -> None:
+    answers = hostile.frame().filter(pl.col("label").str.len_chars() < 99).with_columns(seconds=1.0)
+    answers.write_parquet(tmp_path / "answers.parquet")
+    truth = answers.group_by("task").agg(pl.col("label").mode().sort().first()).sort("task")
+    truth.write_parquet(tmp_path / "truth.parquet")
+    status, out, err = command("reproduce", "lecture", "--data", tmp_path)
+    assert status == 0
+    assert "\\x1b[2Jgone" in out
+    assert obeyed(out, err) == set()
