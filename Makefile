@@ -14,9 +14,9 @@ demo: $(VENV)/.installed
 test: tools $(VENV)/.dev $(PACKAGES) check
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Contracts of every model, kernels against their doubles, and properties, without what takes long.
+# The inner loop: contracts of every model, kernels against their oracles, and properties.
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/contract/test_every_model.py tests/oracle tests/property
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/contract/test_every_model.py tests/oracle tests/property
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
