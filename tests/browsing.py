@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import importlib
 import json
+import pkgutil
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,7 +16,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-AXE = Path(__file__).resolve().parents[1] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+from crowdwise import report
+
+ROOT = Path(__file__).resolve().parents[1]
+AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
 WATCH = """
 window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => breaches.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
@@ -141,3 +147,17 @@ def data_of(path: Path) -> dict[str, Any]:
     """What the script of a page gets."""
     [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
     return dict(json.loads(text))
+
+
+def assert_script_knows(source: str, page: Any) -> None:
+    """The interfaces of a TypeScript file have the fields of the dataclasses of their name, in the same order."""
+    text = (ROOT / "page" / "src" / source).read_text()
+    found = dict(re.findall(r"interface (\w+) \{\n(.*?)\n\}", text, re.DOTALL))
+    found = {name: re.findall(r"^  (\w+):", body, re.MULTILINE) for name, body in found.items()}
+    modules = [
+        importlib.import_module(f"crowdwise.report.{info.name}") for info in pkgutil.iter_modules(report.__path__)
+    ]
+    assert found.pop(type(page).__name__) == list(page.as_dict())
+    for name, fields in found.items():
+        [made] = {getattr(module, name) for module in modules if hasattr(module, name)}
+        assert fields == [field.name for field in dataclasses.fields(made)], name

@@ -1,4 +1,4 @@
-// The page's data, as `crowdwise.report.page` writes it. Classes are told by their number in `Page.classes`.
+// The page's data, as `crowdwise.report.labels` and the modules of its sections write it. Classes are told by their number in `Page.classes`.
 import type { PairsPage } from "./pairs-data";
 import type { PointsPage } from "./points-data";
 
@@ -164,7 +164,7 @@ export interface Told<Row> {
 }
 
 export interface Page {
-  summary: { model: string };
+  kind: "labels";
   classes: string[];
   prevalence_says: string;
   prevalence: ClassShare[];

@@ -74,7 +74,7 @@ function fill<P>(sections: Sections<P>, page: P): void {
 }
 
 const data = readData();
-if (!("kind" in data)) fill(LABELS, data);
+if (data.kind === "labels") fill(LABELS, data);
 else if (data.kind === "pairs") fill(PAIRS, data);
 else if (data.kind === "points") fill(POINTS, data);
 drawFigures();

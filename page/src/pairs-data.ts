@@ -1,4 +1,4 @@
-// The data of a page of pairs, as `crowdwise.report.pairs_page` writes it; its plain tables stand in the page itself.
+// The data of a page of pairs, as `crowdwise.report.pairs` writes it; its plain tables stand in the page itself.
 import type { Box, Search } from "./points-data";
 
 export interface Dots {

@@ -1,4 +1,4 @@
-// The data of a page of points, as `crowdwise.report.points_page` writes it.
+// The data of a page of points, as `crowdwise.report.points` writes it.
 
 export interface ObjectRow {
   object: number;

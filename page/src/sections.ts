@@ -139,7 +139,7 @@ export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
   return [el("div", { class: "histograms" }, ...pictures.histograms.map(histogram)), shown];
 }
 
-export function modelsSection({ models, summary }: Page): HTMLElement[] {
+export function modelsSection({ models }: Page): HTMLElement[] {
   if (!models || !models.rows.length) return nothing(models?.says, "No other models were fitted for this report.");
   const scored = models.rows.some((r) => r.accuracy !== null);
   const heads = [
@@ -150,8 +150,8 @@ export function modelsSection({ models, summary }: Page): HTMLElement[] {
     { title: "Converged" },
     number("Time"),
   ];
-  const rows = models.rows.map((r) => [
-    el("span", {}, r.model, r.model === summary.model && el("span", { class: "flag quiet" }, "\u25cf this report")),
+  const rows = models.rows.map((r, i) => [
+    el("span", {}, r.model, i === 0 && el("span", { class: "flag quiet" }, "\u25cf this report")),
     asCount(r.differs),
     ...(scored ? [asPercent(r.accuracy), asDecimal(r.log_loss)] : []),
     asCount(r.iterations),

@@ -13,7 +13,7 @@ import pytest
 import crowdwise as cw
 from crowdwise.labels import groups as model_of_groups
 from crowdwise.learn import Network
-from crowdwise.reproduce.ledger import Ledger, mean
+from crowdwise.reproduce.study import Ledger, mean
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOUBLE = cw.Run(precision="double", threads=1)

@@ -15,8 +15,8 @@ import crowdwise as cw
 from crowdwise.kernels.fast.links import pass_messages
 from crowdwise.pairs import gaussians, merge, mixture
 from crowdwise.pairs.gaussians import Normals, Prior, phi
+from crowdwise.pairs.model import Coins, first_odds
 from crowdwise.pairs.without_features import Edges
-from crowdwise.pairs.workers import Coins, first_odds
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -14,8 +14,7 @@ from scipy.special import softmax as shares_of
 
 from crowdwise.errors import FeatureError
 from crowdwise.pairs.gaussians import Normals, Prior, phi
-from crowdwise.pairs.model import PairAnswers
-from crowdwise.pairs.workers import Coins
+from crowdwise.pairs.model import Coins, PairAnswers
 
 torch = pytest.importorskip("torch")
 

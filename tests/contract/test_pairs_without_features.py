@@ -17,9 +17,8 @@ from crowdwise.answers.pairs import components
 from crowdwise.engine import Trace, iterate
 from crowdwise.kernels.fast.links import join
 from crowdwise.pairs import without_features
-from crowdwise.pairs.model import PairAnswers
+from crowdwise.pairs.model import Coins, PairAnswers
 from crowdwise.pairs.without_features import Edges, PairByPair, Walk, evidence
-from crowdwise.pairs.workers import Coins
 
 pytestmark = pytest.mark.filterwarnings("error")
 

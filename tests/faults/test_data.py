@@ -708,7 +708,7 @@ def test_d23_ten_thousand_classes_are_handled_when_the_table_is_small(name):
 
 @pytest.mark.parametrize("name", ["pooled", "dawid-skene"])
 def test_d23_too_many_classes_are_refused_with_an_estimate_before_the_start(name, monkeypatch):
-    monkeypatch.setattr("crowdwise.engine.memory.available", lambda: 1_000_000_000)
+    monkeypatch.setattr("crowdwise.engine.resources.available", lambda: 1_000_000_000)
     answers, seen = many_classes(10_000), []
     tracemalloc.start()
     try:
@@ -723,7 +723,7 @@ def test_d23_too_many_classes_are_refused_with_an_estimate_before_the_start(name
 
 
 def test_d23_the_command_line_refuses_with_status_1(monkeypatch, command, tmp_path):
-    monkeypatch.setattr("crowdwise.engine.memory.available", lambda: 1_000_000_000)
+    monkeypatch.setattr("crowdwise.engine.resources.available", lambda: 1_000_000_000)
     many_classes(10_000).frame().write_csv(tmp_path / "a.csv")
     status, out, err = command("aggregate", tmp_path / "a.csv", "--out", tmp_path / "out")
     assert (status, out) == (1, "")

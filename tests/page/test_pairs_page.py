@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import data_of, painted, section_ids, serious, unfold, width_of
+from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
 from playwright.sync_api import expect
 
 import crowdwise as cw
 from crowdwise.cli.command import command_line
 from crowdwise.errors import ParameterError
-from crowdwise.report import notebook, pairs_items, pairs_page, pairs_pictures, summarise
+from crowdwise.report import notebook, pairs_items, pairs_pictures, summarise
 from crowdwise.report.frame import page_of
+from crowdwise.report.pairs import PairsPage
 from crowdwise.result import Clusters
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def hostile_wheel() -> cw.PairsResult:
 
 
 @pytest.fixture(scope="session")
-def page(wheel: cw.PairsResult) -> pairs_page.PairsPage:
+def page(wheel: cw.PairsResult) -> PairsPage:
     return page_of(wheel, {})
 
 
@@ -186,22 +187,13 @@ def test_the_command_makes_the_result_again(wheel: cw.PairsResult) -> None:
     )
 
 
-def test_the_line_of_python_names_the_features_of_a_fit_that_had_some(
-    page: pairs_page.PairsPage, bare: cw.PairsResult
-) -> None:
+def test_the_line_of_python_names_the_features_of_a_fit_that_had_some(page: PairsPage, bare: cw.PairsResult) -> None:
     assert "features=features" in page.command
     assert "features" not in page_of(bare, {}).command
 
 
-def test_the_script_knows_the_fields_of_the_data(page: pairs_page.PairsPage) -> None:
-    source = (ROOT / "page" / "src" / "pairs-data.ts").read_text()
-    found = dict(re.findall(r"interface (\w+) \{\n(.*?)\n\}", source, re.DOTALL))
-    assert {"Dots", "ItemMap", "PairsWorker", "Shares", "Training", "PairsPage"} <= set(found)
-    for name, text in found.items():
-        known = [field.name for field in dataclasses.fields(getattr(pairs_page, name))]
-        wanted = re.findall(r"^  (\w+):", text, re.MULTILINE)
-        assert wanted == [field for field in known if name != "PairsPage" or field in wanted], name
-    assert re.findall(r"^  (\w+):", found["PairsPage"], re.MULTILINE) == list(page.as_dict())
+def test_the_script_knows_the_fields_of_the_data(page: PairsPage) -> None:
+    assert_script_knows("pairs-data.ts", page)
 
 
 def test_hostile_names_are_inert_and_short(hostile_wheel: cw.PairsResult, tmp_path: Path) -> None:
@@ -234,7 +226,7 @@ def test_a_notebook_shows_the_best_workers_first(wheel: cw.PairsResult) -> None:
 # ------------------------------------------------------------------------------------------------------- the tables
 
 
-def test_doubts_are_told_in_three_tables(wheel: cw.PairsResult, page: pairs_page.PairsPage) -> None:
+def test_doubts_are_told_in_three_tables(wheel: cw.PairsResult, page: PairsPage) -> None:
     items, asking, clash = page.doubts
     below = (wheel.clusters["probability"] < 0.8).sum()
     assert items.says.startswith(f"{below} of 60 items have a probability below 80\u202f%")
@@ -280,9 +272,7 @@ def test_where_nothing_is_in_doubt_the_page_says_so(answer: int) -> None:
     ]  # fmt: skip
 
 
-def test_clusters_are_a_table_with_samples_where_there_are_some(
-    wheel: cw.PairsResult, page: pairs_page.PairsPage
-) -> None:
+def test_clusters_are_a_table_with_samples_where_there_are_some(wheel: cw.PairsResult, page: PairsPage) -> None:
     table, sizes = page.clusters.table, wheel.sizes
     assert [title for title, _ in table.heads] == ["Cluster", "Items", "Share", "Asked about", "Mean probability"]
     assert texts(table) == [
@@ -304,8 +294,8 @@ def test_clusters_are_a_table_with_samples_where_there_are_some(
     assert flat.heads[-1][0] == "Mean probability", "what is no picture is not drawn"
 
 
-def test_workers_are_ranked_by_weight_and_many_are_cut(wheel: cw.PairsResult, page: pairs_page.PairsPage) -> None:
-    ranked = by_weight(wheel)
+def test_workers_are_ranked_as_in_their_table_and_many_are_cut(wheel: cw.PairsResult, page: PairsPage) -> None:
+    ranked = wheel.workers.sort("rank")
     assert [(row.worker, row.rank, row.counted) for row in page.workers.rows] == [
         (worker, n + 1, None) for n, worker in enumerate(ranked["worker"])
     ]
@@ -313,7 +303,7 @@ def test_workers_are_ranked_by_weight_and_many_are_cut(wheel: cw.PairsResult, pa
     shown = (first.sensitivity, first.specificity, first.skill, first.weight)
     assert shown == pytest.approx([best[name] for name in ("sensitivity", "specificity", "skill", "weight")], abs=1e-3)
     assert (wheel.workers["weight"] < 0.5).sum() == 1
-    assert "the answers of 1 tell next to nothing, or the contrary" in page.workers.says
+    assert "those of 1 say next to nothing, or the contrary" in page.workers.says
     assert texts(page.workers_table)[0][:3] == [best["worker"], "30", f"{best['weight']:.2f}"]
     right = np.linspace(45, 5, 500)
     beta = np.column_stack([right, 50 - right])
@@ -323,7 +313,7 @@ def test_workers_are_ranked_by_weight_and_many_are_cut(wheel: cw.PairsResult, pa
     assert [many.rows[n].worker for n in (0, 199, 200, 399)] == ["0", "199", "300", "499"]
 
 
-def test_the_search_has_shares_by_the_last_and_a_trace(wheel: cw.PairsResult, page: pairs_page.PairsPage) -> None:
+def test_the_search_has_shares_by_the_last_and_a_trace(wheel: cw.PairsResult, page: PairsPage) -> None:
     trace = pl.DataFrame({"iteration": [1, 2, 3], "objective": [-90.5, -70.0, -60.0], "clusters": [4, 3, 3]})
     training = page_of(changed(wheel, trace=trace, **SHARES), {}).training
     assert training.shares.components == [2, 3, 1, 4]
@@ -343,7 +333,7 @@ def test_the_search_has_shares_by_the_last_and_a_trace(wheel: cw.PairsResult, pa
 
 
 def test_the_picture_has_the_most_doubtful_first(
-    wheel: cw.PairsResult, page: pairs_page.PairsPage, monkeypatch: pytest.MonkeyPatch
+    wheel: cw.PairsResult, page: PairsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, dots = doubtful(wheel), page.map.dots
     assert dots.item == table["item"].to_list()

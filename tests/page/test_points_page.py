@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import data_of, painted, section_ids, serious, unfold, width_of
+from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
 from playwright.sync_api import Locator, Page, expect
 
 import crowdwise as cw
 from crowdwise.cli.command import command_line
 from crowdwise.errors import FileError
-from crowdwise.report import points_images, points_page, points_pictures
+from crowdwise.report import points_images
 from crowdwise.report.frame import page_of
+from crowdwise.report.points import PointsPage
 from crowdwise.report.render import page_html
 from crowdwise.result import Objects
 
@@ -120,7 +121,7 @@ def result() -> cw.PointsResult:
 
 
 @pytest.fixture(scope="session")
-def page(result: cw.PointsResult) -> points_page.PointsPage:
+def page(result: cw.PointsResult) -> PointsPage:
     """Its page, with methods compared with the truth."""
     return page_of(result, {"judged": JUDGED})
 
@@ -156,7 +157,7 @@ def test_the_page_is_one_closed_file_with_all_sections(result: cw.PointsResult, 
         assert said in html
 
 
-def test_the_tiles_tell_what_the_tables_hold(page: points_page.PointsPage) -> None:
+def test_the_tiles_tell_what_the_tables_hold(page: PointsPage) -> None:
     tiles = {tile.name: (tile.value, tile.detail) for tile in page.summary.tiles}
     assert tiles["Objects found"] == ("7", "3.5 an image that has any")
     assert tiles["Images"] == ("2", "all with objects")
@@ -167,7 +168,7 @@ def test_the_tiles_tell_what_the_tables_hold(page: points_page.PointsPage) -> No
     )  # fmt: skip
 
 
-def test_the_command_makes_the_result_again(result: cw.PointsResult, page: points_page.PointsPage) -> None:
+def test_the_command_makes_the_result_again(result: cw.PointsResult, page: PointsPage) -> None:
     words = shlex.split(command_line("points", result))
     assert words[:5] == ["crowdwise", "points", "clicks.csv", "--box", "0,0,200,100"]
     assert words[5:] == ["--model", "click-mixture", "--seed", "7", "--set", "start=40", "--out", "results"]
@@ -178,14 +179,8 @@ def test_the_command_makes_the_result_again(result: cw.PointsResult, page: point
     assert page_of(result, {"command": "crowdwise points"}).command == "crowdwise points"
 
 
-def test_the_script_knows_the_fields_of_the_data() -> None:
-    source = (ROOT / "page" / "src" / "points-data.ts").read_text()
-    found = dict(re.findall(r"interface (\w+) \{\n(.*?)\n\}", source, re.DOTALL))
-    assert {"ObjectRow", "Clicks", "ImageRow", "Images", "PointsWorker", "Search", "Method", "PointsPage"} <= set(found)
-    for name, text in found.items():
-        known = [field.name for field in dataclasses.fields(getattr(points_page, name))]
-        wanted = re.findall(r"^  (\w+):", text, re.MULTILINE)
-        assert wanted == [field for field in known if name != "PointsPage" or field in wanted], name
+def test_the_script_knows_the_fields_of_the_data(page: PointsPage) -> None:
+    assert_script_knows("points-data.ts", page)
 
 
 def test_hostile_names_are_inert_and_short(tmp_path: Path) -> None:
@@ -258,7 +253,7 @@ def test_many_workers_are_cut_to_the_best_and_the_worst() -> None:
     assert workers.says.endswith("shown are the 200 best and the 200 worst.")
 
 
-def test_more_coordinates_than_two_are_told(page: points_page.PointsPage) -> None:
+def test_more_coordinates_than_two_are_told(page: PointsPage) -> None:
     assert page.images.notes == []
     [note] = page_of(clicked(axes="xyz"), {}).images.notes
     assert note.startswith("Points have 3 coordinates (x, y, z); the pictures show x and y")
@@ -289,7 +284,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_pictures_are_found_by_name_with_or_without_an_ending(folder: Path) -> None:
     wanted = f"data:image/png;base64,{base64.b64encode(png()).decode()}"
-    found, notes = points_pictures.pictures_of(["one", "one.png", "bare", "deep/two"], folder)
+    found, notes = points_images.pictures_of(["one", "one.png", "bare", "deep/two"], folder)
     assert (found, notes) == ([wanted] * 4, [])
 
 
@@ -299,16 +294,16 @@ def test_pictures_are_found_by_name_with_or_without_an_ending(folder: Path) -> N
      "link", "link.png", "..", ".", "", " ", "deep", "pipe", "nul\0", "x" * 5000, "none", "\ud800"],
 )  # fmt: skip
 def test_no_name_leads_out_of_the_folder(folder: Path, name: str) -> None:
-    found, [note] = points_pictures.pictures_of([name.format(folder=folder)], folder)
+    found, [note] = points_images.pictures_of([name.format(folder=folder)], folder)
     assert found == [None]
     assert note == "0 of 1 images lie over their picture. No file of that name in the folder: 1."
 
 
 def test_only_pictures_are_taken_and_they_have_a_budget(folder: Path) -> None:
-    found, [note] = points_pictures.pictures_of(["text", "one", "bare", "none"], folder, room=150)
+    found, [note] = points_images.pictures_of(["text", "one", "bare", "none"], folder, room=150)
     assert [picture is not None for picture in found] == [False, True, False, False]
     assert note.startswith("1 of 4 images lie over their picture. No PNG, JPEG, WebP or GIF: 1. Left out, as pictures")
-    assert points_pictures.ROOM == 20_000_000
+    assert points_images.ROOM == 20_000_000
 
 
 def test_a_folder_that_is_not_there_is_told(result: cw.PointsResult, tmp_path: Path) -> None:
@@ -320,9 +315,7 @@ def test_a_folder_that_is_not_there_is_told(result: cw.PointsResult, tmp_path: P
 # ---------------------------------------------------------------------------------------------------------- methods
 
 
-def test_methods_are_told_where_they_were_judged(
-    result: cw.PointsResult, page: points_page.PointsPage, file: Path
-) -> None:
+def test_methods_are_told_where_they_were_judged(result: cw.PointsResult, page: PointsPage, file: Path) -> None:
     assert page.methods is not None
     first, second, third = page.methods.rows
     assert (first.runs, first.median, first.curve) == (4, 0.004, [(0.003, 0.25), (0.004, 0.5), (0.005, 0.75)])

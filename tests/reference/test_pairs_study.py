@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.engine.threads import one_thread
+from crowdwise.engine.resources import one_thread
 from crowdwise.pairs import PairMixture
 from crowdwise.reproduce import study
 from crowdwise.reproduce.study import Asked

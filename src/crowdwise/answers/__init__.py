@@ -1,8 +1,7 @@
 """Answers: validated, coded as numbers, read-only; ids kept for the way back."""
 
-from .base import Answers
+from .base import Answers, Dropped, Intake
 from .coding import places
-from .intake import Dropped, Intake
 from .labels import Labels
 from .pairs import Pairs
 from .points import Points

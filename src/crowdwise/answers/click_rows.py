@@ -11,11 +11,10 @@ import polars as pl
 
 from ..errors import ColumnError, DataError, DuplicateError, EmptyDataError, ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
-from .base import Where
+from .base import Dropped, Where
 from .coding import code, settle, to_text
 from .columns import POINT_ROLES
 from .frames import to_frame
-from .intake import Dropped
 from .reading import Reading
 
 

@@ -13,8 +13,7 @@ import polars as pl
 from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
-from .base import NOTHING, Answers, Where
-from .intake import Intake
+from .base import NOTHING, Answers, Intake, Where
 from .label_rows import Anonymous, LabelRows, Policy, read_labels
 from .reading import Reading, given
 from .repeats import check_policy, settle_repeats

@@ -11,10 +11,9 @@ import polars as pl
 
 from ..errors import ColumnError, DuplicateError, EmptyDataError, ParameterError, option
 from ..kernels.layout import Bools, Ints
-from .base import Where
+from .base import Dropped, Where
 from .coding import as_text, code, settle, to_text
 from .columns import PAIR_ROLES
-from .intake import Dropped
 from .reading import Reading
 
 SAME = frozenset({"1", "true", "t", "yes", "y", "same", "match", "matching", "must-link", "ml", "duplicate", "equal"})

@@ -11,10 +11,9 @@ import polars as pl
 
 from ..errors import FeatureError, ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
-from .base import NOTHING, Answers, Where
+from .base import NOTHING, Answers, Dropped, Intake, Where
 from .coding import look_alikes, places, to_text
 from .columns import PAIR_ROLES
-from .intake import Dropped, Intake
 from .pair_rows import check_rule, read_pairs, settle_contradictions
 from .reading import Reading, given
 

@@ -12,11 +12,10 @@ import polars as pl
 
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
-from .base import NOTHING, Answers, Where
+from .base import NOTHING, Answers, Intake, Where
 from .boxes import boxes_of, check_units, padded, to_pixels
 from .click_rows import in_order, jobs_of, kept, read_clicks
 from .coding import look_alikes
-from .intake import Intake
 from .reading import Reading, given
 
 RULES = {

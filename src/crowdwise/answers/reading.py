@@ -11,11 +11,10 @@ import polars as pl
 
 from ..errors import ColumnError, EmptyDataError
 from ..kernels.layout import Bools, Ints
-from .base import Where
+from .base import EXAMPLES, Dropped, Intake, Where
 from .coding import settle, to_text
 from .columns import Roles
 from .frames import to_frame
-from .intake import EXAMPLES, Dropped, Intake
 
 
 class Reading:

@@ -7,7 +7,7 @@ import polars as pl
 
 from ..errors import DuplicateError, ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints, Layout
-from .intake import EXAMPLES, Dropped
+from .base import EXAMPLES, Dropped
 from .label_rows import LabelRows, Policy
 
 POLICIES = ("last", "first", "error", "each")

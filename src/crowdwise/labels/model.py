@@ -11,7 +11,8 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Model, Run, Trace
-from ..engine.memory import refuse_if_too_large
+from ..engine.model import one_of
+from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
 from ..result import Grouping, LabelsResult, LeftOut
@@ -171,3 +172,18 @@ def even_log(hit: Floats, label: Ints, n_classes: int) -> Floats:
     out = np.repeat(np.log((1 - hit) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
     out[np.arange(len(label)), label] = np.log(hit) if n_classes > 1 else 0.0
     return out
+
+
+PREVALENCE = one_of("learnt", "uniform")
+PREVALENCE_IS = "Class shares: learnt from the answers, or uniform."
+
+
+def class_shares(mode: str, shares: Floats) -> Floats:
+    """(K,) prior of the classes: Dirichlet(2) around the expected shares, or all alike."""
+    K = len(shares)
+    return (shares + 1) / (shares.sum() + K) if mode == "learnt" else np.full(K, 1 / K)
+
+
+def class_log_prior(mode: str, rho: Floats) -> float:
+    """What `class_shares` adds to the objective."""
+    return float(np.log(rho).sum()) if mode == "learnt" else 0.0

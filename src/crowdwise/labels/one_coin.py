@@ -20,9 +20,8 @@ from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, RowTable, per_worker, worker_answers
 from ..rating.left_out import match_left_out
 from ..result import LeftOut
-from .classes import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares
 from .em import EMModel, Local
-from .model import even_log
+from .model import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares, even_log
 from .shard import Crowd, Shard
 
 

@@ -28,9 +28,8 @@ from .base import WorkerSide
 from .difficulty import VoteLearner
 from .logistic import Logistic
 from .objective import softmax
-from .predict import predict_with_answers
 from .refit import Refit
-from .rows import as_rows
+from .rows import as_rows, predict_with_answers
 from .sides import by_name
 
 MAX_FEATURE = 1e18  # its square is still a number in single precision

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check
+from ..engine.resources import one_thread
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
-from ..engine.threads import one_thread
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
 from .objective import SHARPENING, Objective, improve_workers, log_score, softmax

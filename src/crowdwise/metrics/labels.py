@@ -13,8 +13,8 @@ from ..answers import Labels
 from ..answers.frames import to_frame
 from ..engine.extras import load
 from ..errors import ColumnError, DataError, EmptyDataError, ParameterError, nearest
-from ..kernels.divergence import divergence as _divergence
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.special import divergence as _divergence
 from ..result import LabelsResult
 from ..result.base import result_of
 

@@ -20,14 +20,13 @@ from ..answers.pairs import components
 from ..engine import Run, Trace, register
 from ..engine.extras import load
 from ..engine.model import COUNT, setting
-from ..engine.threads import one_thread
+from ..engine.resources import one_thread
 from ..errors import DataError, FeatureError
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters
 from ..result.pairs import by_size
 from .gaussians import near
-from .model import Found, PairAnswers, PairsModel, new_trace
-from .workers import Coins
+from .model import Coins, Found, PairAnswers, PairsModel, new_trace
 
 FLAT = np.ones(2)  # Beta parameters of workers
 METRIC_ITERATIONS = 100  # of metric learners

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..engine import Run, register
 from ..engine.extras import load
 from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
-from ..engine.threads import one_thread
+from ..engine.resources import one_thread
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
 from .model import Found, PairAnswers, PairsModel, best_found

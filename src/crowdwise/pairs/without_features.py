@@ -22,8 +22,7 @@ from ..kernels.layout import Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl, expit, gammaln
 from ..result import Clusters
 from ..result.pairs import by_size
-from .model import PairAnswers, new_trace
-from .workers import Coins, first_odds
+from .model import Coins, PairAnswers, first_odds, new_trace
 
 MIN_RISE = 1e-6  # of the objective per pair; below, the fit has converged
 MAX_START_ITER = 100  # iterations, where clusters are only a start

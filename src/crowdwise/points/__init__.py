@@ -4,8 +4,8 @@ from ..engine.registry import discover
 from .baselines import Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
 from .mixture import ClickMixture
 from .model import PointsModel
-from .soft import soft_assignments
 from .stream import ClickStream
+from .summary import soft_assignments
 
 discover(__name__)
 

@@ -11,14 +11,13 @@ from ..answers import Labels
 from ..errors import DataError, ParameterError
 from ..kernels.decide import classes_of
 from ..kernels.layout import Bools, Floats, Ints, WorkerRows, weighted_counts
-from .chance import Evidence, Verdict, verdicts
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
 from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes
 from .left_out import left_to_others, vote_agreement, vote_odds
 from .pieces import Piece, pieces_of
 from .skills import Skills, comparable, skills
-from .spam import spam_and_trace
+from .spam import Evidence, Verdict, spam_and_trace, verdicts
 from .table import WORKER_COLUMNS, flagged, worker_table
 from .times import Times, times
 

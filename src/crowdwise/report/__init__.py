@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from ..result import BaseResult
 from ..result.files import write_whole
 from .frame import Language, Tile, page_of, report_of, reports
 from .inspection import Inspection, inspect
-from .page import Cost, Scaling
+from .labels import Cost, Scaling
 from .plain import PlainPage, Section, plain_page, table_of
 from .summary import Summary
-from .words import short
 
 
 def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
@@ -39,11 +37,7 @@ def notebook(result: BaseResult) -> str:
     from .render import NOTEBOOK_ROWS, notebook_html
 
     workers = result.workers.sort("rank", nulls_last=True).head(NOTEBOOK_ROWS).to_dicts()
-    summary = summarise(result)
-    shown = replace(
-        summary, source=short(summary.source, 120), warnings=[short(text, 300) for text in summary.warnings]
-    )
-    return notebook_html(shown, workers, result.workers.height)
+    return notebook_html(summarise(result), workers, result.workers.height)
 
 
 __all__ = [

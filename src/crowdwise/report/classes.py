@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..kernels.layout import Floats
 from ..result import LabelsResult
-from .page import ClassShare, MixUp, MixUps
 from .words import percent, quoted, rounded
 
 CLASSES = 1000  # up to which classes are set against each other
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """How often a class is told, and how often it seems true."""
+
+    label: int
+    votes: float
+    truth: float
+
+
+@dataclass(frozen=True)
+class MixUp:
+    """A class told in place of another."""
+
+    truth: int
+    said: int
+    answers: float  # expected
+    share: float  # of the answers to tasks of this truth
+
+
+@dataclass(frozen=True)
+class MixUps:
+    says: str
+    rows: list[MixUp]
 
 
 def _votes_by_class(result: LabelsResult) -> Floats:

@@ -2,17 +2,74 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..acquisition import EVERY, CostCurve, expected, worth
 from ..kernels.decide import classes_of
 from ..kernels.layout import Ints
 from ..result import LabelsResult
-from .page import Curve, CurvePoint, TaskRow, Tasks, Vote
 from .summary import doubtful
 from .words import LONGEST, count, percent, rounded, short
 
 TASKS, VOTES = 250, 40  # shown at most: tasks, and answers to one of them
+
+
+@dataclass(frozen=True)
+class Vote:
+    """The answer of one worker to a task."""
+
+    worker: str
+    label: int
+    skill: float | None
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task worth another look."""
+
+    task: str
+    label: int | None
+    probability: float | None
+    status: str  # ok, unvoted, no answers, known
+    tie: bool
+    answers: int
+    entropy: float | None  # bits
+    vote_entropy: float | None
+    disagreement: float | None
+    difficulty: float | None
+    gain: float | None  # in the chance of being right, by one more answer
+    posterior: list[tuple[int, float]]  # class and probability, most probable first
+    votes: list[Vote]
+    more_votes: int  # that are not listed
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks shown, most uncertain first."""
+
+    says: str
+    total: int
+    to_review: int
+    rows: list[TaskRow]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Expected accuracy after some more answers."""
+
+    plan: str  # "every task", "the most uncertain tasks"
+    answers: int  # added
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    says: str
+    points: list[CurvePoint]
 
 
 def tasks_section(result: LabelsResult) -> Tasks:

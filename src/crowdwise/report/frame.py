@@ -10,18 +10,22 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import polars as pl
 
-from ..errors import ParameterError, nearest
+from ..errors import ParameterError, for_python, for_shell, nearest
 from ..result import BaseResult
-from .words import LONGEST, SENTENCE, known, short
+from .words import LONGEST, SENTENCE, known, numbers, short
 
-ITERATIONS = 1000  # shown at most
+ITERATIONS, WORKERS = 1000, 400  # shown at most
 Build = TypeVar("Build", bound=Callable[..., Any])
 Language = Callable[[str], str]  # `for_python` or `for_shell`
+
+
+# A matrix in sparse form: (true class, label told, expected answers), only where there are any.
+Cells = list[tuple[int, int, float]]
 
 
 class Report(NamedTuple):
@@ -85,40 +89,8 @@ class LogEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BasePage:
-    """What every page has; a subclass adds its sections."""
-
-    template: ClassVar[str]
-    words: ClassVar[Sequence[tuple[str, str]]]  # the glossary
-
-    summary: Any
-    log: list[LogEntry]
-    notes: list[str]
-    command: str
-
-    @property
-    def glossary(self) -> Sequence[tuple[str, str]]:
-        return self.words
-
-    def as_dict(self) -> dict[str, Any]:
-        """What the script of the page draws."""
-        return {"kind": "plain"}
-
-
-def frame_of(result: BaseResult, command: str | None) -> dict[str, Any]:
-    """What every page says of the table it is from, and how to make it again."""
-    intake = result.answers.intake
-    log = [
-        LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
-        for d in intake.dropped
-    ]
-    notes = [short(note, SENTENCE) for note in intake.notes]
-    return {"log": log, "notes": notes, "command": command or python_line(result)}
-
-
-@dataclass(frozen=True)
-class CountedSummary:
-    """What stands on top."""
+class BaseSummary:
+    """A fit in a few plain values, which terminal, JSON, notebook and page share; a kind may add its own."""
 
     rows_are: ClassVar[str] = "rows"
     heads: ClassVar[tuple[str, str]] = ("Answers", "Skill")  # of the first columns of workers
@@ -127,14 +99,40 @@ class CountedSummary:
     rows_read: int
     rows_used: int
     dropped: dict[str, int]
-    counted: str  # how much of what there is, in words
+    notes: list[str]  # how the table was read
+    counted: str  # how much there is of what, in words
     model: str
+    settings: dict[str, Any]
     converged: bool
     iterations: int
+    objective: float | None
+    seconds: float
     seed: int
     versions: dict[str, str]
     warnings: list[str]
     tiles: list[Tile]
+
+    @classmethod
+    def of(cls, result: BaseResult, language: Language, **own: Any) -> Self:
+        """The summary of a result: `counted`, `tiles` and what a kind adds are given, all else is found."""
+        intake, trace = result.answers.intake, result.trace
+        found = {
+            "source": short(intake.source, LONGEST),
+            "rows_read": intake.rows_read,
+            "rows_used": intake.rows_used,
+            "dropped": {short(d.reason, SENTENCE): d.count for d in intake.dropped},
+            "notes": [short(note, SENTENCE) for note in intake.notes],
+            "model": short(result.model.name, LONGEST),
+            "settings": {k: dict(v) if hasattr(v, "items") else v for k, v in result.model.settings().items()},
+            "converged": bool(result.converged),
+            "iterations": trace.height,
+            "objective": float(trace["objective"][-1]) if trace.height else None,
+            "seconds": result.seconds,
+            "seed": result.seed,
+            "versions": dict(result.versions),
+            "warnings": [short(language(text), SENTENCE) for text in result.cautions],
+        }
+        return cls(**found, **own)
 
     def lines(self) -> list[str]:
         """The summary for a person, warnings first."""
@@ -144,6 +142,7 @@ class CountedSummary:
         return [
             *(f"warning: {text}" for text in self.warnings),
             f"{self.source}: {self.rows_read} {self.rows_are} read, {self.rows_used} used{dropped}",
+            *self.notes,
             self.counted,
             f"{self.model}{steps}",
             *(f"{tile.name}: {tile.value}{f' ({tile.detail})' if tile.detail else ''}" for tile in self.tiles),
@@ -155,21 +154,38 @@ class CountedSummary:
         return values
 
 
-def summary_fields(result: BaseResult, language: Language) -> dict[str, Any]:
-    """What every summary says of a result, and of the table it is from."""
-    intake = result.answers.intake
-    return {
-        "source": short(intake.source, LONGEST),
-        "rows_read": intake.rows_read,
-        "rows_used": intake.rows_used,
-        "dropped": {short(d.reason, SENTENCE): d.count for d in intake.dropped},
-        "model": short(result.model.name, LONGEST),
-        "converged": bool(result.converged),
-        "iterations": result.trace.height,
-        "seed": result.seed,
-        "versions": dict(result.versions),
-        "warnings": [short(language(text), SENTENCE) for text in result.cautions],
-    }
+@dataclass(frozen=True, kw_only=True)
+class BasePage:
+    """What every page has; a subclass adds its sections."""
+
+    template: ClassVar[str]
+    words: ClassVar[Sequence[tuple[str, str]]]  # the glossary
+
+    kind: str  # of answers
+    summary: Any
+    log: list[LogEntry]
+    command: str
+
+    @classmethod
+    def of(cls, result: BaseResult, command: str | None, **own: Any) -> Self:
+        """The page of a result: sections are given; `command` is the line that makes the result again (default: a line
+        of Python)."""
+        if "summary" not in own:
+            own["summary"] = report_of(result).summary(result, for_python if command is None else for_shell)
+        log = [
+            LogEntry(short(d.reason, SENTENCE), d.count, [short(row, SENTENCE) for row in d.examples])
+            for d in result.answers.intake.dropped
+        ]
+        return cls(kind=result.kind, log=log, command=command or python_line(result), **own)
+
+    @property
+    def glossary(self) -> Sequence[tuple[str, str]]:
+        return self.words
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the script of the page draws."""
+        inherited = {field.name for field in fields(BasePage)} - {"kind"}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in inherited}
 
 
 @dataclass(frozen=True)
@@ -180,6 +196,16 @@ class Search:
     criterion: str
     best: float | None  # iteration at which the answer was taken
     rows: list[tuple[float, float | None, float | None]]  # iteration, objective, how many
+
+
+def workers_shown(table: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
+    """Workers by rank, with these columns as known numbers: all, or the best and the worst of many, and what is to be
+    said then."""
+    ranked = table.with_columns(numbers(*columns)).sort("rank", nulls_last=True)
+    if ranked.height <= WORKERS:
+        return ranked, ""
+    half = WORKERS // 2
+    return pl.concat([ranked.head(half), ranked.tail(half)]), f"; shown are the {half} best and the {half} worst"
 
 
 def spread(length: int, most: int) -> list[int]:

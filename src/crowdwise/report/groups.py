@@ -3,19 +3,52 @@ told."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ..kernels.divergence import divergence
 from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.special import divergence
 from ..metrics import Judged, true_counts
 from ..result import LabelsResult
-from .page import Cells, Compared, Group, Groups
+from .frame import Cells
 from .words import LONGEST, count, percent, rounded, short
 
 LEAST = 0.0005  # probabilities that are shown
 MANY, KEPT = 12, 10  # of more classes than that, so many are shown: those that are mixed up most
 BUSY = 5  # answers for every class that a worker must have given to be compared
 CELLS = 1 << 22  # numbers in the matrices of workers that are compared
+
+
+@dataclass(frozen=True)
+class Group:
+    """Workers who err alike."""
+
+    share: float  # of the crowd
+    workers: float  # expected number
+    similarity: float  # of its matrix to the identity, from 0 to 1
+    entropy: float  # of a row of its matrix, in bits
+    cells: Cells  # of its matrix: (true class, class told, probability from 0 to 1)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A worker's confusion matrix as it was, and as it was estimated."""
+
+    title: str  # "Told best", "Told worst", "All answers together"
+    worker: str | None
+    divergence: float  # of the two, in bits from 0 to 1
+    truth: Cells  # probabilities, as in Group
+    estimated: Cells
+
+
+@dataclass(frozen=True)
+class Groups:
+    says: str
+    note: str  # what a reader must know of how far groups can be told apart; may be empty
+    groups: list[Group]  # the largest first
+    compared_says: str
+    compared: list[Compared]  # where the truth is known
 
 
 def groups_section(result: LabelsResult, judged: Judged | None) -> Groups | None:

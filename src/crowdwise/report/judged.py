@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from ..metrics import Judged, area
 from ..result import LabelsResult
-from .page import TRUTH, Expert, Expertise, Roc, RocCurve
 from .words import LONGEST, percent, quoted, rounded, short
 
 POINTS = 1000  # of a curve
 WORKERS = 300
+
+
+TRUTH = "truth"  # the method that is no estimate
+
+
+@dataclass(frozen=True)
+class RocCurve:
+    """How many of one class are found, against how many others are taken for it, as the threshold falls."""
+
+    method: str
+    auc: float
+    points: list[tuple[float, float]]  # (false positive rate, true positive rate), from (0, 0) to (1, 1)
+
+
+@dataclass(frozen=True)
+class Roc:
+    """A curve a method, the method of this result first."""
+
+    says: str
+    positive: int | None  # the class that is sought; None: every class against the others, together
+    curves: list[RocCurve]
+
+
+@dataclass(frozen=True)
+class Expert:
+    """How often a worker names a class where it is true."""
+
+    worker: str
+    label: int
+    method: str  # who says so: a method, or TRUTH
+    share: float
+
+
+@dataclass(frozen=True)
+class Expertise:
+    """What methods say of workers, beside the truth where it is known."""
+
+    says: str
+    methods: list[str]  # in the order to show; TRUTH comes first where it is known
+    rows: list[Expert]
 
 
 def roc_section(result: LabelsResult, judged: Judged | None) -> Roc | None:

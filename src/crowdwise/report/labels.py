@@ -3,26 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..acquisition import cost_curve
 from ..comparison import chosen_models, compare
 from ..engine import Run
-from ..errors import for_python, for_shell
 from ..metrics import Judged
 from ..result import LabelsResult
-from .classes import class_counts, mixups, prevalence, prevalence_says
-from .doubts import curve_section, tasks_section
-from .frame import frame_of, reports
-from .groups import groups_section
-from .judged import expertise_section, roc_section
-from .page import ModelRow, Models, Page, Scaling
-from .people import times_section, workers_section
-from .pictures import pictures_section
+from .classes import ClassShare, MixUps, class_counts, mixups, prevalence, prevalence_says
+from .doubts import Curve, Tasks, curve_section, tasks_section
+from .frame import BasePage, reports
+from .groups import Groups, groups_section
+from .judged import Expertise, Roc, expertise_section, roc_section
+from .people import Times, Workers, times_section, workers_section
+from .pictures import Pictures, pictures_section
 from .summary import Summary, summarise_labels
-from .words import LONGEST, SENTENCE, count, rounded, short
+from .words import GLOSSARY, LONGEST, SENTENCE, count, rounded, short
 
 SMALL = 50_000  # answers up to which all models are compared unasked
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    model: str
+    differs: int  # labels unlike those of this result
+    accuracy: float | None
+    log_loss: float | None
+    iterations: int
+    converged: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Models:
+    says: str
+    rows: list[ModelRow]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a fit took."""
+
+    method: str
+    workers: int
+    seconds: float  # per iteration
+    megabytes: float  # at its peak, above the data
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Time and memory against the number of workers."""
+
+    says: str
+    methods: list[str]  # in the order to show
+    rows: list[Cost]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(BasePage):
+    """Everything on the page of labels."""
+
+    template, words = "page.html", GLOSSARY
+
+    summary: Summary
+    classes: list[str]
+    prevalence_says: str
+    prevalence: list[ClassShare]
+    workers: Workers
+    tasks: Tasks
+    mixups: MixUps
+    curve: Curve
+    times: Times | None
+    pictures: Pictures
+    models: Models | None
+    roc: Roc | None  # where the truth is known
+    expertise: Expertise | None  # of workers who are told apart class by class, where asked for
+    groups: Groups | None  # of workers, where the model has them
+    scaling: Scaling | None  # where it was measured
 
 
 @reports("labels", summary=summarise_labels)
@@ -40,9 +97,9 @@ def labels_page(
     methods compared with the truth, `scaling` what fits took. `command` is the line that makes the result again
     (default: a line of Python)."""
     counts = class_counts(result)
-    return Page(
-        **frame_of(result, command),
-        summary=_shortened(summarise_labels(result, for_python if command is None else for_shell)),
+    return Page.of(
+        result,
+        command,
         classes=[short(name, LONGEST) for name in result.classes.to_list()],
         prevalence_says=prevalence_says(result),
         prevalence=prevalence(result),
@@ -63,18 +120,6 @@ def labels_page(
 def _named(scaling: Scaling) -> Scaling:
     rows = [replace(row, method=short(row.method, LONGEST)) for row in scaling.rows]
     return Scaling(short(scaling.says, 2 * SENTENCE), [short(name, LONGEST) for name in scaling.methods], rows)
-
-
-def _shortened(summary: Summary) -> Summary:
-    cut = {
-        name: [short(text, SENTENCE) for text in getattr(summary, name)] for name in ("warnings", "notes", "classes")
-    }
-    return replace(
-        summary, source=short(summary.source, LONGEST), classes=cut["classes"], warnings=cut["warnings"],
-        notes=cut["notes"],
-        dropped={short(reason, SENTENCE): n for reason, n in summary.dropped.items()},
-        settings={name: short(value, LONGEST) for name, value in summary.settings.items()},
-    )  # fmt: skip
 
 
 def models_section(result: LabelsResult, models: Sequence[str] | None) -> Models | None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..kernels.layout import Ints
-from .pairs_words import DOUBTFUL, UNKNOWN
+from .pairs_items import DOUBTFUL, UNKNOWN
 from .plain import Cell, Section, Table, Thumb
 from .words import LONGEST, count, many, percent, short
 

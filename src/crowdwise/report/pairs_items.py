@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..kernels.layout import Ints
 from .frame import spread
-from .pairs_page import Dots, ItemMap
 from .pairs_pictures import strip
-from .pairs_words import DOUBTFUL
 from .plain import Cell, Section, Table, Thumb
 from .words import LONGEST, column, count, digits_of, known, many, percent, short
 
@@ -21,6 +20,41 @@ if TYPE_CHECKING:
 DOTS, DOUBTS = 4000, 1000  # items drawn at most, and the most doubtful among them
 CLUSTERS, SAMPLES = 100, 8  # shown at most: rows, and made-up items in each
 SUREST, WITH_PICTURES = 4, 15  # pictures of a cluster's surest items, and clusters that have some
+
+
+DOUBTFUL = 0.8  # probability below which the cluster of an item is worth a look
+
+
+UNKNOWN = "\u2013"
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Items of the picture, as columns, the most doubtful first."""
+
+    item: list[str]
+    x: list[float]
+    y: list[float]
+    cluster: list[int]
+    probability: list[float | None]
+    second: list[int | None]  # the next likely cluster
+    second_probability: list[float | None]
+    answers: list[int]  # about it
+    number: list[int]  # of the item in the result, by which its picture is found; none without pictures
+
+
+@dataclass(frozen=True)
+class ItemMap:
+    """The items where their features put them."""
+
+    says: str
+    notes: list[str]  # what is not shown, and why
+    total: int
+    doubtful: float  # probability below which an item is worth a look
+    box: tuple[float, float, float, float]  # left, top, right, bottom, with y downwards
+    clusters: list[int]  # items of each
+    dots: Dots
+    pictures: dict[str, str]  # data URIs by the number of the item, of those that no table has
 
 
 def drawn(result: PairsResult) -> Ints:

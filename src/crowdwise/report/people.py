@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,63 @@ from ..inter_rater import rank_correlation
 from ..kernels.decide import classes_of
 from ..kernels.layout import Ints
 from ..result import LabelsResult
-from .page import Cells, Surprise, Times, WorkerRow, Workers
+from .frame import Cells
 from .words import LONGEST, count, rounded, short
 
 WORKERS, CELLS, SURPRISES, DOTS = 400, 225, 5, 800  # shown at most: workers, cells of a matrix, odd answers, marks
 ODD = 0.3  # probability of a label below which giving it is a surprise
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """An answer of a worker that the others make improbable."""
+
+    task: str
+    said: int
+    label: int  # what the task seems to be
+    probability: float  # of that
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker, as in `LabelsResult.workers`, with what is shown when that worker is chosen."""
+
+    worker: str
+    rank: int | None
+    answers: int
+    skill: float | None
+    low: float | None
+    high: float | None
+    spam_score: float | None
+    trace: float | None
+    agreement: float | None
+    check_score: float | None
+    checks: int
+    seconds: float | None
+    overuses: int | None  # class
+    overuse: float | None  # share of the answers told, less the share that seems true
+    flags: list[str]
+    reasons: list[str]  # one for each flag
+    status: str
+    confusion: Cells
+    surprises: list[Surprise]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers shown: all of them, or the flagged, the best and the worst of many."""
+
+    says: str
+    total: int
+    rows: list[WorkerRow]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds against skill, a dot a worker; None where answers carry no times."""
+
+    says: str
+    rows: list[tuple[str, float, float, bool]]  # worker, median seconds, skill, flagged
 
 
 def workers_section(result: LabelsResult) -> Workers:

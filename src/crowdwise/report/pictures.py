@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from ..kernels.layout import Floats, Ints
 from ..result import LabelsResult
-from .page import Bin, Histogram, Matrix, Pictures
+from .frame import Cells
 from .people import CELLS, worker_cells
 from .words import LONGEST, count, percent, rounded, short
+
+
+@dataclass(frozen=True)
+class Bin:
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Histogram:
+    title: str
+    unit: str
+    says: str
+    whole: bool  # whole numbers: a bin holds those from `low` to below `high`
+    bins: list[Bin]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    title: str
+    worker: str | None
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Pictures:
+    histograms: list[Histogram]  # answers a task, answers a worker, entropy of the soft votes
+    says: str
+    matrices: list[Matrix]  # best workers, worst workers, the average
 
 
 def pictures_section(result: LabelsResult, counts: Floats | None) -> Pictures:

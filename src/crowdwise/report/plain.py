@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
 from ..errors import for_python, for_shell
 from ..result import BaseResult
-from .frame import BasePage, CountedSummary, Tile, frame_of, summary_fields
+from .frame import BasePage, BaseSummary, Tile
 from .words import LONGEST, short
 
 WORKERS = 100  # shown at most
@@ -64,20 +65,21 @@ class PlainPage(BasePage):
     title: str
     sections: list[Section]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Nothing: all of it stands in the page."""
+        return {"kind": "plain"}
+
 
 def plain_page(
     result: BaseResult, tiles: Sequence[Tile], sections: Sequence[Section], command: str | None = None
 ) -> PlainPage:
     """A page of some tiles and sections, and the workers."""
     language = for_python if command is None else for_shell
+    summary = BaseSummary.of(result, language, counted=result.counted, tiles=list(tiles))
     workers = result.workers.sort("rank", nulls_last=True).head(WORKERS)
     people = Section("Workers", f"{result.workers.height} workers, the best first.", table_of(workers, "Workers"))
-    return PlainPage(
-        **frame_of(result, command),
-        summary=CountedSummary(**summary_fields(result, language), counted=result.counted, tiles=list(tiles)),
-        title=f"What {result.answers.intake.rows_used} answers say",
-        sections=[*sections, people],
-    )
+    title = f"What {result.answers.intake.rows_used} answers say"
+    return PlainPage.of(result, command, summary=summary, title=title, sections=[*sections, people])
 
 
 def table_of(frame: pl.DataFrame, caption: str = "") -> Table:

@@ -2,23 +2,85 @@
 
 from __future__ import annotations
 
+import base64
 import math
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from .points_page import Clicks, ImageRow, Images, ObjectRow
-from .points_pictures import pictures_of
-from .points_words import is_doubtful
-from .words import LONGEST, column, count, digits_of, known, many, short
+from ..errors import FileError
+from .words import LONGEST, column, count, digits_of, known, many, numbers, short
 
 if TYPE_CHECKING:
     from ..result import PointsResult
 
 IMAGES, CLICKS = 50, 200_000  # shown at most
+
+
+DOUBTFUL = 0.9  # probability below which an object is worth a look
+
+
+def is_doubtful() -> pl.Expr:
+    """Of objects: whether they are worth a look."""
+    return (numbers("probability") < DOUBTFUL).fill_null(True)
+
+
+@dataclass(frozen=True)
+class ObjectRow:
+    """An object of an image."""
+
+    object: int
+    x: float
+    y: float
+    probability: float | None  # that it is real
+    doubtful: bool
+    clicks: float | None  # expected number
+    supporters: int | None  # workers who clicked it
+    share: float | None  # of the workers who looked at the image
+    spread: float | None
+    ellipse: tuple[float, float, float] | None  # two sigma: both half axes, and the angle of the first in degrees
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """The clicks on an image, as columns."""
+
+    worker: list[int]  # number in Images.workers
+    x: list[float]
+    y: list[float]
+    object: list[int]  # 0: none
+    probability: list[float | None]  # of that object
+    outlier: list[float | None]  # probability that the click is on no object
+
+
+@dataclass(frozen=True)
+class ImageRow:
+    """An image that can be looked at."""
+
+    image: str
+    jobs: int  # workers who looked at it
+    box: tuple[float, float, float, float]  # left, top, right, bottom
+    total: int  # clicks, of which some may be left out below
+    off: int  # clicks on no object
+    clicks: Clicks
+    objects: list[ObjectRow]
+    picture: str | None  # data URI
+
+
+@dataclass(frozen=True)
+class Images:
+    says: str
+    notes: list[str]  # what is not shown, and why
+    total: int
+    measured: bool  # boxes are known; otherwise they are those of the clicks
+    workers: list[str]  # those whose clicks are shown
+    reliability: list[float | None]  # of these
+    rows: list[ImageRow]  # most doubtful objects first
 
 
 def images_section(result: PointsResult, folder: Path | None) -> Images:
@@ -190,3 +252,70 @@ def _axes_say(axes: Sequence[str]) -> list[str]:
 
 def _box_says(measured: bool) -> list[str]:
     return [] if measured else ["No size of the images was given: the frame of each is that of its clicks."]
+
+
+ENDINGS = ("", ".png", ".jpg", ".jpeg", ".webp", ".gif")
+ROOM = 20_000_000  # characters of all pictures in a page
+MISSING = "No file of that name in the folder"
+LARGE = f"Left out, as pictures may take {ROOM // 1_000_000} MB in all"
+STRANGE = "No PNG, JPEG, WebP or GIF"
+
+
+def pictures_of(images: Sequence[str], folder: Path, room: int = ROOM) -> tuple[list[str | None], list[str]]:
+    """The picture of each image as a data URI, first come first served, and what is to be said of those without."""
+    if not folder.is_dir():
+        raise FileError(f"no folder {folder} to take pictures from. Name the folder that holds the images")
+    pictures: list[str | None] = []
+    why: Counter[str] = Counter()
+    for image in images:
+        told = _picture(image, folder.resolve(), room)
+        if told in (MISSING, LARGE, STRANGE):
+            why[told] += 1
+            pictures.append(None)
+        else:
+            room -= len(told)
+            pictures.append(told)
+    if not why:
+        return pictures, []
+    said = " ".join(f"{reason}: {count}." for reason, count in why.items())
+    return pictures, [f"{len(images) - why.total()} of {len(images)} images lie over their picture. {said}"]
+
+
+def _picture(image: str, folder: Path, room: int) -> str:
+    """The data URI, or why there is none."""
+    path = _file(image, folder)
+    if path is None:
+        return MISSING
+    try:
+        if 4 * path.stat().st_size // 3 > room:
+            return LARGE
+        data = path.read_bytes()
+    except OSError:
+        return MISSING
+    kind = _kind(data)
+    return STRANGE if kind is None else f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _file(name: str, folder: Path) -> Path | None:
+    """A file of the folder by this name, with or without an ending; links that leave the folder lead nowhere."""
+    ways = (PurePosixPath(name), PureWindowsPath(name))
+    if not name.strip() or any(way.anchor or ".." in way.parts for way in ways):
+        return None
+    for ending in ENDINGS:
+        try:
+            path = (folder / f"{name}{ending}").resolve()
+            if path.is_relative_to(folder) and path.is_file():
+                return path
+        except (OSError, ValueError, RuntimeError):  # too long, a zero byte, a loop of links
+            continue
+    return None
+
+
+def _kind(data: bytes) -> str | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -24,8 +24,7 @@ from ..report import write_report
 from ..result import PointsResult
 from ..simulate import LAYOUTS, hard_layouts
 from ..simulate import clicks as simulated
-from .ledger import Figures, Ledger, mean
-from .study import Asked, Layer, Part, Study, draw, reading
+from .study import Asked, Figures, Layer, Ledger, Part, Study, draw, mean, reading
 
 METHODS: dict[str, PointsModel] = {
     "merge": ClickMixture(),

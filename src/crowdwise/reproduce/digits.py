@@ -14,8 +14,7 @@ from ..metrics import match_clusters
 from ..pairs import BayesScdc, PairMixture, Scdc
 from ..pairs.model import PairsModel
 from ..result import PairsResult
-from .ledger import Figures, Ledger, mean
-from .study import Asked, Part, reading
+from .study import Asked, Figures, Ledger, Part, mean, reading
 
 SUBSET, FEW = 10_000, 2_000  # images of MNIST and CIFAR-10, unless all are asked for; and those of a quick study
 TABLE1 = {  # accuracy, NMI and seconds an epoch, by method and whether there are answers

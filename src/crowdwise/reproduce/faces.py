@@ -14,8 +14,7 @@ from ..pairs import BayesScdc, GaussianItems, Itml, KMeansItems, Mmc, PairMixtur
 from ..pairs.model import PairsModel
 from ..simulate import answers_about
 from .digits import scored
-from .ledger import Figures, Ledger, mean
-from .study import Asked, Layer, Part, draw, labelled, reading
+from .study import Asked, Figures, Layer, Ledger, Part, draw, labelled, mean, reading
 
 Faces = tuple[list[str], Floats, Ints]  # names of images, features (624, 20) and poses
 SKILLS = (0.95, 0.9, 0.85, 0.8, 0.75)  # of the five workers on faces

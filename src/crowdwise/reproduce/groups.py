@@ -22,9 +22,8 @@ from ..report import Cost, Scaling, write_report
 from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
 from .labelme import needed, tables
-from .ledger import Figures, Ledger, mean
 from .methods import METHODS, Lot, compared, fitted, measured
-from .study import Asked, Part, Study, labelled, require_files
+from .study import Asked, Figures, Ledger, Part, Study, labelled, mean, require_files
 
 WORKERS = (100, 500, 1500, 3500, 6000, 10000)
 PAPER = {  # test accuracy by workers, Setup (1) and (2); None where it ran out of memory

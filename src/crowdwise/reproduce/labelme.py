@@ -11,9 +11,8 @@ import polars as pl
 from ..answers import Labels
 from ..learn import Network
 from ..result.groups import group_table
-from .ledger import Figures, Ledger, mean
 from .methods import METHODS, Lot, compared, fitted, measured
-from .study import Part, labelled
+from .study import Figures, Ledger, Part, labelled, mean
 
 # Train and test accuracy, I-JS and G-JS; then train, test and G-JS where workers are not known.
 PAPER: dict[str, tuple[float | None, ...]] = {

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..kernels.divergence import divergence as distance
 from ..kernels.layout import Floats, Ints
+from ..kernels.special import divergence as distance
 from ..learn import CMM, DLEM, CrowdClassifier, JointGroups, JointPooled, JointTied
 from ..learn.sides import by_name
 from ..metrics import divergence, rand_index
 from ..result import LabelsResult
-from .ledger import Figures
+from .study import Figures
 
 SWEEPS = 50  # at most, as the paper has it
 # Our name of a row, what is fitted, and whether it is started many times, as the paper does.

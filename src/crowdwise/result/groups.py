@@ -9,8 +9,8 @@ import polars as pl
 
 from ..answers import Labels
 from ..kernels import TINY
-from ..kernels.divergence import entropy, similarity
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.special import entropy, similarity
 
 if TYPE_CHECKING:
     from .labels import LabelsResult

@@ -94,7 +94,7 @@ class LabelsResult(BaseResult):
         return f"{super().not_converged}. Labels, skills or the objective still changed"
 
     def own_warnings(self) -> list[str]:
-        from .warnings import found
+        from .tables import found
 
         return found(self)
 
