@@ -22,7 +22,7 @@ from conftest import HOSTILE
 
 import crowdwise as cw
 from crowdwise import report as reporting
-from crowdwise.cli.command import command_line
+from crowdwise.cli.run import command_line
 from crowdwise.engine.registry import MODELS
 from crowdwise.kernels.decide import classes_of
 from crowdwise.report import summarise

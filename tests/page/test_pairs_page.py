@@ -19,7 +19,7 @@ from conftest import HOSTILE
 from playwright.sync_api import expect
 
 import crowdwise as cw
-from crowdwise.cli.command import command_line
+from crowdwise.cli.run import command_line
 from crowdwise.errors import ParameterError
 from crowdwise.report import notebook, pairs_items, pairs_pictures, summarise
 from crowdwise.report.frame import page_of

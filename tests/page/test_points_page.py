@@ -20,7 +20,7 @@ from conftest import HOSTILE
 from playwright.sync_api import Locator, Page, expect
 
 import crowdwise as cw
-from crowdwise.cli.command import command_line
+from crowdwise.cli.run import command_line
 from crowdwise.errors import FileError
 from crowdwise.report import points_images
 from crowdwise.report.frame import page_of

@@ -21,6 +21,7 @@ class Answers:
     """A frozen dataclass of arrays, ids and tables. A subclass names its kind; its constructor takes a frame."""
 
     kind: ClassVar[str]
+    noun: ClassVar[str] = "answer"  # what one row of a table is
     workers: pl.Series
     intake: Intake
 

@@ -51,6 +51,7 @@ class Points(Answers):
     """
 
     kind: ClassVar[str] = "points"
+    noun: ClassVar[str] = "click"
 
     images: pl.Series  # sorted ids
     workers: pl.Series
@@ -84,7 +85,7 @@ class Points(Answers):
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
         _check_rules(outside=outside, duplicates=duplicates, unit=unit)
-        reading = Reading(data, source, notes, where, noun="click")
+        reading = Reading(data, source, notes, where, noun=self.noun)
         read = read_clicks(reading, {"image": image, "worker": worker}, axes)
         done = jobs_of(read, jobs)
         corners, box_from = boxes_of(box, jobs, done.images, read.axes, source)

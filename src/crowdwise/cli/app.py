@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .say import Sheet, say_json
-from .source import FitModel, FitSeed, Model, Seed, Source, Threads, from_source, from_source_or_result
+from .options import (
+    FitModel,
+    FitOptions,
+    FitSeed,
+    Json,
+    LabelsOrResult,
+    LabelsSource,
+    Model,
+    Models,
+    NpzArray,
+    Out,
+    OutDir,
+    PairsSource,
+    PointsSource,
+    Raw,
+    Seed,
+    Sheet,
+    Threads,
+    Top,
+    expanded,
+)  # fmt: skip
+from .say import Listing, say_json
 
 app = typer.Typer(
     name="crowdwise",
@@ -19,27 +39,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs")]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results")]
-Table = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole table as CSV")]
-Top = Annotated[int, typer.Option(min=1, help="Rows shown")]
-Raw = Annotated[bool, typer.Option("--raw", help="Leave cells as they are that a spreadsheet would take for formulas")]
-ExcelSafe = Annotated[
-    bool, typer.Option("--excel-safe", help="Make text of cells that a spreadsheet would take for formulas")
-]
-Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")]
-Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
-Format = Annotated[str | None, typer.Option(metavar="NAME", help="csv, json, jsonl or parquet; else found")]
-Delimiter = Annotated[str | None, typer.Option(metavar="CHAR", help="What separates fields; else found")]
-Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="For instance latin-1; else UTF-8")]
-WorkerColumn = Annotated[str | None, typer.Option(metavar="COL", help="Column of the worker")]
-OutDir = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results")]
-Resume = Annotated[bool, typer.Option(help="Continue where an interrupted run stopped (needs --out)")]
-NpzArray = Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")]
-Setting = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
-]
 
 
 def _example(text: str) -> str:
@@ -56,8 +55,8 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Say the versio
 
 
 @app.command(epilog=_example("crowdwise inspect answers.csv --label verdict"))
-@from_source
-def inspect(source: Source, as_json: Json = False) -> None:
+@expanded
+def inspect(source: LabelsSource, as_json: Json = False) -> None:
     """Say what was understood of a file: rows, tasks, workers, labels, what was dropped and why."""
     from ..report import inspect as inspection
     from .show import inspected
@@ -70,46 +69,32 @@ def inspect(source: Source, as_json: Json = False) -> None:
 
 
 @app.command(epilog=_example("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene"))
-@from_source
+@expanded
 def aggregate(
-    source: Source,
+    source: LabelsSource,
+    options: FitOptions,
     out: Out = None,
     model: Model = "pooled",
     max_iter: Annotated[int | None, typer.Option(help="Iterations at most")] = None,
     tol: Annotated[float | None, typer.Option(help="Convergence tolerance on worker skill")] = None,
-    setting: Setting = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
-    resume: Resume = False,
-    page: Page = True,
-    excel_safe: ExcelSafe = False,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Find the truth behind answers. Writes labels.csv, workers.csv, tasks.csv, report.html and the saved result to
     --out; without --out, labels go to stdout as CSV."""
-    from .run import Job, settings_of, work
+    from .fits import fit_labels
+    from .run import Job
 
-    settings = settings_of(setting or [], max_iter=max_iter, tol=tol)
-    job = Job(
-        name=model, settings=settings, out=out, seed=seed, threads=threads, precision=precision, resume=resume,
-        page=page, excel_safe=excel_safe,
-    )  # fmt: skip
-    result = work(job, source.answers())
-    from .show import aggregated
-
-    aggregated(result, out, as_json, excel_safe)
-    if not result.converged:
-        raise typer.Exit(3)
+    settings = {"max_iter": max_iter, "tol": tol}
+    fit_labels(Job(name=model, out=out, options=options, settings=settings, precision=precision), source)
 
 
 @app.command(epilog=_example("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged"))
-@from_source_or_result
+@expanded
 def workers(
-    source: Source,
+    source: LabelsOrResult,
     top: Top = 20,
     flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
-    out: Table = None,
+    out: Sheet = None,
     raw: Raw = False,
     model: FitModel = None,
     seed: FitSeed = None,
@@ -119,15 +104,15 @@ def workers(
     """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons."""
     from .show import rated
 
-    rated(source.result(model, seed, threads), top, flagged, Sheet(out, raw), as_json)
+    rated(source.result(model, seed, threads), top, flagged, Listing(out, raw), as_json)
 
 
 @app.command(epilog=_example("crowdwise tasks answers.csv --top 50 --out review.csv"))
-@from_source_or_result
+@expanded
 def tasks(
-    source: Source,
+    source: LabelsOrResult,
     top: Top = 20,
-    out: Table = None,
+    out: Sheet = None,
     raw: Raw = False,
     model: FitModel = None,
     seed: FitSeed = None,
@@ -139,12 +124,12 @@ def tasks(
     from .show import queued
 
     result = source.result(model, seed, threads)
-    queued(review(result, None if out or as_json else top), top, result, Sheet(out, raw), as_json)
+    queued(review(result, None if out or as_json else top), top, result, Listing(out, raw), as_json)
 
 
 @app.command(epilog=_example("crowdwise agreement answers.csv --json"))
-@from_source_or_result
-def agreement(source: Source, as_json: Json = False) -> None:
+@expanded
+def agreement(source: LabelsOrResult, as_json: Json = False) -> None:
     """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval."""
     from ..inter_rater import agreement as measured
     from .show import agreed
@@ -158,13 +143,13 @@ def agreement(source: Source, as_json: Json = False) -> None:
 
 
 @app.command("next", epilog=_example("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv"))
-@from_source_or_result
+@expanded
 def next_(
-    source: Source,
+    source: LabelsOrResult,
     budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
     batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; else all")] = None,
     top: Top = 20,
-    out: Table = None,
+    out: Sheet = None,
     raw: Raw = False,
     model: FitModel = None,
     seed: FitSeed = None,
@@ -177,13 +162,13 @@ def next_(
 
     check_budget(budget, batch)
     table = next_tasks(source.result(model, seed, threads), budget, batch=batch)
-    asked(table, budget, top, Sheet(out, raw), as_json)
+    asked(table, budget, top, Listing(out, raw), as_json)
 
 
 @app.command(epilog=_example("crowdwise report results; crowdwise report answers.csv --out report.html"))
-@from_source_or_result
+@expanded
 def report(
-    source: Source,
+    source: LabelsOrResult,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; else report.html in the folder of the result")
     ] = None,
@@ -204,7 +189,7 @@ def report(
     """Write one self-contained HTML page about a result."""
     from ..comparison import chosen_models
     from ..errors import ParameterError
-    from .command import command_line, verb_of
+    from .run import command_line, verb_of
     from .say import words
 
     chosen_models(compare_with, 0)
@@ -223,9 +208,10 @@ def report(
 @app.command(
     epilog=_example("crowdwise learn answers.csv --features features.parquet --workers adaptive --out results")
 )
-@from_source
+@expanded
 def learn(
-    source: Source,
+    source: LabelsSource,
+    options: FitOptions,
     features: Annotated[
         Path, typer.Option(metavar="FILE", help="A table with a column task, or npz with arrays x and task")
     ],
@@ -240,64 +226,33 @@ def learn(
     array: NpzArray = None,
     threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
     restarts: Annotated[int, typer.Option(help="Fits of a network, the best of which is kept")] = 1,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the workers; may be repeated")
-    ] = None,
-    resume: Resume = False,
-    page: Page = True,
-    excel_safe: ExcelSafe = False,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
     and members.csv where workers have groups, predictions.csv of rows without answers, roc.csv where gold is given, the
     saved result and the saved classifier."""
     from ..engine.extras import require
+    from ..errors import ParameterError
 
+    if classifier not in ("logistic", "mlp"):
+        raise ParameterError(f"--classifier is {classifier!r}; it can be logistic or mlp")
     require(("learn",), "crowdwise learn")
-    from .learn import LearnJob
-    from .learn import learn as learnt
-    from .run import settings_of
+    require(("deep",) if classifier == "mlp" else (), f"--classifier {classifier}")
+    from .fits import fit_classifier
+    from .run import Job
 
-    job = LearnJob(
-        name=workers, settings=settings_of(setting or []), out=out, seed=seed, threads=threads, resume=resume,
-        page=page, excel_safe=excel_safe, features=features, array=array, classifier=classifier, threshold=threshold,
-        restarts=restarts,
-    )  # fmt: skip
-    if not learnt(job, source.answers(), as_json):
-        raise typer.Exit(3)
+    job = Job(kind="learn", name=workers, out=out, options=options)
+    fit_classifier(job, source, features, array, classifier, threshold, restarts)
 
 
 @app.command(epilog=_example("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results"))
+@expanded
 def points(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Clicks: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
-    ],
+    source: PointsSource,
+    options: FitOptions,
     out: OutDir,
-    jobs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Who looked at what: image, worker; also without a click")
-    ] = None,
-    box: Annotated[
-        str | None, typer.Option(metavar="BOX", help="x0,y0,x1,y1 of all images, or a table with a row an image")
-    ] = None,
-    image: Annotated[str | None, typer.Option(metavar="COL", help="Column of the image")] = None,
-    worker: WorkerColumn = None,
-    axes: Annotated[str | None, typer.Option(metavar="COLS", help="Columns of the coordinates: x,y or x,y,z")] = None,
-    unit: Annotated[
-        str | None, typer.Option(metavar="NAME", help="pixels; percent or fraction of the box; else as they are")
-    ] = None,
-    outside: Annotated[str, typer.Option(metavar="RULE", help="Clicks outside the box: drop or error")] = "drop",
-    duplicates: Annotated[
-        str, typer.Option(metavar="RULE", help="A worker's clicks on one very spot: first, each or error")
-    ] = "first",
-    format: Format = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "click-mixture",
+    model: Model = "click-mixture",
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper")] = None,
     objects: Annotated[int | None, typer.Option(help="Objects in every image; else found")] = None,
-    setting: Setting = None,
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the images, shown under the clicks")
     ] = None,
@@ -305,37 +260,22 @@ def points(
         Path | None, typer.Option(metavar="FILE", help="True objects (image, x, y), to be matched one to one")
     ] = None,
     within: Annotated[float, typer.Option(help="Distance within which an object is a true one")] = 4.0,
-    resume: Resume = False,
-    page: Page = True,
-    excel_safe: ExcelSafe = False,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Find objects in the clicks of many workers. Writes objects.csv, workers.csv, clicks.csv, images.csv, report.html,
     the saved result, and matched.csv where the truth is given."""
-    from .points import PointsJob, box_of, run_points
-    from .run import settings_of
+    from .fits import fit_points
+    from .run import Job
 
-    reading = {
-        "jobs": jobs, "box": box_of(box), "image": image, "worker": worker, "unit": unit, "outside": outside,
-        "axes": None if axes is None else axes.split(","), "duplicates": duplicates, "format": format,
-        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None, "encoding": encoding,
-    }  # fmt: skip
-    settings = settings_of(setting or [], method=method, objects=objects)
-    job = PointsJob(
-        name=model, settings=settings, out=out, seed=seed, threads=threads, resume=resume, page=page,
-        excel_safe=excel_safe, file=file, reading=reading, pictures=pictures, truth=truth, within=within,
-    )  # fmt: skip
-    if not run_points(job, as_json):
-        raise typer.Exit(3)
+    settings = {"method": method, "objects": objects}
+    job = Job(kind="points", name=model, out=out, options=options, settings=settings)
+    fit_points(job, source, pictures, truth, within)
 
 
 @app.command(epilog=_example("crowdwise pairs pairs.csv --features features.npz --out results"))
+@expanded
 def pairs(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin")
-    ],
+    source: PairsSource,
+    options: FitOptions,
     out: OutDir,
     features: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A table with a column item, or npz with arrays x and item")
@@ -344,58 +284,25 @@ def pairs(
     unknown: Annotated[
         str, typer.Option(metavar="RULE", help="Pairs whose items have no features: error or drop")
     ] = "error",
-    left: Annotated[str | None, typer.Option(metavar="COL", help="Column of one item")] = None,
-    right: Annotated[str | None, typer.Option(metavar="COL", help="Column of the other item")] = None,
-    worker: WorkerColumn = None,
-    answer: Annotated[str | None, typer.Option(metavar="COL", help="Column of the answer")] = None,
-    hit: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of the job, whose answers hang together")
-    ] = None,
-    same: Annotated[
-        list[str] | None, typer.Option(metavar="VALUE", help="An answer that means the same; may be repeated")
-    ] = None,
-    contradictions: Annotated[
-        str, typer.Option(metavar="RULE", help="Answers of a worker to a pair that contradict: drop, each or error")
-    ] = "drop",
-    format: Format = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="See `crowdwise models`")] = "pair-mixture",
-    setting: Setting = None,
+    model: Model = "pair-mixture",
     truth: Annotated[
         Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
     ] = None,
     ask: Annotated[int, typer.Option(help="Pairs worth asking next that are written")] = 100,
-    resume: Resume = False,
-    page: Page = True,
-    excel_safe: ExcelSafe = False,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Find clusters of items in same/different answers, with or without features. Writes clusters.csv, sizes.csv,
     workers.csv, asked.csv, next.csv, report.html and the saved result."""
-    from .pairs import PairsJob, run_pairs
-    from .run import settings_of
+    from .fits import fit_pairs
+    from .run import Job
 
-    reading = {
-        "left": left, "right": right, "worker": worker, "answer": answer, "hit": hit, "same": same or None,
-        "contradictions": contradictions, "format": format, "encoding": encoding,
-        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None,
-    }  # fmt: skip
-    job = PairsJob(
-        name=model, settings=settings_of(setting or []), out=out, seed=seed, threads=threads, resume=resume, page=page,
-        excel_safe=excel_safe, file=file, reading=reading, features=features, array=array, unknown=unknown, truth=truth,
-        ask=ask,
-    )  # fmt: skip
-    if not run_pairs(job, as_json):
-        raise typer.Exit(3)
+    job = Job(kind="pairs", name=model, out=out, options=options)
+    fit_pairs(job, source, features, array, unknown, truth, ask)
 
 
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
-@from_source
+@expanded
 def compare(
-    source: Source,
+    source: LabelsSource,
     model: Models = None,
     folds: Annotated[int, typer.Option(help="Parts the answers are hidden in; 0 for no held-out score")] = 5,
     seed: Seed = 0,
@@ -465,42 +372,29 @@ def simulate(
 ) -> None:  # fmt: skip
     """Simulate a crowd whose truth and skills are known."""
     from ..errors import ParameterError
-    from ..simulate import crowd
+    from ..simulate import clicks as clicked
+    from ..simulate import crowd, pinwheel
     from .say import words
 
-    if name == "clicks":
-        from ..simulate import clicks
-
-        drawn = clicks(layout, seed=seed)
-        files = [str(path) for path in drawn.save(out)]
-        if as_json:
-            say_json({"files": files, "clicks": drawn.points.n_clicks, "seed": seed})
-        else:
-            words(f"{drawn.points.n_clicks} clicks of {drawn.points.n_workers} workers on {len(drawn.centres)} objects")
-            words("all in the box 1,0,4,5", *files)
-        return
-    if name == "pinwheel":
-        from ..simulate import pinwheel
-
-        spun = pinwheel(workers=20 if workers is None else workers, seed=seed)
-        files = [str(path) for path in spun.save(out)]
-        if as_json:
-            say_json({"files": files, "answers": spun.pairs.n_answers, "seed": seed})
-        else:
-            words(
-                f"{spun.pairs.n_answers} answers of {spun.pairs.n_workers} workers on {spun.truth.height} items", *files
-            )
-        return
-    workers = 50 if workers is None else workers
     if load not in ("even", "skewed"):
         raise ParameterError(f"--load is {load!r}; it can be even or skewed")
-    more = {"fresh": fresh} if fresh else {}
-    made = crowd(name, tasks=tasks, workers=workers, classes=classes, per_task=per_task, load=load, seed=seed, **more)  # type: ignore[arg-type]
+    made: Any
+    if name == "clicks":
+        made = clicked(layout, seed=seed)
+        answers, about = made.points, f"{len(made.centres)} objects, all in the box 1,0,4,5"
+    elif name == "pinwheel":
+        made = pinwheel(workers=20 if workers is None else workers, seed=seed)
+        answers, about = made.pairs, f"{made.truth.height} items"
+    else:
+        sizes: dict[str, Any] = {"tasks": tasks, "classes": classes, "per_task": per_task, "load": load, "seed": seed}
+        sizes |= {"workers": 50 if workers is None else workers} | ({"fresh": fresh} if fresh else {})
+        made = crowd(name, **sizes)
+        answers, about = made.answers, f"{tasks} tasks"
     files = [str(path) for path in made.save(out)]
     if as_json:
-        say_json({"files": files, "answers": made.answers.n_answers, "seed": seed})
+        say_json({"files": files, f"{answers.noun}s": len(answers), "seed": seed})
     else:
-        words(f"{made.answers.n_answers} answers of {workers} workers on {tasks} tasks", *files)
+        words(f"{len(answers)} {answers.noun}s of {answers.n_workers} workers on {about}", *files)
 
 
 @app.command(epilog=_example("crowdwise models --json"))

@@ -22,7 +22,7 @@ def clean(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Listing:
     """A CSV file for people that a command was asked for, if any."""
 
     path: Path | None

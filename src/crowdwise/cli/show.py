@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ..answers import Labels
-from ..errors import for_shell
-from ..io.spreadsheets import spreadsheet_safe
-from ..report import inspect, summarise
+from ..report import inspect
 from ..reproduce import Study
 from ..result import LabelsResult
-from .say import Sheet, clean, say_json, table, words
+from .say import Listing, clean, say_json, table, words
 
 
 def inspected(answers: Labels) -> None:
@@ -47,32 +44,14 @@ def inspected(answers: Labels) -> None:
         print(clean(f"warning: {warning}"))
 
 
-def aggregated(result: LabelsResult, out: Path | None, as_json: bool, excel_safe: bool) -> None:
-    """What came of a fit: JSON, or words and, without a folder, the labels themselves."""
-    summary = summarise(result, for_shell)
-    if as_json:
-        rest = {"labels": result.labels.to_dicts()} if out is None else {"out": str(out)}
-        say_json({**summary.as_dict(), **rest})
-        return
-    words(*summary.lines())
-    if out is None:
-        labels = spreadsheet_safe(result.labels) if excel_safe else result.labels
-        sys.stdout.buffer.write(labels.write_csv().encode())
-        sys.stdout.flush()
-    else:
-        tables = [f"{name}.csv" for name in result.tables()]
-        names = [name for name in (*tables, "report.html") if (out / name).exists()]
-        words(f"results are in {out}: {', '.join(names)}, result.crowdwise")
-
-
 RATINGS = ("rank", "worker", "answers", "skill", "low", "high", "spam_score", "trace", "checks", "check_score")
 
 
-def rated(result: LabelsResult, top: int, flagged: bool, sheet: Sheet, as_json: bool) -> None:
+def rated(result: LabelsResult, top: int, flagged: bool, listing: Listing, as_json: bool) -> None:
     """Workers, best first; flags with their reasons."""
     rows = result.workers.sort("rank", nulls_last=True)
     rows = rows.filter(pl.col("flags") != "") if flagged else rows
-    sheet.write(rows)
+    listing.write(rows)
     if as_json:
         say_json(rows.to_dicts())
         return
@@ -91,9 +70,9 @@ def rated(result: LabelsResult, top: int, flagged: bool, sheet: Sheet, as_json: 
     )
 
 
-def queued(rows: pl.DataFrame, top: int, result: LabelsResult, sheet: Sheet, as_json: bool) -> None:
+def queued(rows: pl.DataFrame, top: int, result: LabelsResult, listing: Listing, as_json: bool) -> None:
     """Tasks worth another look."""
-    sheet.write(rows)
+    listing.write(rows)
     if as_json:
         say_json(rows.to_dicts())
         return
@@ -116,9 +95,9 @@ def agreed(rows: pl.DataFrame, answers: Labels) -> None:
     words("1 is full agreement, 0 what chance gives (percent is not held against chance); low to high: 95 % interval")
 
 
-def asked(rows: pl.DataFrame, budget: int, top: int, sheet: Sheet, as_json: bool) -> None:
+def asked(rows: pl.DataFrame, budget: int, top: int, listing: Listing, as_json: bool) -> None:
     """What to ask next."""
-    sheet.write(rows)
+    listing.write(rows)
     now = int(rows["ask"].sum())
     if as_json:
         say_json({"asked": now, "left": budget - now, "tasks": rows.to_dicts()})

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import Interrupted, ParameterError
+from ..errors import Interrupted, ParameterError, option
 from ..result.trace import Trace
 from .run import Arrays, Progress, Run, packed, under, unpacked
 
@@ -102,10 +102,10 @@ def interrupted(name: str, run: Run, iterations: int) -> Interrupted:
 
 def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
     """Run a fit with a journal of its own. `mark` identifies the fit: a checkpoint of another one is refused."""
-    if run.resume is not None and run.resume.mark not in ("", mark()):
+    if run.resume is not None and run.resume.mark != mark():
         raise ParameterError(
-            "the checkpoint belongs to another fit: other answers, another model, other settings, another seed or "
-            "another number of shards. Omit resume= to start from the beginning"
+            "the checkpoint belongs to another fit: other answers or features, another model, other settings, another "
+            f"seed or another number of shards. Omit {option('resume')} to start from the beginning"
         )
     try:
         return fit(run.begin())

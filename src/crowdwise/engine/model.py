@@ -51,11 +51,13 @@ class Model(ABC, Generic[A, R]):
         if features is not None and self.features == "none":
             raise ParameterError(f"{self.name} takes no features. {self.with_features}")
         accepted, run = self.accept(answers), run or Run()
-        return resumable(run, lambda: self.mark(accepted, run), lambda begun: self._fit(accepted, features, begun))
+        return resumable(
+            run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
+        )
 
-    def mark(self, answers: Answers, run: Run) -> str:
+    def mark(self, answers: Answers, run: Run, *features: Any) -> str:
         """What identifies a fit of this model."""
-        return fingerprint(answers, repr((self.kind, self.name, self.settings(), run.seed, run.shards)))
+        return fingerprint(answers, repr((self.kind, self.name, self.settings(), run.seed, run.shards)), *features)
 
     without_features: ClassVar[str] = "Give features="
     with_features: ClassVar[str] = "Omit features="

@@ -34,7 +34,7 @@ class Checkpoint(NamedTuple):
     """All that is needed to continue a fit as if it had not been interrupted: arrays of every stage under way."""
 
     stages: dict[str, Arrays]
-    mark: str = ""  # identifies the fit that it belongs to; empty where the caller has made sure of that
+    mark: str = ""  # identifies the fit that it belongs to
 
 
 class Journal:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import joblib
 import numpy as np
 import polars as pl
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -91,7 +92,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
         known = _safe_indexing(X, at)
         self.result_, self.learner_ = resumable(
-            run, lambda: side.mark(labels, run), lambda begun: self._best(truth, side, known, labels, begun)
+            run,
+            lambda: side.mark(labels, run, joblib.hash(known), repr((truth, self.restarts))),
+            lambda begun: self._best(truth, side, known, labels, begun),
         )
         self.classes_ = labels.classes.to_numpy()
         return self

@@ -237,52 +237,49 @@ def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: one(value) for key, value in settings.items()}
 
 
-def write_checkpoint(path: Path, model: Model[Any, Any], mark: str, checkpoint: Checkpoint) -> Path:
-    """Keep where a fit was interrupted; `mark` identifies the answers (and features) it belongs to."""
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
+    """Keep where a fit was interrupted."""
     from safetensors.numpy import save
 
-    stages = list(checkpoint.stages)
+    stages, mark = checkpoint
     arrays = {
         f"{number}.{name}": np.asarray(array, order="C")
-        for number, stage in enumerate(stages)
-        for name, array in checkpoint.stages[stage].items()
+        for number, stage in enumerate(stages.values())
+        for name, array in stage.items()
     }
-    about = {"model": model.name, "settings": plain_settings(model.settings()), "mark": mark, "stages": stages}
+    about = {"mark": mark, "stages": list(stages)}
     return pack(path, "checkpoint", about, {"arrays.safetensors": save(arrays)})
 
 
-def read_checkpoint(path: Path, model: Model[Any, Any], mark: str) -> dict[str, dict[str, Any]]:
-    """The stages of a checkpoint, if it belongs to this model and these answers."""
+def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
+    """The stages of a checkpoint, and the mark of the fit that it belongs to: the fields of `engine.Checkpoint`."""
     from safetensors.numpy import load
 
     head, parts = unpack(path, "checkpoint")
-    settings = json.loads(json.dumps(plain_settings(model.settings())))
-    if (head["model"], head["settings"], head["mark"]) != (model.name, settings, mark):
-        raise FileError(
-            f"{path} belongs to another run: other answers, another model or other settings. Remove it to start again"
-        )
-    arrays = load(parts["arrays.safetensors"])
-    return {
-        stage: {
-            name.removeprefix(f"{number}."): array for name, array in arrays.items() if name.startswith(f"{number}.")
-        }
-        for number, stage in enumerate(head["stages"])
-    }
+    stages: dict[str, dict[str, Any]] = {stage: {} for stage in head["stages"]}
+    for key, array in load(parts["arrays.safetensors"]).items():
+        number, name = key.split(".", 1)
+        stages[head["stages"][int(number)]][name] = array
+    return stages, head["mark"]
 
 
 def fingerprint(*values: Any) -> str:
-    """A digest of answers and further values: arrays, ids, tables and plain values, but not how they were read."""
+    """A digest of answers (but not of how they were read), arrays, ids and plain values."""
     digest = hashlib.sha256()
     for value in values:
-        parts = Parts()
+        parts = [value]
         if isinstance(value, Answers):
-            for name in field_names(value):
-                if name != "intake":
-                    parts.add(name, getattr(value, name))
-        else:
-            plain = value is None or isinstance(value, (np.ndarray, pl.Series, str))
-            parts.add("value", value if plain else np.asarray(value))
-        for data in parts.files().values():
-            digest.update(data)
-        digest.update(json.dumps(parts.plain, default=str).encode())
+            parts = [getattr(value, name) for name in field_names(value) if name != "intake"]
+        for part in parts:
+            _digest(digest, part)
     return digest.hexdigest()
+
+
+def _digest(digest: Any, value: Any) -> None:
+    if isinstance(value, pl.Series | pl.DataFrame):
+        digest.update(_parquet(pl.DataFrame(value)))
+        return
+    for part in value if isinstance(value, tuple) else (value,):
+        array = np.asarray(part)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(repr(array.tolist()).encode() if array.dtype.kind in "OUS" else np.ascontiguousarray(array).data)
