@@ -128,6 +128,19 @@ class Interrupted(CrowdwiseError):  # noqa: N818 - nothing is wrong with the dat
         self.checkpoint = checkpoint
 
 
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Refuse a value that is none of the choices.
+
+    >>> check_choice("outside", "keep", ("drop", "error"))
+    Traceback (most recent call last):
+    crowdwise.errors.ParameterError: outside is 'keep'; it can be 'drop' or 'error'
+    """
+    known = list(choices)
+    if value not in known:
+        *first, last = map(repr, known)
+        raise ParameterError(f"{name} is {value!r}; it can be {', '.join(first)} or {last}")
+
+
 def nearest(word: str, among: Iterable[object]) -> str:
     """' Did you mean 'label'?' when some of `among` is close to `word`, else ''.
 

@@ -53,16 +53,16 @@ class Sums(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """How a measure moves with the sums."""
+    """How a measure moves with the sums; those that it does not depend on have slope 0."""
 
-    A: float
-    P: float
-    n: float
-    tasks: float
-    answered: float
-    m: Floats
-    s: Floats
-    p: Floats
+    A: float = 0.0
+    P: float = 0.0
+    n: float = 0.0
+    tasks: float = 0.0
+    answered: float = 0.0
+    m: Floats | None = None
+    s: Floats | None = None
+    p: Floats | None = None
 
 
 def agreement(answers: Any) -> pl.DataFrame:
@@ -122,8 +122,10 @@ def _by_counts(data: Labels, s: Sums, name: str) -> Row:
         several = size > 1
         pairs = np.where(several, ((v * v).sum(1) - size) / np.maximum(size - 1, 1), 0)
         u = slopes.A * pairs + slopes.P * pairs / np.maximum(size, 1) + several * (slopes.n * size + slopes.tasks)
-        u += several * (v @ slopes.m + v @ slopes.s / np.maximum(size, 1))
-        u += v @ slopes.p / np.maximum(size, 1) + (size > 0) * slopes.answered
+        u += (size > 0) * slopes.answered
+        for slope, votes in ((slopes.m, v), (slopes.s, v / np.maximum(size, 1)[:, None])):
+            u += 0.0 if slope is None else several * (votes @ slope)
+        u += 0.0 if slopes.p is None else v @ slopes.p / np.maximum(size, 1)
         total += float(u.sum())
         squares += float((u * u).sum())
     return _told(name, value, squares - total**2 / max(s.answered, 1), s.tasks)
@@ -135,13 +137,8 @@ def _alpha(s: Sums) -> tuple[float, Slopes]:  # eq (2)
     of_expected = seen / expected**2
     return 1 - seen / expected, Slopes(
         A=1 / (s.n * expected),
-        P=0.0,
         n=-s.A / s.n**2 / expected + of_expected * chance * (2 * s.n - 1) / pairs**2,
-        tasks=0.0,
-        answered=0.0,
         m=-of_expected * (2 * s.m - 1) / pairs,
-        s=np.zeros_like(s.s),
-        p=np.zeros_like(s.p),
     )
 
 
@@ -150,14 +147,9 @@ def _fleiss(s: Sums) -> tuple[float, Slopes]:  # eq (3)
     E, P = float((share**2).sum()), s.P / s.tasks
     of_share = -(1 - P) / (1 - E) ** 2 * 2 * share
     slopes = Slopes(
-        A=0.0,
         P=1 / s.tasks / (1 - E),
-        n=0.0,
         tasks=-s.P / s.tasks**2 / (1 - E) - float((of_share * s.s).sum()) / s.tasks**2,
-        answered=0.0,
-        m=np.zeros_like(s.m),
         s=of_share / s.tasks,
-        p=np.zeros_like(s.p),
     )
     return (P - E) / (1 - E), slopes
 
@@ -167,21 +159,16 @@ def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
     E, P = float((share * (1 - share)).sum() / others), s.P / s.tasks
     of_share = -(1 - P) / (1 - E) ** 2 * (1 - 2 * share) / others
     slopes = Slopes(
-        A=0.0,
         P=1 / s.tasks / (1 - E),
-        n=0.0,
         tasks=-s.P / s.tasks**2 / (1 - E),
         answered=-float((of_share * s.p).sum()) / s.answered**2,
-        m=np.zeros_like(s.m),
-        s=np.zeros_like(s.s),
         p=of_share / s.answered,
     )
     return (P - E) / (1 - E), slopes
 
 
 def _percent(s: Sums) -> tuple[float, Slopes]:  # eq (1)
-    none = np.zeros_like(s.p)
-    return s.P / s.tasks, Slopes(0.0, 1 / s.tasks, 0.0, -s.P / s.tasks**2, 0.0, none, none, none)
+    return s.P / s.tasks, Slopes(P=1 / s.tasks, tasks=-s.P / s.tasks**2)
 
 
 _BY_COUNTS = {"krippendorff-alpha": _alpha, "fleiss-kappa": _fleiss, "gwet-ac1": _gwet, "percent": _percent}

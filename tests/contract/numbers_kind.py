@@ -7,7 +7,6 @@ Answers, model, result and report stand in this one file; the registry gives the
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,13 +100,9 @@ class BiasAndNoise(Model[Numbers, NumbersResult]):
     max_iter: int = setting(200, COUNT, "Iterations at most.")
 
     def _fit(self, answers: Numbers, features: Any, run: Run) -> NumbersResult:
-        began, trace = time.perf_counter(), Trace()
-        fit = Ascent(self, answers)
+        fit, trace = Ascent(self, answers), Trace()
         converged = iterate(fit, run, trace)
-        return NumbersResult(
-            answers=answers, model=self, params=fit.params, trace=trace.frame(), criterion="log-posterior",
-            converged=converged, seed=int(run.seed), seconds=time.perf_counter() - began,
-        )  # fmt: skip
+        return self.made(answers, run, trace, "log-posterior", params=fit.params, converged=converged)
 
 
 class Ascent(Problem):

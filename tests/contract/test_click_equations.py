@@ -13,8 +13,8 @@ from scipy.special import betaln, gammaln, logsumexp, multigammaln, psi
 
 import crowdwise as cw
 from crowdwise.engine import Trace
-from crowdwise.engine.executor import plus
 from crowdwise.kernels.fast.clicks import _match
+from crowdwise.kernels.layout import plus
 from crowdwise.points import em, merge, paper
 from crowdwise.points.e_step import Local, Stats, e_step
 

@@ -29,11 +29,11 @@ def test_a_stream_comes_nearer_with_every_batch() -> None:
     assert error[-1] < 0.75 * error[0]
     assert error[-1] < 0.004
     assert repr(stream) == "ClickStream(8 batches, 4000 clicks, 1 image, 10 objects, 20 workers)"
-    assert stream.workers["clicks"].sum() == 4000
+    assert stream.workers["answers"].sum() == 4000
     assert stream.objects["share"].sum() == pytest.approx(1)
     assert stream.objects["clicks"].sum() < 4000
     both = stream.workers.join(sim.workers, on="worker")
-    assert np.abs(both["reliability"] - both["reliability_right"]).mean() < 0.12
+    assert np.abs(both["skill"] - both["reliability"]).mean() < 0.12
 
 
 def test_a_stream_follows_what_moves() -> None:
@@ -58,7 +58,7 @@ def test_a_stream_meets_new_workers_and_images() -> None:
         stream.partial_fit(cw.Points(part, box=SQUARE))
     assert stream.workers["worker"].to_list() == [f"w{k}" for k in range(8)]
     sent = frame.group_by("worker").len().sort("worker")["len"].to_list()
-    assert stream.workers["clicks"].to_list() == sent
+    assert stream.workers["answers"].to_list() == sent
     match = cw.match_objects(stream.objects, every.truth, within=3)
     assert match["f1"].min() > 0.85
     result = stream.result(every.points)

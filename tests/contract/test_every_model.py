@@ -18,9 +18,9 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.engine.executor import plus
 from crowdwise.engine.registry import DEFAULTS, MODELS, make
 from crowdwise.errors import CrowdwiseError, DataError, Interrupted, ParameterError
+from crowdwise.kernels.layout import plus
 from crowdwise.rating import WORKER_COLUMNS
 
 cw.models()  # registers all

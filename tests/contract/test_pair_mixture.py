@@ -349,12 +349,12 @@ def test_new_items_are_placed(halves: cw.PairsResult) -> None:
 
 
 @pytest.mark.parametrize(("X", "items", "said"), [
-    ([[1.0, 2.0, 3.0]], None, "X has 3 features an item; the fit had 2"),
-    ([1.0, 2.0], None, r"X has shape \(2,\); wanted is a row an item"),
+    ([[1.0, 2.0, 3.0]], None, "X has 3 features per item; the fit had 2"),
+    ([1.0, 2.0], None, r"of shape \(2,\); wanted are numbers, one row per item"),
     ([["a", "b"]], None, "numbers"),
-    ([[np.nan, 1.0]], None, "no numbers"),
-    ([[np.inf, 1.0]], None, "no numbers"),
-    ([[1.0, 2.0]], ["a", "b"], "X has 1 rows and items 2 names"),
+    ([[np.nan, 1.0]], None, "no finite numbers"),
+    ([[np.inf, 1.0]], None, "no finite numbers"),
+    ([[1.0, 2.0]], ["a", "b"], "X has 1 rows and there are 2 ids"),
 ])  # fmt: skip
 def test_what_cannot_be_placed_is_refused(X: Any, items: Any, said: str, halves: cw.PairsResult) -> None:
     with pytest.raises(FeatureError, match=said):

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import digamma, expit, logsumexp
 from scipy.special import softmax as shares_of
 
+import crowdwise as cw
 from crowdwise.errors import FeatureError
 from crowdwise.pairs.gaussians import Normals, Prior, phi
 from crowdwise.pairs.model import Coins, PairAnswers
@@ -19,7 +20,6 @@ from crowdwise.pairs.model import Coins, PairAnswers
 torch = pytest.importorskip("torch")
 
 from crowdwise.pairs.deep import amortised, bayes, networks, posteriors, starts  # noqa: E402
-from crowdwise.pairs.deep.bayes import BayesSettings  # noqa: E402
 from crowdwise.pairs.deep.posteriors import Globals, Placed  # noqa: E402
 from crowdwise.pairs.deep.relations import Relations  # noqa: E402
 
@@ -159,7 +159,7 @@ def prepared(rows: Any, weight: Any = None, n: int = 8, K: int = 3, **more: Any)
     """Untrained networks, random components and two workers on a few items."""
     X = np.random.default_rng(6).normal(size=(n, 2))
     with networks.seeded(np.random.default_rng(7)):
-        settings = BayesSettings(components=K, hidden=(6,), **more)
+        settings = cw.BayesScdc(parts=K, hidden=(6,), epochs=1, **more)
         scaling, o, shape = networks.prepared(X, settings)
         nets = networks.build_networks(o, shape, scaling.observation)
         model = bayes._Model(o, nets, Relations(as_answers(rows, n, 2, weight), n), settings)

@@ -450,7 +450,7 @@ def test_says_json_and_draws_curves_where_truth_is_known(command: Any, folder: P
     [
         ({"--features": "nowhere.csv"}, 1, "nowhere.csv"),
         ({"--workers": "adaptiv"}, 2, "Did you mean 'adaptive'"),
-        ({"--classifier": "forest"}, 2, "--classifier is 'forest'; it can be logistic or mlp"),
+        ({"--classifier": "forest"}, 2, "--classifier is 'forest'; it can be 'logistic' or 'mlp'"),
         ({"--threshold": 3}, 2, "threshold is 3"),
         ({"--workers": "adaptive", "--set": "kappa=-3"}, 2, "kappa is -3"),
         ({"--set": "learner=3"}, 2, "learner"),

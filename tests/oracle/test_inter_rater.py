@@ -201,7 +201,7 @@ def test_slopes_are_derivatives(measure: str) -> None:
     _, slopes = inter_rater._BY_COUNTS[measure](sums)
     for name, slope in slopes._asdict().items():
         at = np.atleast_1d(np.asarray(getattr(sums, name), float))
-        for k, told in enumerate(np.atleast_1d(slope)):
+        for k, told in enumerate(np.zeros(len(at)) if slope is None else np.atleast_1d(slope)):
             step = np.eye(len(at))[k] * 1e-5 * max(1.0, abs(at[k]))
             ends = [(at + s * step) if at.size > 1 else float((at + s * step)[0]) for s in (1, -1)]
             up, down = (inter_rater._BY_COUNTS[measure](sums._replace(**{name: end}))[0] for end in ends)

@@ -14,7 +14,7 @@ from scipy import special
 from sklearn.metrics import roc_auc_score, roc_curve
 
 import crowdwise as cw
-from crowdwise.kernels import divergence as kernel
+from crowdwise.kernels import special as kernel
 from crowdwise.simulate import SENSITIVITY, SPECIFICITY
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -24,8 +24,7 @@ import crowdwise as cw
 from crowdwise.metrics import judged
 from crowdwise.report import Cost, Scaling
 from crowdwise.report.frame import Cells, page_of
-from crowdwise.report.groups import Compared, Group, Groups
-from crowdwise.report.judged import TRUTH, Expert, Expertise, Roc, RocCurve
+from crowdwise.report.judged import TRUTH, Compared, Expert, Expertise, Group, Groups, Roc, RocCurve
 from crowdwise.report.labels import Page as LabelsPage
 from crowdwise.report.render import page_html
 

@@ -16,9 +16,7 @@ from crowdwise.pairs import PairMixture
 from crowdwise.reproduce import study
 from crowdwise.reproduce.study import Asked
 
-STUDY, FACES, DIGITS, ENTITIES = (
-    importlib.import_module(f"crowdwise.reproduce.{name}") for name in ("pairs", "faces", "digits", "entities")
-)
+STUDY, DIGITS = (importlib.import_module(f"crowdwise.reproduce.{name}") for name in ("pairs", "digits"))
 
 
 @pytest.fixture
@@ -49,10 +47,10 @@ def asked(shared_data: Path) -> Asked:
 
 def test_faces_are_found_by_pose_and_workers_by_weight(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue: at 2,000 answers a worker NMI is .15 above the best baseline, and weights are in the true order."""
-    monkeypatch.setitem(FACES.FACES, "pair-mixture", PairMixture(turn=False, restarts=1))
+    monkeypatch.setitem(STUDY.FACES, "pair-mixture", PairMixture(turn=False, restarts=1))
     with one_thread():  # a decomposition that is slower in threads
-        faces = FACES.read_faces(asked.data)
-    found = {method: FACES._posed(faces, method, 2000, True, 0) for method in ("pair-mixture", "mmc")}
+        faces = STUDY.read_faces(asked.data)
+    found = {method: STUDY._posed(faces, method, 2000, True, 0) for method in ("pair-mixture", "mmc")}
     assert found["pair-mixture"]["nmi"] >= found["mmc"]["nmi"] + 0.15
     weights = [found["pair-mixture"][f"weight {w}"] for w in range(1, 6)]
     assert weights == sorted(weights, reverse=True)
@@ -68,8 +66,8 @@ def entities(asked: Asked) -> tuple[dict[str, dict[str, float]], dict[str, cw.Pa
         return cw.match_clusters(result, truth)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ENTITIES, "match_clusters", recorded)
-        rows = ENTITIES.entity_part(asked, asked.ledger()).rows.to_dicts()
+        patch.setattr(STUDY, "match_clusters", recorded)
+        rows = STUDY.entity_part(asked, asked.ledger()).rows.to_dicts()
     return {row["method"]: row for row in rows}, fits
 
 
@@ -113,7 +111,7 @@ def test_digits_are_all_that_were_asked_about_and_others(asked: Asked) -> None:
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    for read in (FACES.read_faces, lambda folder: DIGITS._digits(Asked(folder, None, 0, print, True))):
+    for read in (STUDY.read_faces, lambda folder: DIGITS._digits(Asked(folder, None, 0, print, True))):
         with pytest.raises(cw.errors.FileError, match=r"cannot read (cmu_faces|mnist)"):
             read(tmp_path)
 

@@ -26,8 +26,8 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.cli.app import app
-from crowdwise.engine.extras import EXTRAS, NAMES
 from crowdwise.engine.registry import MODELS
+from crowdwise.engine.resources import EXTRAS, NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(cw.__file__).parent

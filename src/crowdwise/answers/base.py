@@ -1,4 +1,4 @@
-"""What every kind of answers has in common: read-only fields, filled once, and how they came to be."""
+"""What every kind of answers has in common: read-only fields, filled once, and the record of how a table was read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..errors import DataError
 
 Where: TypeAlias = Callable[[int], str]  # the place of a row, in words
 NOTHING: Mapping[str, Any] = MappingProxyType({})  # no further options
+EXAMPLES = 3  # rows quoted for each reason
 
 
 class Answers:
@@ -47,6 +48,13 @@ class Answers:
         return self.replaced(intake=dataclasses.replace(self.intake, options={**self.intake.options, **options}))
 
     @property
+    def n_answers(self) -> int:
+        return self.intake.rows_used
+
+    def __len__(self) -> int:
+        return self.n_answers
+
+    @property
     def n_workers(self) -> int:
         return len(self.workers)
 
@@ -61,9 +69,6 @@ class Answers:
                 f"{type(answers).__name__}, of the kind {answers.kind!r}"
             )
         return cls(answers)  # type: ignore[call-arg]
-
-
-EXAMPLES = 3  # rows quoted for each reason
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,4 @@ class Intake:
     def from_dict(cls, values: dict[str, Any]) -> Intake:
         dropped = tuple(Dropped(d["reason"], d["count"], tuple(d["examples"])) for d in values["dropped"])
         lists = {name: tuple(values.get(name, ())) for name in ("extras", "notes", "warnings")}
-        options = values.get("options")  # version 0.1 kept words of a command line here, which are let go
-        told = dict(options) if isinstance(options, Mapping) else {}
-        return cls(**{**values, **lists, "dropped": dropped, "options": told})
+        return cls(**{**values, **lists, "dropped": dropped})

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
+from ..errors import ColumnError, ParameterError, UnknownIdError, check_choice, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
 from .base import NOTHING, Answers, Intake, Where
-from .label_rows import Anonymous, LabelRows, Policy, read_labels
+from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, settle_repeats
 from .reading import Reading, given
-from .repeats import check_policy, settle_repeats
 from .rows import Rows
 
 
@@ -61,7 +60,8 @@ class Labels(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        check_policy(duplicates)
+        check_choice("duplicates", duplicates, POLICIES)
+        check_choice("anonymous", anonymous, ("refuse", "each"))
         if (workers is None) != (labels is None):
             raise ParameterError("Labels takes one frame, or three arrays: tasks, workers, labels")
         table = data if workers is None else {"task": data, "worker": workers, "label": labels}
@@ -80,9 +80,6 @@ class Labels(Answers):
             f"Labels({self.n_answers} answers, {self.n_tasks} tasks, {self.n_workers} workers, "
             f"{self.n_classes} classes)"
         )
-
-    def __len__(self) -> int:
-        return self.n_answers
 
     @property
     def n_tasks(self) -> int:
@@ -223,11 +220,8 @@ def _laid_out(rows: LabelRows, duplicates: Policy | None, options: Mapping[str, 
     if p is not rows:
         layout, order = _sorted(kernels, p)
     return {
-        "tasks": p.tasks,
-        "workers": p.workers,
-        "classes": p.classes,
+        **{name: getattr(p, name) for name in ("tasks", "workers", "classes", "gold")},
         "layout": layout,
-        "gold": p.gold,
         "extras": p.extras[order] if p.extras.width else p.extras,
         "intake": p.reading.intake(p.shape, len(p.task), extras=p.extras.columns, dropped=dropped, options=options),
     }

@@ -24,13 +24,6 @@ DIFFERENT = frozenset(
 CONTRADICTIONS = ("drop", "each", "error")
 
 
-def check_rule(contradictions: str) -> None:
-    """Refuse a rule that is not known, before anything is read."""
-    if contradictions not in CONTRADICTIONS:
-        known = ", ".join(map(repr, CONTRADICTIONS))
-        raise ParameterError(f"contradictions is {contradictions!r}; it can be {known}")
-
-
 @dataclass(frozen=True)
 class PairRows:
     """Coded pairs before repeats and contradictions are settled."""

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from ..errors import FeatureError, ParameterError, option
+from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
 from .base import NOTHING, Answers, Dropped, Intake, Where
 from .coding import look_alikes, places, to_text
 from .columns import PAIR_ROLES
-from .pair_rows import check_rule, read_pairs, settle_contradictions
+from .pair_rows import CONTRADICTIONS, read_pairs, settle_contradictions
 from .reading import Reading, given
 
 
@@ -60,7 +60,7 @@ class Pairs(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        check_rule(contradictions)
+        check_choice("contradictions", contradictions, CONTRADICTIONS)
         reading = Reading(data, source, notes, where)
         names = {"left": left, "right": right, "worker": worker, "answer": answer, "hit": hit}
         reading.find(PAIR_ROLES, names)
@@ -103,9 +103,6 @@ class Pairs(Answers):
         said = [f"{n} {name}{'s' * (n != 1)}" for name, n in counts.items()]
         return f"Pairs({said[0]} on {said[1]} of {said[2]}, {said[3]})"
 
-    def __len__(self) -> int:
-        return self.n_answers
-
     @property
     def n_answers(self) -> int:
         return len(self.left)
@@ -126,8 +123,7 @@ class Pairs(Answers):
 
         Pairs that name other items are an error, or dropped.
         """
-        if unknown not in ("error", "drop"):
-            raise ParameterError(f"unknown is {unknown!r}; it can be 'error' or 'drop'")
+        check_choice("unknown", unknown, ("error", "drop"))
         names = pl.Series("item", ids)
         if not len(names):
             raise FeatureError("there are no features: no rows. Give a row an item")

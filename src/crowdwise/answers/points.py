@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from ..errors import ParameterError
+from ..errors import check_choice
 from ..kernels.layout import Floats, Ints
 from .base import NOTHING, Answers, Intake, Where
 from .boxes import boxes_of, check_units, padded, to_pixels
@@ -27,13 +27,6 @@ BOX_NOTES = {  # by where the box comes from
     "clicks": ("no box given: taken from the clicks of each image, padded by 5 % on every side",),
     "jobs": ("the box of each image is that of the table of jobs",),
 }
-
-
-def _check_rules(**given: str | None) -> None:
-    for name, value in given.items():
-        if value not in RULES[name]:
-            known = " or ".join(repr(rule) for rule in RULES[name])
-            raise ParameterError(f"{name} is {value!r}; it can be {known}")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -84,7 +77,8 @@ class Points(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        _check_rules(outside=outside, duplicates=duplicates, unit=unit)
+        for name, value in (("outside", outside), ("duplicates", duplicates), ("unit", unit)):
+            check_choice(name, value, RULES[name])
         reading = Reading(data, source, notes, where, noun=self.noun)
         read = read_clicks(reading, {"image": image, "worker": worker}, axes)
         done = jobs_of(read, jobs)
@@ -116,12 +110,11 @@ class Points(Answers):
             f"{'' if self.n_axes == 2 else f', {self.n_axes} coordinates'})"
         )
 
-    def __len__(self) -> int:
-        return self.n_clicks
-
     @property
-    def n_clicks(self) -> int:
+    def n_answers(self) -> int:
         return len(self.X)
+
+    n_clicks = n_answers
 
     @property
     def n_images(self) -> int:

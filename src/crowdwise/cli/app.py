@@ -7,28 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import (
-    FitModel,
-    FitOptions,
-    FitSeed,
-    Json,
-    LabelsOrResult,
-    LabelsSource,
-    Model,
-    Models,
-    NpzArray,
-    Out,
-    OutDir,
-    PairsSource,
-    PointsSource,
-    Raw,
-    Seed,
-    Sheet,
-    Threads,
-    Top,
-    expanded,
-)  # fmt: skip
-from .say import Listing, say_json
+from . import options as opt
+from .options import expanded
+from .say import say_json
 
 app = typer.Typer(
     name="crowdwise",
@@ -56,7 +37,7 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Say the versio
 
 @app.command(epilog=_example("crowdwise inspect answers.csv --label verdict"))
 @expanded
-def inspect(source: LabelsSource, as_json: Json = False) -> None:
+def inspect(source: opt.LabelsSource, as_json: opt.Json = False) -> None:
     """Say what was understood of a file: rows, tasks, workers, labels, what was dropped and why."""
     from ..report import inspect as inspection
     from .show import inspected
@@ -71,10 +52,10 @@ def inspect(source: LabelsSource, as_json: Json = False) -> None:
 @app.command(epilog=_example("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene"))
 @expanded
 def aggregate(
-    source: LabelsSource,
-    options: FitOptions,
-    out: Out = None,
-    model: Model = "pooled",
+    source: opt.LabelsSource,
+    options: opt.FitOptions,
+    out: opt.Out = None,
+    model: opt.Model = "pooled",
     max_iter: Annotated[int | None, typer.Option(help="Iterations at most")] = None,
     tol: Annotated[float | None, typer.Option(help="Convergence tolerance on worker skill")] = None,
     precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
@@ -91,45 +72,33 @@ def aggregate(
 @app.command(epilog=_example("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged"))
 @expanded
 def workers(
-    source: LabelsOrResult,
-    top: Top = 20,
+    source: opt.FittedSource,
+    options: opt.ListOptions,
     flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
-    out: Sheet = None,
-    raw: Raw = False,
-    model: FitModel = None,
-    seed: FitSeed = None,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons."""
     from .show import rated
 
-    rated(source.result(model, seed, threads), top, flagged, Listing(out, raw), as_json)
+    rated(source.result(), flagged, options)
 
 
 @app.command(epilog=_example("crowdwise tasks answers.csv --top 50 --out review.csv"))
 @expanded
 def tasks(
-    source: LabelsOrResult,
-    top: Top = 20,
-    out: Sheet = None,
-    raw: Raw = False,
-    model: FitModel = None,
-    seed: FitSeed = None,
-    threads: Threads = 0,
-    as_json: Json = False,
+    source: opt.FittedSource,
+    options: opt.ListOptions,
 ) -> None:
     """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree."""
     from ..acquisition import review
     from .show import queued
 
-    result = source.result(model, seed, threads)
-    queued(review(result, None if out or as_json else top), top, result, Listing(out, raw), as_json)
+    result = source.result()
+    queued(review(result, None if options.out or options.as_json else options.top), result, options)
 
 
 @app.command(epilog=_example("crowdwise agreement answers.csv --json"))
 @expanded
-def agreement(source: LabelsOrResult, as_json: Json = False) -> None:
+def agreement(source: opt.LabelsOrResult, as_json: opt.Json = False) -> None:
     """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval."""
     from ..inter_rater import agreement as measured
     from .show import agreed
@@ -145,30 +114,23 @@ def agreement(source: LabelsOrResult, as_json: Json = False) -> None:
 @app.command("next", epilog=_example("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv"))
 @expanded
 def next_(
-    source: LabelsOrResult,
+    source: opt.FittedSource,
+    options: opt.ListOptions,
     budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
     batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; else all")] = None,
-    top: Top = 20,
-    out: Sheet = None,
-    raw: Raw = False,
-    model: FitModel = None,
-    seed: FitSeed = None,
-    threads: Threads = 0,
-    as_json: Json = False,
 ) -> None:
     """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain."""
     from ..acquisition import check_budget, next_tasks
     from .show import asked
 
     check_budget(budget, batch)
-    table = next_tasks(source.result(model, seed, threads), budget, batch=batch)
-    asked(table, budget, top, Listing(out, raw), as_json)
+    asked(next_tasks(source.result(), budget, batch=batch), budget, options)
 
 
 @app.command(epilog=_example("crowdwise report results; crowdwise report answers.csv --out report.html"))
 @expanded
 def report(
-    source: LabelsOrResult,
+    source: opt.FittedSource,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page; else report.html in the folder of the result")
     ] = None,
@@ -182,9 +144,6 @@ def report(
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Of a saved result of clicks: folder of the images")
     ] = None,
-    model: FitModel = None,
-    seed: FitSeed = None,
-    threads: Threads = 0,
 ) -> None:
     """Write one self-contained HTML page about a result."""
     from ..comparison import chosen_models
@@ -195,11 +154,11 @@ def report(
     chosen_models(compare_with, 0)
     given = {"models": compare_with, "check": check, "pictures": pictures}
     if source.saved:
-        result = source.any_loaded(model=model, seed=seed)
+        result = source.any_loaded()
     elif pictures is not None:
         raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
     else:
-        result = source.result(model, seed, threads)
+        result = source.result()
     options = {name: value for name, value in given.items() if value is not None}
     place = out or (source.folder or Path()) / "report.html"
     words(f"wrote {result.report(place, command=command_line(verb_of(result), result), **options)}")
@@ -210,12 +169,12 @@ def report(
 )
 @expanded
 def learn(
-    source: LabelsSource,
-    options: FitOptions,
+    source: opt.LabelsSource,
+    options: opt.FitOptions,
     features: Annotated[
         Path, typer.Option(metavar="FILE", help="A table with a column task, or npz with arrays x and task")
     ],
-    out: OutDir,
+    out: opt.OutDir,
     workers: Annotated[
         str,
         typer.Option(
@@ -223,18 +182,17 @@ def learn(
         ),
     ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
-    array: NpzArray = None,
+    array: opt.NpzArray = None,
     threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
     restarts: Annotated[int, typer.Option(help="Fits of a network, the best of which is kept")] = 1,
 ) -> None:
     """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
     and members.csv where workers have groups, predictions.csv of rows without answers, roc.csv where gold is given, the
     saved result and the saved classifier."""
-    from ..engine.extras import require
-    from ..errors import ParameterError
+    from ..engine.resources import require
+    from ..errors import check_choice
 
-    if classifier not in ("logistic", "mlp"):
-        raise ParameterError(f"--classifier is {classifier!r}; it can be logistic or mlp")
+    check_choice("--classifier", classifier, ("logistic", "mlp"))
     require(("learn",), "crowdwise learn")
     require(("deep",) if classifier == "mlp" else (), f"--classifier {classifier}")
     from .fits import fit_classifier
@@ -247,10 +205,10 @@ def learn(
 @app.command(epilog=_example("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results"))
 @expanded
 def points(
-    source: PointsSource,
-    options: FitOptions,
-    out: OutDir,
-    model: Model = "click-mixture",
+    source: opt.PointsSource,
+    options: opt.FitOptions,
+    out: opt.OutDir,
+    model: opt.Model = "click-mixture",
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper")] = None,
     objects: Annotated[int | None, typer.Option(help="Objects in every image; else found")] = None,
     pictures: Annotated[
@@ -274,17 +232,17 @@ def points(
 @app.command(epilog=_example("crowdwise pairs pairs.csv --features features.npz --out results"))
 @expanded
 def pairs(
-    source: PairsSource,
-    options: FitOptions,
-    out: OutDir,
+    source: opt.PairsSource,
+    options: opt.FitOptions,
+    out: opt.OutDir,
     features: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A table with a column item, or npz with arrays x and item")
     ] = None,
-    array: NpzArray = None,
+    array: opt.NpzArray = None,
     unknown: Annotated[
         str, typer.Option(metavar="RULE", help="Pairs whose items have no features: error or drop")
     ] = "error",
-    model: Model = "pair-mixture",
+    model: opt.Model = "pair-mixture",
     truth: Annotated[
         Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
     ] = None,
@@ -302,12 +260,12 @@ def pairs(
 @app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
 @expanded
 def compare(
-    source: LabelsSource,
-    model: Models = None,
+    source: opt.LabelsSource,
+    model: opt.Models = None,
     folds: Annotated[int, typer.Option(help="Parts the answers are hidden in; 0 for no held-out score")] = 5,
-    seed: Seed = 0,
-    threads: Threads = 0,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Every model side by side: labels that differ from the default's, likelihood of hidden answers, and, where gold is
     given, accuracy and log-loss. Gold is not shown to the models."""
@@ -337,11 +295,11 @@ def reproduce(
             "cmu_faces, mnist, mnist_pairs and product_er",
         ),
     ] = None,
-    out: Out = None,
+    out: opt.Out = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure less: fewer seeds, starts and images")] = False,
     full: Annotated[bool, typer.Option("--full", help="Measure more: of pairs, all 60,000 images")] = False,
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Measure a published study anew, beside its figures. A long one that was broken off goes on by the same --out."""
     from ..reproduce import study
@@ -368,16 +326,15 @@ def simulate(
     per_task: Annotated[int, typer.Option(help="Answers a task")] = 5,
     load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
     fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts, triangle)")] = 0,
-    seed: Seed = 0, as_json: Json = False,
+    seed: opt.Seed = 0, as_json: opt.Json = False,
 ) -> None:  # fmt: skip
     """Simulate a crowd whose truth and skills are known."""
-    from ..errors import ParameterError
+    from ..errors import check_choice
     from ..simulate import clicks as clicked
     from ..simulate import crowd, pinwheel
     from .say import words
 
-    if load not in ("even", "skewed"):
-        raise ParameterError(f"--load is {load!r}; it can be even or skewed")
+    check_choice("--load", load, ("even", "skewed"))
     made: Any
     if name == "clicks":
         made = clicked(layout, seed=seed)
@@ -398,7 +355,7 @@ def simulate(
 
 
 @app.command(epilog=_example("crowdwise models --json"))
-def models(as_json: Json = False) -> None:
+def models(as_json: opt.Json = False) -> None:
     """List the models of every kind of answers and their settings."""
     from ..aggregation import models as listed
     from ..engine.registry import MODELS
@@ -420,7 +377,7 @@ def models(as_json: Json = False) -> None:
 @app.command(epilog=_example("crowdwise demo --out demo"))
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for everything it writes")] = Path("demo"),
-    seed: Seed = 7,
+    seed: opt.Seed = 7,
 ) -> None:
     """Simulate a crowd, find the truth behind its answers, and say what came of it."""
     from .demo import run

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from ..answers.reading import given
-from ..engine.extras import require
-from ..errors import FileError, ParameterError
+from ..engine.resources import require
+from ..errors import FileError, ParameterError, check_choice
 from ..io import read_features, read_table
 from .options import LabelsSource, PairsSource, PointsSource
 from .run import Job, quick_page, spreadsheet_safe
@@ -67,8 +67,7 @@ def fit_pairs(
     from ..acquisition import next_pairs
     from ..metrics import match_clusters
 
-    if unknown not in ("error", "drop"):
-        raise ParameterError(f"--unknown is {unknown!r}; it can be error or drop")
+    check_choice("--unknown", unknown, ("error", "drop"))
     if job.model.features == "required" and features is None:
         raise ParameterError(f"{job.name} needs features. Say --features FILE, or take --model pair-mixture")
     if ask < 1:
@@ -99,7 +98,7 @@ def fit_classifier(
 ) -> None:
     """A classifier, its predictions, and, where gold is given, how other worker sides do."""
     from ..learn import CrowdClassifier
-    from ..learn.rivals import BASELINES, rivals
+    from ..learn.sides import BASELINES, rivals
     from ..metrics import judged
 
     if restarts < 1:

@@ -21,16 +21,11 @@ def _option(metavar: str, help: str) -> Any:
 
 _FILE = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
 Model = Annotated[str, _option("NAME", "See `crowdwise models`")]
-FitModel = Annotated[str | None, typer.Option("--model", metavar="NAME", help="To fit answers: see `crowdwise models`")]
-FitSeed = Annotated[int | None, typer.Option("--seed", help="To fit answers: the one seed of everything random")]
 Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
 Threads = Annotated[int, typer.Option(help="Threads; 0 is all cores. The result does not depend on it")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs")]
 Out = Annotated[Path | None, _option("DIR", "Folder for the results")]
 OutDir = Annotated[Path, _option("DIR", "Folder for the results")]
-Sheet = Annotated[Path | None, _option("FILE", "Write the whole table as CSV")]
-Top = Annotated[int, typer.Option(min=1, help="Rows shown")]
-Raw = Annotated[bool, typer.Option("--raw", help="Leave cells as they are that a spreadsheet would take for formulas")]
 Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
 NpzArray = Annotated[str | None, _option("NAME", "The array of an npz file, if not x")]
 
@@ -50,6 +45,26 @@ class FitOptions:
     seed: Seed = 0
     threads: Threads = 0
     as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    """How a table is shown, and where the whole of it is written."""
+
+    top: Annotated[int, typer.Option(min=1, help="Rows shown")] = 20
+    out: Annotated[Path | None, _option("FILE", "Write the whole table as CSV")] = None
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Leave cells as they are that a spreadsheet would take for formulas")
+    ] = False
+    as_json: Json = False
+
+    def write(self, table: Any) -> None:
+        """Write the table, if asked for, and say so."""
+        if self.out is not None:
+            from .run import write_csv
+            from .say import words
+
+            words(f"wrote {write_csv(table, self.out, excel_safe=not self.raw)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +105,10 @@ class LabelsSource(TableOptions):
 
     def answers(self) -> Labels:
         """Read the file."""
-        from ..errors import FileError, ParameterError
+        from ..errors import FileError, check_choice
         from ..io import read
 
-        if self.anonymous not in ("refuse", "each"):
-            raise ParameterError(f"--anonymous is {self.anonymous!r}; it can be refuse or each")
+        check_choice("--anonymous", self.anonymous, ("refuse", "each"))
         if self.gold is not None and not Path(self.gold).exists():
             raise FileError(
                 f"no gold file {self.gold}. Give a table with task and label, or name a column with --gold-column"
@@ -178,26 +192,14 @@ class LabelsOrResult(LabelsSource):
         path = Path(self.file)
         return (path if path.is_dir() else path.parent) if self.saved else None
 
-    def loaded(self, **further: Any) -> LabelsResult:
-        """The saved result of labels; options that would need the answers read or fitted again are refused."""
-        from ..errors import ParameterError
-
-        found = self.any_loaded(**further)
-        if found.kind != "labels":
-            raise ParameterError(
-                f"{self.file} holds a result of {found.kind}, not of labels; its tables are in its folder, and "
-                "`crowdwise report` makes its page"
-            )
-        return found  # type: ignore[no-any-return]
-
-    def any_loaded(self, **further: Any) -> Any:
-        """The saved result, of any kind."""
+    def any_loaded(self) -> Any:
+        """The saved result, of any kind; options that would need the answers read or fitted again are refused."""
         from ..errors import ParameterError
         from ..io import load
 
-        usual = LabelsOrResult(file=self.file)
+        usual = type(self)(file=self.file)
         given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(usual, each.name)]
-        given += [name for name, value in further.items() if value is not None]
+        given = [name for name in given if name != "threads"]
         if given:
             raise ParameterError(
                 f"{self.file} is a saved result, so --{given[0].replace('_', '-')} has no meaning. "
@@ -205,13 +207,38 @@ class LabelsOrResult(LabelsSource):
             )
         return load(self.file)
 
-    def result(self, model: str | None, seed: int | None, threads: int) -> LabelsResult:
+    def loaded(self) -> LabelsResult:
+        """The saved result of labels."""
+        from ..errors import ParameterError
+
+        found = self.any_loaded()
+        if found.kind != "labels":
+            raise ParameterError(
+                f"{self.file} holds a result of {found.kind}, not of labels; its tables are in its folder, and "
+                "`crowdwise report` makes its page"
+            )
+        return found  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedSource(LabelsOrResult):
+    """A file of labels that is fitted, or a saved result."""
+
+    model: Annotated[str | None, _option("NAME", "To fit answers: see `crowdwise models`")] = None
+    seed: Annotated[int | None, typer.Option(help="To fit answers: the one seed of everything random")] = None
+    threads: Threads = 0
+
+    def given(self, **other: Any) -> dict[str, Any]:
+        options = super().given(**other)
+        return {name: value for name, value in options.items() if name not in ("model", "seed", "threads")}
+
+    def result(self) -> LabelsResult:
         """The saved result, or a fit of the answers."""
         from .run import Job
 
         if self.saved:
-            return self.loaded(model=model, seed=seed)
-        job = Job(name=model or "pooled", options=FitOptions(seed=seed or 0, threads=threads))
+            return self.loaded()
+        job = Job(name=self.model or "pooled", options=FitOptions(seed=self.seed or 0, threads=self.threads))
         return job.fit(self.answers())  # type: ignore[no-any-return]
 
 

@@ -17,8 +17,8 @@ import typer
 
 from ..aggregation import model_class
 from ..engine import Checkpoint, Model, Run
-from ..engine.extras import require
 from ..engine.registry import make
+from ..engine.resources import require
 from ..errors import Interrupted, ParameterError, for_shell
 from ..report import summarise
 from ..report.frame import changed_settings

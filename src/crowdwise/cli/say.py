@@ -7,8 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..errors import for_shell
@@ -19,21 +17,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 def clean(value: object) -> str:
     """Text in which control characters are shown, not obeyed."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)).replace("\n", "\\n").replace("\t", " ")
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A CSV file for people that a command was asked for, if any."""
-
-    path: Path | None
-    raw: bool
-
-    def write(self, table: Any) -> None:
-        """Write it, and say so."""
-        if self.path is not None:
-            from .run import write_csv
-
-            words(f"wrote {write_csv(table, self.path, excel_safe=not self.raw)}")
 
 
 def words(*lines: str) -> None:

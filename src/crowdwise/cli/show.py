@@ -11,7 +11,8 @@ from ..answers import Labels
 from ..report import inspect
 from ..reproduce import Study
 from ..result import LabelsResult
-from .say import Listing, clean, say_json, table, words
+from .options import ListOptions
+from .say import clean, say_json, table, words
 
 
 def inspected(answers: Labels) -> None:
@@ -47,43 +48,47 @@ def inspected(answers: Labels) -> None:
 RATINGS = ("rank", "worker", "answers", "skill", "low", "high", "spam_score", "trace", "checks", "check_score")
 
 
-def rated(result: LabelsResult, top: int, flagged: bool, listing: Listing, as_json: bool) -> None:
+def rated(result: LabelsResult, flagged: bool, options: ListOptions) -> None:
     """Workers, best first; flags with their reasons."""
     rows = result.workers.sort("rank", nulls_last=True)
     rows = rows.filter(pl.col("flags") != "") if flagged else rows
-    listing.write(rows)
-    if as_json:
-        say_json(rows.to_dicts())
+    known = [c for c in (*RATINGS, "seconds", "agreement", "overuses") if rows[c].null_count() < rows.height]
+    shown = [*(c for c in known if c != "checks" or rows["checks"].sum() > 0), "flags"]
+    if not _listed(rows, shown, options, "workers", rows.height, result.answers):
         return
-    told = [c for c in (*RATINGS, "seconds", "agreement", "overuses") if rows[c].null_count() < rows.height]
-    told = [c for c in told if c != "checks" or rows["checks"].sum() > 0]
-    print(_sizes(result.answers))
-    table([*told, "flags"], rows.select(*told, "flags").head(top).rows())
-    _and_more(rows.height - top, "workers")
-    why = rows.filter(pl.col("flags") != "").select("worker", "reasons")
-    for worker, reasons in why.head(max(top, 20)).rows():
+    why, most = rows.filter(pl.col("flags") != "").select("worker", "reasons"), max(options.top, 20)
+    for worker, reasons in why.head(most).rows():
         print(f"{clean(worker)[:60]}: {clean(reasons)}")
-    _and_more(why.height - max(top, 20), "flagged workers")
+    _and_more(why.height - most, "flagged workers")
     words(
         "skill: chance of a right answer, low to high its 95 % interval; spam_score: 0 a spammer, 1 perfect; "
         "trace: mean of the confusion matrix's diagonal"
     )
 
 
-def queued(rows: pl.DataFrame, top: int, result: LabelsResult, listing: Listing, as_json: bool) -> None:
+def queued(rows: pl.DataFrame, result: LabelsResult, options: ListOptions) -> None:
     """Tasks worth another look."""
-    listing.write(rows)
-    if as_json:
+    shown = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
+    if _listed(rows, shown, options, "tasks", result.answers.n_tasks, result.answers):
+        words(
+            "gain: what a further answer is expected to add to the chance of being right; entropy: doubt in bits, of "
+            "the posterior and of the votes; others: labels of other models where they differ"
+        )
+
+
+def _listed(
+    rows: pl.DataFrame, shown: list[str], options: ListOptions, what: str, total: int, answers: Labels | None
+) -> bool:
+    """Write rows where asked for; print them as JSON, or the first of them as a table. Whether a person is reading."""
+    options.write(rows)
+    if options.as_json:
         say_json(rows.to_dicts())
-        return
-    told = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
-    print(_sizes(result.answers))
-    table(told, rows.select(told).head(top).rows())
-    _and_more(result.answers.n_tasks - top, "tasks")
-    words(
-        "gain: what a further answer is expected to add to the chance of being right; entropy: doubt in bits, of the "
-        "posterior and of the votes; others: labels of other models where they differ"
-    )
+        return False
+    if answers is not None:
+        print(_sizes(answers))
+    table(shown, rows.select(shown).head(options.top).rows())
+    _and_more(total - options.top, what)
+    return True
 
 
 def agreed(rows: pl.DataFrame, answers: Labels) -> None:
@@ -95,16 +100,15 @@ def agreed(rows: pl.DataFrame, answers: Labels) -> None:
     words("1 is full agreement, 0 what chance gives (percent is not held against chance); low to high: 95 % interval")
 
 
-def asked(rows: pl.DataFrame, budget: int, top: int, listing: Listing, as_json: bool) -> None:
+def asked(rows: pl.DataFrame, budget: int, options: ListOptions) -> None:
     """What to ask next."""
-    listing.write(rows)
     now = int(rows["ask"].sum())
-    if as_json:
+    if options.as_json:
+        options.write(rows)
         say_json({"asked": now, "left": budget - now, "tasks": rows.to_dicts()})
         return
-    told = [c for c in rows.columns if rows[c].null_count() < rows.height or c == "task"]
-    table(told, rows.select(told).head(top).rows())
-    _and_more(rows.height - top, "tasks")
+    shown = [c for c in rows.columns if rows[c].null_count() < rows.height or c == "task"]
+    _listed(rows, shown, options, "tasks", rows.height, None)
     words(f"{now} answer(s) to {rows.height} task(s), expected to make {rows['gain'].sum():.1f} more labels right")
     if budget > now:
         words(f"{budget - now} answers of the budget are left: ask these, add what comes to the file, and run again")

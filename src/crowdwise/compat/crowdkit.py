@@ -8,11 +8,11 @@ answer to a task counts once (the last), a missing label is never a class, and t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..aggregation import model
 from ..answers import Labels
-from ..engine.extras import load
+from ..engine.resources import load
 from ..labels.model import LabelModel
 from ..result import LabelsResult
 
@@ -67,24 +67,27 @@ class Wawa(_Aggregator):
         self._model = model("weighted-vote")
 
 
-class DawidSkene(_Aggregator):
+class _Iterative(_Aggregator):
+    _name: ClassVar[str]
+
     def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
-        self._model = model("dawid-skene", max_iter=n_iter, tol=tol)
+        self._model = model(self._name, max_iter=n_iter, tol=tol)
 
 
-class OneCoinDawidSkene(_Aggregator):
-    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
-        self._model = model("one-coin", max_iter=n_iter, tol=tol)
+class DawidSkene(_Iterative):
+    _name = "dawid-skene"
 
 
-class GLAD(_Aggregator):
-    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
-        self._model = model("glad", max_iter=n_iter, tol=tol)
+class OneCoinDawidSkene(_Iterative):
+    _name = "one-coin"
 
 
-class MACE(_Aggregator):
-    def __init__(self, n_iter: int = 100, tol: float = 1e-4) -> None:
-        self._model = model("mace", max_iter=n_iter, tol=tol)
+class GLAD(_Iterative):
+    _name = "glad"
+
+
+class MACE(_Iterative):
+    _name = "mace"
 
 
 def _pandas() -> Any:

@@ -1,6 +1,6 @@
 """The one engine: how models of every kind are defined, found and fitted."""
 
-from ..result.trace import Trace
+from ..result.base import Trace
 from .executor import Executor, InMemory
 from .loop import Problem, Step, best_of, iterate
 from .model import Model

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..kernels.layout import summed
+
 Shard = TypeVar("Shard")
 
 
@@ -47,21 +49,3 @@ class InMemory(Executor[Shard]):
 
     def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
         return (work(shard, local, *args) for shard, local in zip(self.shards, self.locals, strict=True))
-
-
-def summed(parts: Iterator[Any]) -> Any:
-    """The sum of statistics, in their order."""
-    total = next(parts)
-    for part in parts:
-        total = plus(total, part)
-    return total
-
-
-def plus(first: Any, second: Any) -> Any:
-    """Two statistics together: numbers and arrays are added, tuples field by field."""
-    if first is None:
-        return None
-    if isinstance(first, tuple):
-        values = [plus(a, b) for a, b in zip(first, second, strict=True)]
-        return type(first)(*values) if hasattr(first, "_fields") else tuple(values)
-    return first + second

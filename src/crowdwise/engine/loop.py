@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import Interrupted, ParameterError, option
-from ..result.trace import Trace
+from ..result.base import Trace
 from .run import Arrays, Progress, Run, packed, under, unpacked
 
 T = TypeVar("T")

@@ -6,6 +6,7 @@ A model holds hyperparameters only; what was learnt is a NamedTuple of arrays th
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -13,10 +14,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..answers.base import Answers
 from ..errors import DataError, ParameterError
-from ..result.base import BaseResult
+from ..result.base import BaseResult, Trace
 from ..result.store import fingerprint
-from .extras import require
 from .loop import resumable
+from .resources import require
 from .run import Run
 
 A = TypeVar("A", bound=Answers)
@@ -65,6 +66,18 @@ class Model(ABC, Generic[A, R]):
     @abstractmethod
     def _fit(self, answers: A, features: Any, run: Run) -> R:
         """The fit itself; `run` has a journal of its own."""
+
+    def made(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
+        """The result of a fit; `params`, `converged` and what a kind adds are given."""
+        seconds = time.perf_counter() - run.began
+        common: dict[str, Any] = {
+            "answers": answers,
+            "model": self,
+            "trace": trace.frame(),
+            "seed": int(run.seed),
+            "seconds": seconds,
+        }
+        return self.result_type(**common, criterion=criterion if trace.rows else "", **own)  # type: ignore[return-value]
 
     def accept(self, answers: Any) -> A:
         """Answers of this model's kind; a frame is read as such, another kind is refused."""

@@ -1,15 +1,26 @@
-"""One thread for the linear algebra below us: ours run side by side over blocks, and bits do not depend on cores."""
+"""What a fit needs of the machine: memory, one thread for linear algebra, optional libraries."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..answers import Labels
-from ..errors import MemoryNeedError
+from ..errors import MemoryNeedError, MissingError
+
+# Extra -> the modules that it brings, and what to install.
+EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
+    "learn": (("sklearn", "scipy"), "crowdwise[learn]"),
+    "deep": (("torch", "sklearn", "scipy"), "crowdwise[deep]"),
+    "pandas": (("pandas", "pyarrow"), "crowdwise[pandas]"),
+    "metric-learn": (("metric_learn", "sklearn", "scipy"), "metric-learn"),
+}
+NAMES = {"sklearn": "scikit-learn", "metric_learn": "metric-learn"}
 
 
 @contextlib.contextmanager
@@ -48,3 +59,23 @@ def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
             f"{answers.n_classes} classes, and {room / 1e9:.1f} GB may be used. Take 'majority-vote' or 'one-coin', "
             "whose tables do not grow with classes squared, or merge rare labels"
         )
+
+
+def require(extras: Sequence[str], what: str) -> None:
+    """Refuse where a library of some extras is not installed; `what` needs it."""
+    for extra in extras:
+        modules, package = EXTRAS[extra]
+        for module in modules:
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                missing = NAMES.get(module, module)
+                raise MissingError(
+                    f"{what} needs {missing}, which is not installed. Run: pip install '{package}'"
+                ) from error
+
+
+def load(module: str, extra: str, what: str) -> Any:
+    """A module of an extra, or an error that says how to install it."""
+    require((extra,), what)
+    return importlib.import_module(module)

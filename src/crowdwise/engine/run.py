@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -77,6 +78,7 @@ class Run:
     stop: Callable[[], bool] | None = None  # asked before every iteration; True interrupts with a checkpoint
     resume: Checkpoint | None = None
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
+    began: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
@@ -93,8 +95,8 @@ class Run:
         return np.random.default_rng(self.seed)
 
     def begin(self) -> Run:
-        """The same run with a journal of its own: every fit starts with one."""
-        return replace(self, journal=Journal(self.resume), resume=None)
+        """The same run with a journal of its own, beginning now: every fit starts with one."""
+        return replace(self, journal=Journal(self.resume), resume=None, began=time.perf_counter())
 
     @property
     def stopped(self) -> bool:

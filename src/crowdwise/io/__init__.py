@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from ..answers import Labels, Pairs, Points
-from ..answers.pair_rows import check_rule
+from ..answers.label_rows import POLICIES
+from ..answers.pair_rows import CONTRADICTIONS
 from ..answers.reading import given
-from ..answers.repeats import check_policy
+from ..errors import check_choice
 from .features import Features, read_features
 from .tables import file_name, read_table
 
@@ -33,15 +36,11 @@ def read(
     >>> cw.read(file).frame().rows()
     [('001', 'ann', 'NA'), ('001', 'bob', 'NA')]
     """
-    check_policy(options.get("duplicates"))
-    table = read_table(path, format, delimiter, encoding)
-    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
-    if isinstance(gold, Path) or (isinstance(gold, str) and gold not in table.frame.columns):
-        told["gold"] = Path(gold).name
-        gold = read_table(gold, None, None, None).frame
-    return Labels(
-        table.frame, gold=gold, source=table.name, notes=table.notes, where=table.where, options=told, **options
-    )
+    check_choice("duplicates", options.get("duplicates"), POLICIES)  # before anything is read
+    frame, about = _opened(path, format, delimiter, encoding)
+    if isinstance(gold, Path) or (isinstance(gold, str) and gold not in frame.columns):
+        gold = _also(gold, "gold", about)
+    return Labels(frame, gold=gold, **about, **options)
 
 
 def read_points(
@@ -63,24 +62,12 @@ def read_points(
     >>> cw.read_points(file, box=(0, 0, 10, 10))
     Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
-    table = read_table(path, format, delimiter, encoding)
-    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
-    if isinstance(box, (str, Path)):
-        told["box"] = Path(box).name
-        box = read_table(box, None, None, None).frame
-    if isinstance(jobs, (str, Path)):
-        told["jobs"] = Path(jobs).name
-        jobs = read_table(jobs, None, None, None).frame
-    return Points(
-        table.frame,
-        jobs=jobs,
-        box=box,
-        source=table.name,
-        notes=table.notes,
-        where=table.where,
-        options=told,
-        **options,
+    frame, about = _opened(path, format, delimiter, encoding)
+    box, jobs = (
+        _also(each, name, about) if isinstance(each, (str, Path)) else each
+        for name, each in (("box", box), ("jobs", jobs))
     )
+    return Points(frame, jobs=jobs, box=box, **about, **options)
 
 
 def read_pairs(
@@ -99,10 +86,24 @@ def read_pairs(
     >>> cw.read_pairs(file)
     Pairs(2 answers on 1 pair of 2 items, 2 workers)
     """
-    check_rule(options.get("contradictions", "drop"))
+    check_choice("contradictions", options.get("contradictions", "drop"), CONTRADICTIONS)
+    frame, about = _opened(path, format, delimiter, encoding)
+    return Pairs(frame, **about, **options)
+
+
+def _opened(
+    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """A table, and what answers are to record of where it comes from."""
     table = read_table(path, format, delimiter, encoding)
-    told = given({}, format=format, delimiter=delimiter, encoding=encoding)
-    return Pairs(table.frame, source=table.name, notes=table.notes, where=table.where, options=told, **options)
+    options = given({}, format=format, delimiter=delimiter, encoding=encoding)
+    return table.frame, {"source": table.name, "notes": table.notes, "where": table.where, "options": options}
+
+
+def _also(path: str | Path, name: str, about: dict[str, Any]) -> pl.DataFrame:
+    """A further table, which is recorded as an option."""
+    about["options"][name] = Path(path).name
+    return read_table(path, None, None, None).frame
 
 
 def load(path: str | Path) -> Any:

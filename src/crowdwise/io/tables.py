@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..answers.frames import to_frame
-from ..errors import EmptyDataError, FileError, ParameterError, option
+from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 
@@ -46,8 +46,8 @@ def file_name(path: Any) -> Path:
 
 def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
     """Read a file; '-' is standard input. A published file whose columns are known comes as task, worker, label."""
-    if format is not None and format not in KNOWN:
-        raise ParameterError(f"format is {format!r}; it can be {', '.join(KNOWN)}")
+    if format is not None:
+        check_choice("format", format, KNOWN)
     table = _read(path, None if format == "cifar10h" else format, delimiter, encoding)
     if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
         notes = (*table.notes, "raw CIFAR-10H: attention checks are gold")

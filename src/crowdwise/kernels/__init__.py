@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import Any, NamedTuple, Protocol, cast
 
-from .layout import Floats, Ints, Layout, RowTable
+from .layout import Floats, Ints, LaidOut, Layout, RowTable
 
 SMALL = 150_000  # answers x classes: below, numpy is done before numba is loaded
 TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
@@ -18,18 +18,6 @@ class Swept(NamedTuple):
     evidence: float  # sum over tasks of log p(answers of the task)
     shares: Floats  # (K,) sum of the posterior over tasks with answers
     flips: int  # tasks whose most probable class is another than before
-
-
-class LaidOut(NamedTuple):
-    """Answers sorted by task and by row; `order` says which input answer stands at each place of the task order."""
-
-    task_ptr: Ints  # (T+1,)
-    pair: Ints  # (N,)
-    row_ptr: Ints  # (R+1,)
-    row_worker: Ints  # (R,)
-    row_label: Ints  # (R,)
-    task: Ints  # (N,)
-    order: Ints  # (N,)
 
 
 class Kernels(Protocol):
@@ -74,16 +62,9 @@ class Kernels(Protocol):
     ) -> tuple[Floats, Floats]: ...
 
     def eased_posterior(
-        self,
-        layout: Layout,
-        odds: Floats,
-        ease: Floats,
-        prior: Floats,
-        gold: Ints,
-        Z: Floats,
-        slope: Floats,
+        self, layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats,
         threads: int,
-    ) -> Swept: ...
+    ) -> Swept: ...  # fmt: skip
 
     def eased_slopes(self, layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats: ...
 
@@ -106,16 +87,9 @@ class Kernels(Protocol):
     def gammaln(self, x: Floats) -> Floats: ...
 
     def cavity_left_out(
-        self,
-        layout: Layout,
-        counts: Floats,
-        totals: Floats,
-        a: Floats,
-        prior: Floats,
-        gold: Ints,
-        Z: Floats,
+        self, layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats,
         threads: int,
-    ) -> tuple[Floats, Floats]: ...
+    ) -> tuple[Floats, Floats]: ...  # fmt: skip
 
     def components(self, layout: Layout) -> Ints: ...
 

@@ -6,7 +6,8 @@ order (for the posterior of a task) and in row order (for the counts of a worker
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -87,6 +88,18 @@ class Layout(NamedTuple):
         return WorkerRows(self.n_classes, self.row_worker, self.row_label, self.worker_ptr, counts)
 
 
+class LaidOut(NamedTuple):
+    """Answers sorted by task and by row; `order` says which input answer stands at each place of the task order."""
+
+    task_ptr: Ints  # (T+1,)
+    pair: Ints  # (N,)
+    row_ptr: Ints  # (R+1,)
+    row_worker: Ints  # (R,)
+    row_label: Ints  # (R,)
+    task: Ints  # (N,)
+    order: Ints  # (N,)
+
+
 RowTable: TypeAlias = WorkerRows | Layout  # what sums over workers need
 
 
@@ -99,16 +112,9 @@ def sort_answers(
     """
     laid = kernels.lay_out(task, worker, label, shape)
     sizes = np.bincount(laid.row_worker, minlength=shape[1])
-    layout = Layout(
-        n_classes=shape[2],
-        task_ptr=laid.task_ptr,
-        pair=laid.pair,
-        row_ptr=laid.row_ptr,
-        task=laid.task,
-        row_worker=laid.row_worker,
-        row_label=laid.row_label,
-        worker_ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
-    )
+    worker_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    rows = {name: getattr(laid, name) for name in LaidOut._fields if name != "order"}
+    layout = Layout(n_classes=shape[2], worker_ptr=worker_ptr, **rows)
     for array in layout[1:]:
         array.flags.writeable = False
     return layout, laid.order
@@ -159,3 +165,18 @@ def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple
         votes = np.empty((stop - start, layout.n_classes), np.float32)
         kernels.votes(some, ones, votes, threads)
         yield slice(start, stop), votes
+
+
+def summed(parts: Iterable[Any]) -> Any:
+    """The sum of statistics, in their order."""
+    return functools.reduce(plus, parts)
+
+
+def plus(first: Any, second: Any) -> Any:
+    """Two statistics together: numbers and arrays are added, tuples field by field."""
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        values = [plus(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*values) if hasattr(first, "_fields") else tuple(values)
+    return first + second

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import TINY, LaidOut, Swept
-from .layout import Floats, Ints, Layout, RowTable, per_worker, weighted_counts
+from . import TINY, Swept
+from .layout import Floats, Ints, LaidOut, Layout, RowTable, per_worker, weighted_counts
 from .special import digamma as digamma
 from .special import gammaln as gammaln
+from .special import softmax
 
 CELLS = 1 << 21  # numbers in the tables of answers handled at a time
 STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
@@ -77,8 +78,7 @@ def cavity_left_out(
     logs = np.log(above / (np.maximum(totals[worker] - q, 0) + a.sum(1)))
     before = np.log(prior)[task if len(prior) > 1 else 0]
     rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + before
-    rest = np.exp(rest - rest.max(1, keepdims=True))
-    q = np.where(gold[task][:, None] >= 0, q, rest / rest.sum(1, keepdims=True))
+    q = np.where(gold[task][:, None] >= 0, q, softmax(rest))
     right = weighted_counts(worker, q[np.arange(len(task)), label], layout.n_workers)
     return right, weighted_counts(worker, (q * q).sum(1), layout.n_workers)
 
@@ -259,11 +259,7 @@ def eased_left_out(
 
 def _eased(odds: Floats, ease: Floats) -> Floats:
     """(M, K, K) probability of each label under each true class."""
-    P = -ease[:, None, None] * odds
-    P -= P.max(2, keepdims=True)
-    np.exp(P, out=P)
-    P /= P.sum(2, keepdims=True)
-    return P
+    return softmax(-ease[:, None, None] * odds)
 
 
 def _parts(layout: Layout) -> Iterator[slice]:

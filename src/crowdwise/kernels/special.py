@@ -1,7 +1,7 @@
-"""Digamma and log-gamma for arrays.
+"""Functions of arrays: digamma, log-gamma, softmax, and divergences of confusion matrices.
 
-scipy has both, but importing scipy.special costs twice what importing numpy does, and a command on a small file should
-answer at once. The compiled twins stand in `fast`; tests hold all of them to scipy's values.
+scipy has the first three, but importing scipy.special costs twice what importing numpy does, and a command on a small
+file should answer at once. The compiled twins stand in `fast`; tests hold all of them to scipy's values.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .layout import Floats
+
+MIN_PROBABILITY = 1e-7  # probabilities below are taken as this
 
 
 def digamma(x: Floats) -> Floats:
@@ -39,6 +41,13 @@ def expit(x: Floats) -> Floats:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
+def softmax(logs: Floats) -> Floats:
+    """exp(logs) as shares that add up to 1 over the last axis."""
+    p = np.exp(logs - logs.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    return np.asarray(p)
+
+
 def dirichlet_kl(counts: Floats, prior: Floats) -> float:
     """Sum over rows of KL(Dirichlet(prior + counts) || Dirichlet(prior)); counts (..., L), prior broadcast to it.
 
@@ -50,12 +59,9 @@ def dirichlet_kl(counts: Floats, prior: Floats) -> float:
     return float(np.sum(norm + (counts * (digamma(posterior) - digamma(total)[..., None])).sum(-1)))
 
 
-LEAST = 1e-7  # probabilities below are taken as this
-
-
 def divergence(first: Floats, second: Floats) -> Floats:
     """(...) Jensen-Shannon divergence of two matrices, the mean over rows, in bits: from 0 to 1."""
-    p, q = np.clip(first, LEAST, 1), np.clip(second, LEAST, 1)
+    p, q = np.clip(first, MIN_PROBABILITY, 1), np.clip(second, MIN_PROBABILITY, 1)
     middle = (p + q) / 2
     rows = (p * np.log2(p / middle)).sum(-1) + (q * np.log2(q / middle)).sum(-1)
     return np.asarray(rows.mean(-1) / 2)
@@ -68,5 +74,5 @@ def similarity(matrices: Floats) -> Floats:
 
 def entropy(matrices: Floats) -> Floats:
     """(...) mean entropy of a row, in bits: from 0 to log2 K."""
-    p = np.clip(matrices, LEAST, 1)
+    p = np.clip(matrices, MIN_PROBABILITY, 1)
     return np.asarray(np.abs((p * np.log2(p)).sum(-1)).mean(-1))

@@ -69,9 +69,6 @@ class DawidSkene(RowModel):
     def answers_needed(self, n_classes: int) -> int:
         return 2 * n_classes  # a row of the matrix has n_classes - 1 free numbers, and there are n_classes rows
 
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return params.rho
-
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         s, K = self.smoothing, layout.n_classes
         with np.errstate(divide="ignore", invalid="ignore"):

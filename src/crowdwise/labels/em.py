@@ -21,7 +21,7 @@ from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.model import COUNT, NOT_NEGATIVE, setting
 from ..engine.run import Arrays, packed, under
 from ..kernels import Swept
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, per_worker
 from ..rating.skills import CROWD
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
@@ -75,13 +75,16 @@ class EMModel(LabelModel, Generic[P, S]):
     def penalty(self, params: P) -> float:
         """Log-prior of the parameters, or minus their divergence from the prior."""
 
-    @abstractmethod
-    def hits(self, crowd: Crowd, stats: S) -> Floats:
-        """(W,) expected number of right answers of each worker."""
+    def hits(self, crowd: Crowd, stats: Any) -> Floats:
+        """(W,) expected number of right answers of each worker; from `right` (R,), where statistics have it."""
+        return per_worker(crowd.rows, stats.right)
 
-    @abstractmethod
-    def prevalence(self, params: P) -> Floats:
-        """(K,) share of each class."""
+    def prevalence(self, params: Any) -> Floats:
+        """(K,) share of each class; `shares`, where parameters have it."""
+        return np.asarray(params.shares)
+
+    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
+        return np.asarray(params.rho)
 
     def prior(self, shard: Shard, params: P) -> Floats:
         """(1, K) or (T, K): what the posterior of tasks starts from, before their answers."""

@@ -21,9 +21,9 @@ import numpy as np
 from ..engine import Executor, register
 from ..engine.model import POSITIVE, setting
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, RowTable, per_worker, worker_answers
+from ..kernels.layout import Floats, Ints, RowTable, worker_answers
 from ..kernels.special import expit
-from ..rating.left_out import match_left_out
+from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
 from .model import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares, even_log
@@ -86,9 +86,6 @@ class Glad(EMModel[Params, Stats]):
         prior = -0.5 * float(((params.ability - 1) ** 2).sum())
         return prior + class_log_prior(self.prevalence_is, params.rho)
 
-    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
-        return per_worker(crowd.rows, stats.right)
-
     def _left_out(self, shard: Shard, local: Local, params: Params) -> LeftOut:
         return self.left_out(shard, params._replace(ease=local.own["ease"]), local.Z)
 
@@ -102,14 +99,8 @@ class Glad(EMModel[Params, Stats]):
 
         return LeftOut(*match_left_out(layout, shard.gold, Z, odds))
 
-    def prevalence(self, params: Params) -> Floats:
-        return params.shares
-
     def difficulty(self, params: Params) -> Floats:
         return 1 / params.ease
-
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return params.rho
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """On tasks of the fit by their ease, else of ease 1; an unknown worker has the mean ability."""

@@ -27,7 +27,7 @@ from ..engine.model import SOME_COUNT, Rule, setting
 from ..errors import DataError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, RowTable, WorkerRows
-from ..kernels.special import digamma, dirichlet_kl
+from ..kernels.special import digamma, dirichlet_kl, softmax
 from ..result import Grouping
 from ..result.groups import mixture, so_far
 from .confusions import SharesByBayes, Stats
@@ -143,9 +143,7 @@ def mix(crowd: Crowd, layout: WorkerRows, answers: Floats, member: Floats, steps
         logs, size = _row_logs(counts), member.sum(0)
         usual = digamma(size + 1) - digamma(np.asarray(size.sum() + len(size)))
         scores = crowd.kernels.group_scores(layout, answers, logs, crowd.threads)
-        before, member = member, scores + usual
-        member = np.exp(member - member.max(1, keepdims=True))
-        member /= member.sum(1, keepdims=True)
+        before, member = member, softmax(scores + usual)
         if np.abs(member - before).max() < SETTLED:
             break
     spread = float((member * (np.log(np.maximum(member, TINY)) - usual)).sum())
@@ -181,9 +179,7 @@ def part(crowd: Crowd, answers: Floats, groups: int | None) -> Floats:
         if worse == 2:
             break
     scores = crowd.kernels.group_scores(layout, answers, best.logs, crowd.threads)
-    scores += np.log(best.member.sum(0) + 1)
-    member = np.exp(scores - scores.max(1, keepdims=True))
-    return np.asarray(member / member.sum(1, keepdims=True))
+    return softmax(scores + np.log(best.member.sum(0) + 1))
 
 
 def _busiest(layout: WorkerRows, count: int) -> Ints:

@@ -21,7 +21,7 @@ from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import Swept
 from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
-from ..rating.left_out import match_left_out
+from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
 from .shard import Crowd, Shard
@@ -82,9 +82,6 @@ class Mace(EMModel[Params, Stats]):
     def penalty(self, params: Params) -> float:
         return float(params.bound)
 
-    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
-        return per_worker(crowd.rows, stats.right)
-
     def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Those of eq (4) where the worker gave this label, else the means."""
         at, there = find_rows(layout, worker, label)
@@ -98,9 +95,6 @@ class Mace(EMModel[Params, Stats]):
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         odds = np.repeat(np.exp(params.hit - params.miss), np.diff(shard.layout.row_ptr))
         return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
-
-    def prevalence(self, params: Params) -> Floats:
-        return params.shares
 
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.full(n_classes, 1 / n_classes)

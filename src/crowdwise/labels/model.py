@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -15,8 +14,12 @@ from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut
 from .shard import Crowd, Shard, spread
+
+PREVALENCE = one_of("learnt", "uniform")
+PREVALENCE_IS = "Class shares: learnt from the answers, or uniform."
 
 
 class Learnt(NamedTuple):
@@ -47,23 +50,12 @@ class LabelModel(Model[Labels, LabelsResult]):
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        began = time.perf_counter()
         learnt = self.learn(answers, crowd, shards, run)
-        params = self.finish(crowd, learnt.params, shards)
-        left_out = shards.total(self._left_out, learnt.params)
-        return LabelsResult(
-            answers=answers,
-            model=self,
-            params=params,
-            posterior=_joined(list(shards.each(self._reported, learnt.params))),
-            prevalence=learnt.prevalence,
-            left_out=left_out,
-            trace=learnt.trace.frame(),
-            criterion=self.criterion,
-            converged=learnt.converged,
-            seed=int(run.seed),
-            seconds=time.perf_counter() - began,
-        )
+        own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
+        own["params"] = self.finish(crowd, learnt.params, shards)
+        own["left_out"] = shards.total(self._left_out, learnt.params)
+        own["posterior"] = _joined(list(shards.each(self._reported, learnt.params)))  # may overwrite that of the fit
+        return self.made(answers, run, learnt.trace, self.criterion, **own)
 
     def refuse_weights(self, answers: Labels) -> None:
         """Refuse answers with weights, where the model does not use them."""
@@ -136,8 +128,7 @@ class LabelModel(Model[Labels, LabelsResult]):
         """(K,) posterior of a task if just these answers (M,) had been given to it: what `explain` asks."""
         logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
         logs += self.factors(params, layout, worker, label, task).sum(0)
-        q = np.exp(logs - logs.max())
-        return np.asarray(q / q.sum())
+        return softmax(logs)
 
     def answers_needed(self, n_classes: int) -> int:
         """Answers that a worker should have given for the model to learn anything about that worker."""
@@ -172,10 +163,6 @@ def even_log(hit: Floats, label: Ints, n_classes: int) -> Floats:
     out = np.repeat(np.log((1 - hit) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
     out[np.arange(len(label)), label] = np.log(hit) if n_classes > 1 else 0.0
     return out
-
-
-PREVALENCE = one_of("learnt", "uniform")
-PREVALENCE_IS = "Class shares: learnt from the answers, or uniform."
 
 
 def class_shares(mode: str, shares: Floats) -> Floats:

@@ -17,8 +17,8 @@ import numpy as np
 from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import Swept
-from ..kernels.layout import Floats, Ints, RowTable, per_worker, worker_answers
-from ..rating.left_out import match_left_out
+from ..kernels.layout import Floats, Ints, RowTable, worker_answers
+from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
 from .model import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares, even_log
@@ -68,19 +68,10 @@ class OneCoin(EMModel[Params, Stats]):
         prior = float(np.sum(self.right * np.log(params.hit) + self.wrong * np.log1p(-params.hit)))
         return prior + class_log_prior(self.prevalence_is, params.rho)
 
-    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
-        return per_worker(crowd.rows, stats.right)
-
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         others = max(shard.layout.n_classes - 1, 1)
         odds = np.repeat(params.hit / (1 - params.hit) * others, worker_answers(shard.layout))
         return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
-
-    def prevalence(self, params: Params) -> Floats:
-        return params.shares
-
-    def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
-        return params.rho
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd), label, layout.n_classes)

@@ -14,7 +14,7 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, Trace
 from ..kernels.layout import Floats, Ints, RowTable, per_worker, weighted_counts
-from ..rating.left_out import left_to_others, vote_agreement, vote_odds
+from ..rating.skills import left_to_others, vote_agreement, vote_odds
 from ..result import LeftOut
 from .em import Local
 from .model import LabelModel, Learnt, even_log

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..engine.extras import require
+from ..engine.resources import require
 
 # Module -> the extras that it needs and its public names: torch is loaded for networks only.
 _MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

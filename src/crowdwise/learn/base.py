@@ -9,15 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-
 from ..answers import Labels
 from ..engine import Run
 from ..engine.run import Arrays
 from ..errors import ParameterError
-from ..kernels.layout import Floats, per_worker
+from ..kernels.layout import Floats
 from ..labels.em import EMModel
-from ..labels.shard import Crowd
 from ..result import LabelsResult
 from .objective import Objective, softmax
 
@@ -56,6 +53,9 @@ class WorkerSide(EMModel[Any, Any]):
             raise ParameterError(f"{self.name} takes no features as they are. {self.without_features}")
         return super()._fit(answers, features, replace(run, shards=1))
 
+    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
+        return self.prevalence(params) if task is None else softmax(params.logits[[task]])[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PriorByClassifier(WorkerSide):
@@ -64,12 +64,3 @@ class PriorByClassifier(WorkerSide):
 
     def penalty(self, params: Any) -> float:
         return float(params.log_prior)
-
-    def hits(self, crowd: Crowd, stats: Any) -> Floats:
-        return per_worker(crowd.rows, stats.right)
-
-    def prevalence(self, params: Any) -> Floats:
-        return np.asarray(params.shares)
-
-    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
-        return self.prevalence(params) if task is None else softmax(params.logits[[task]])[0]

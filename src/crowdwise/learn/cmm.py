@@ -22,7 +22,7 @@ from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, one_of, setting
 from ..errors import DataError
-from ..kernels import TINY, Swept
+from ..kernels import TINY, Swept, special
 from ..kernels.layout import Floats, Ints, RowTable, per_worker
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
@@ -119,8 +119,7 @@ class CMM(EarlyStop, PriorByClassifier):
         order = np.argsort(-params.share, kind="stable")
         params = params._replace(share=params.share[order], matrices=params.matrices[order])
         logs = np.log(params.share) + shards.total(self._log_likelihoods, params)
-        member = np.exp(logs - logs.max(1, keepdims=True))
-        return params._replace(member=member / member.sum(1, keepdims=True))
+        return params._replace(member=special.softmax(logs))
 
     def _log_likelihoods(self, shard: Shard, local: Local, params: Params) -> Floats:
         """(W, M) of each worker's answers, were the worker of each group."""
@@ -166,11 +165,8 @@ class CMM(EarlyStop, PriorByClassifier):
 
     def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
         shard = Shard.of(answers, Run(threads=1))
-        F, B, votes = (
-            np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes)),
-            _joint(params),
-            _votes(shard),
-        )
+        F = np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes))
+        B, votes = _joint(params), _votes(shard)
         Z = _targets(F, votes / np.maximum(F @ B, TINY), B) + np.where(votes.sum(1, keepdims=True) > 0, 0, F)
         return shard.obey_gold(np.asarray(Z / Z.sum(1, keepdims=True)))
 

@@ -15,7 +15,7 @@ from ..engine import Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, YES_NO, setting
 from ..engine.run import Arrays
 from ..errors import DataError
-from ..kernels import TINY, Swept, choose
+from ..kernels import TINY, Swept, choose, special
 from ..kernels.layout import Floats, Ints, RowTable
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
@@ -140,9 +140,7 @@ class DifficultySide(PriorByClassifier):
 
     def named(self, params: Params, layout: RowTable, worker: Ints, task: Ints) -> Floats:
         ease, every = params.ease[task], np.arange(layout.n_classes)
-        logs = -ease[:, None, None] * params.odds[worker]
-        logs -= logs.max(2, keepdims=True)
-        return np.asarray(np.exp(logs[:, every, every]) / np.exp(logs).sum(2))
+        return special.softmax(-ease[:, None, None] * params.odds[worker])[:, every, every]
 
     def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         return self.emission(params, layout, worker, label, np.full(len(worker), task))

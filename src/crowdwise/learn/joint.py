@@ -92,9 +92,6 @@ class JointModel(EarlyStop):
     def class_penalty(self, params: Any) -> float:
         return float(params.truth_prior)
 
-    def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
-        return self.prevalence(params) if task is None else softmax(params.logits[[task]])[0]
-
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         return super().need(answers, dtype) + 32 * answers.n_tasks * answers.n_classes
 

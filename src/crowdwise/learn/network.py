@@ -19,6 +19,7 @@ from torch import nn
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check
 from ..engine.resources import one_thread
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
+from ..engine.torch_state import network_state, restore_network
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
 from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
@@ -250,24 +251,15 @@ class NetworkLearner:
         return best
 
     def state(self) -> Arrays:
-        moments = self.optimiser.state_dict()["state"]
-        adam = {f"{n}.{name}": value.cpu().numpy() for n, each in moments.items() for name, value in each.items()}
-        return packed({
-            "module": {name: tensor.cpu().numpy() for name, tensor in self.module.state_dict().items()},
-            "adam": adam, "rng": rng_state(self.rng), "on_rows": self.on_rows, "rate": self.rate,
-            "settled": self.settled, "waited": self.waited, "best": self.best,
-        })  # fmt: skip
+        names = ("on_rows", "rate", "settled", "waited", "best")
+        own = {name: getattr(self, name) for name in names} | {"rng": rng_state(self.rng)}
+        return network_state(self.module, self.optimiser) | packed(own)
 
     def restore(self, state: Arrays) -> None:
-        self.module.load_state_dict({name: torch.tensor(array) for name, array in under(state, "module.").items()})
         self.rate, self.best = float(state["rate"]), float(state["best"])
         self.settled, self.waited = bool(state["settled"]), int(state["waited"])
         self.on_rows, self.optimiser = state["on_rows"], self._optimiser()
-        moments: dict[int, dict[str, torch.Tensor]] = {}
-        for key, array in under(state, "adam.").items():
-            number, name = key.split(".")
-            moments.setdefault(int(number), {})[name] = torch.tensor(array)
-        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
+        restore_network(self.module, self.optimiser, state)
         set_rng_state(self.rng, state["rng"])
 
     def _epoch(self, slope: Any) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..kernels import TINY, plain
+from ..kernels import TINY, plain, special
 from ..kernels.layout import Floats, Ints, Layout, per_worker
 
 if TYPE_CHECKING:
@@ -174,9 +174,7 @@ def ease_by_votes(votes: Floats) -> Floats:
 
 def softmax(logits: Floats) -> Floats:
     """Rows of probabilities, none of them 0."""
-    p = np.exp(logits - logits.max(1, keepdims=True))
-    p /= p.sum(1, keepdims=True)
-    return np.asarray(np.maximum(p, TINY))
+    return np.asarray(np.maximum(special.softmax(logits), TINY))
 
 
 def log_score(targets: Floats, logits: Floats) -> float:

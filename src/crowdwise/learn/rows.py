@@ -1,4 +1,4 @@
-"""Rows of features and answers to their tasks, however they are given."""
+"""Rows of features and answers to their tasks, however they are given, and predictions from both together."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from ..kernels.layout import Floats, Ints
 from ..result import LabelsResult
 from .difficulty import DifficultySide, Fixed
 from .objective import softmax
+
+MAX_CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 
 
 def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
@@ -83,9 +85,6 @@ def _from_array(answers: Any) -> Rows:
         check_classification_targets(y)
         made = Labels(np.arange(len(y)), np.zeros(len(y), np.int64), y)
     return made.by_row(np.arange(len(y)))
-
-
-MAX_CELLS = 1 << 22  # numbers in the tables of answers handled at a time
 
 
 def predict_with_answers(

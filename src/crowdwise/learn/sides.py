@@ -1,16 +1,23 @@
-"""Every worker side by its name, and the methods that papers compare by theirs."""
+"""Every worker side by its name, the methods that papers compare, and several sides fitted to the same answers."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import labels  # noqa: F401 - its models register
+from ..answers.rows import Rows
+from ..engine import Run
 from ..engine.registry import MODELS, make
 from ..errors import ParameterError, nearest
 from ..labels.model import LabelModel
+from ..result import LabelsResult
 from .cmm import CMM
 from .difficulty import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
 from .joint import DLEM, Ideal, JointGroups, JointPooled, JointTied
+
+if TYPE_CHECKING:
+    from .estimator import CrowdClassifier
 
 # The comparison of Mena and Nanculef, 2019, with the settings of their runs.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -21,6 +28,7 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "CMM": ("cmm", {"groups": 3, "early": 0.03, "max_iter": 50}),
     "Ideal": ("ideal", {}),
 }
+BASELINES = ("majority-vote", "soft-vote", "confusion")
 
 
 def by_name(name: str, /, **settings: Any) -> LabelModel:
@@ -35,7 +43,31 @@ def by_name(name: str, /, **settings: Any) -> LabelModel:
     return make(sides.get(name) or alone[name], {**usual, **settings})  # type: ignore[return-value]
 
 
+def rivals(
+    model: CrowdClassifier,
+    X: Any,
+    rows: Rows,
+    others: Sequence[str] = BASELINES,
+    *,
+    run: Run | None = None,
+    watch: Callable[[str], None] | None = None,
+) -> dict[str, LabelsResult]:
+    """Results by the name of their worker side, that of `model` first; none has seen a known label."""
+    from sklearn.base import clone
+
+    open_ = Rows(rows.answers.with_gold(None), rows.tasks, rows.number, rows.whole)
+    found = {}
+    for each in (model.workers, *others):
+        made = clone(model).set_params(workers=each)
+        name = each if isinstance(each, str) else each.name
+        if name not in found:  # the first is the model itself
+            if watch is not None:
+                watch(name)
+            found[name] = made.fit(X, open_, run=run).result_
+    return found
+
+
 __all__ = [
     "CMM", "DLEM", "PUBLISHED", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups", "JointPooled",
-    "JointTied", "Learned", "TwoCoin", "by_name",
+    "JointTied", "Learned", "TwoCoin", "by_name", "rivals",
 ]  # fmt: skip

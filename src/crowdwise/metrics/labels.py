@@ -11,7 +11,7 @@ import polars as pl
 
 from ..answers import Labels
 from ..answers.frames import to_frame
-from ..engine.extras import load
+from ..engine.resources import load
 from ..errors import ColumnError, DataError, EmptyDataError, ParameterError, nearest
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import divergence as _divergence

@@ -11,7 +11,7 @@ from ..answers.coding import to_text
 from ..answers.columns import POINT_ROLES
 from ..answers.frames import to_frame
 from ..answers.pair_rows import said_same
-from ..engine.extras import require
+from ..engine.resources import require
 from ..errors import DataError, ParameterError
 from ..kernels.layout import Floats, Ints
 from ..result import BaseResult, PairsResult

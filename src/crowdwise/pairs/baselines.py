@@ -18,11 +18,11 @@ import numpy as np
 from ..answers import Pairs
 from ..answers.pairs import components
 from ..engine import Run, Trace, register
-from ..engine.extras import load
 from ..engine.model import COUNT, setting
-from ..engine.resources import one_thread
+from ..engine.resources import load, one_thread
 from ..errors import DataError, FeatureError
 from ..kernels.layout import Floats, Ints
+from ..kernels.special import softmax
 from ..result import Clusters
 from ..result.pairs import by_size
 from .gaussians import near
@@ -113,8 +113,7 @@ class GaussianItems(_ByCentres):
         logs = np.column_stack(
             [np.log(w) + np.log(np.diag(half)).sum() - 0.5 * (((X - m) @ half) ** 2).sum(1) for w, m, half in parts]
         )
-        P = np.exp(logs - logs.max(1, keepdims=True))
-        return np.asarray(P / P.sum(1, keepdims=True))
+        return softmax(logs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,18 +13,16 @@ import numpy as np
 
 from ..answers import Pairs
 from ..engine import Problem, Run, Step, Trace, iterate, register
-from ..engine.extras import require
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
-from ..engine.resources import one_thread
+from ..engine.resources import one_thread, require
 from ..engine.run import Arrays, packed, unpacked
 from ..errors import EmptyDataError
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters, PairsResult
 from .gaussians import Normals, Prior, k_means, log_sum, near, over_blocks, phi
-from .graph import embedded, placed, usable
 from .merge import adopted, between, joined
 from .model import Coins, Found, PairAnswers, PairsModel, best_found, first_odds, new_trace
-from .projection import chosen, worth_it
+from .projection import chosen, embedded, placed, usable, worth_it
 from .without_features import Edges, clustered, fit_answers
 
 MAX_COMPONENTS = 100  # where no number is given

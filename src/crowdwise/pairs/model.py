@@ -1,8 +1,7 @@
-"""What a model of pairs is: a fit of answers, of features, or of both, and where new items go."""
+"""What a model of pairs is: answers, workers with two chances each, a fit with or without features, and new items."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -105,7 +104,6 @@ class PairsModel(Model[Pairs, PairsResult]):
     criterion: ClassVar[str] = "evidence lower bound"
 
     def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
-        begun = time.perf_counter()
         space: dict[str, Any] = {}
         if features is None:
             if not answers.n_answers:
@@ -117,11 +115,7 @@ class PairsModel(Model[Pairs, PairsResult]):
             found = self._fit_features(items.X, PairAnswers.of(answers), run)
             params, space = self._summarised(found, answers, items, run)
             trace, converged = found.trace, found.converged
-        return PairsResult(
-            answers=answers, model=self, params=params, space=space, trace=trace.frame(),
-            criterion=self.criterion if trace.rows else "", converged=converged, seed=int(run.seed),
-            seconds=time.perf_counter() - begun,
-        )  # fmt: skip
+        return self.made(answers, run, trace, self.criterion, params=params, space=space, converged=converged)
 
     def _summarised(self, found: Found, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
         """What the result keeps of a fit, and where new items go."""
@@ -148,6 +142,13 @@ class PairsModel(Model[Pairs, PairsResult]):
     def place(self, space: dict[str, Any], X: Floats) -> Floats:
         """(n, C) probabilities of the clusters of new items."""
         return np.asarray(self.components(space, X)[:, space["used"]])
+
+    def placed(self, space: dict[str, Any], X: Any, ids: Any = None) -> tuple[pl.Series, Floats]:
+        """New items, by number where no ids are given, and (n, C) the probabilities of their clusters."""
+        new, width = items_of((np.arange(len(X)) if ids is None else ids, X)), int(space["width"])
+        if new.X.shape[1] != width:
+            raise FeatureError(f"X has {new.X.shape[1]} features per item; the fit had {width}. Give the same ones")
+        return new.ids, self.place(space, new.X.astype(np.float64)) if len(new.X) else np.empty((0, len(space["used"])))
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         """(n, K) probabilities of the columns of `Found.posterior`, of new items."""
@@ -179,7 +180,7 @@ def items_of(features: Any) -> Items:
     if len(rows) != len(names):
         raise FeatureError(f"X has {len(rows)} rows and there are {len(names)} ids; name the item of every row")
     shape = rows.shape[1:]
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), int(np.prod(shape)))
     if not flat.shape[1]:
         raise FeatureError("X has no columns")
     if flat.dtype.kind == "f":

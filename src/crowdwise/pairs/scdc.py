@@ -6,16 +6,15 @@ docs/maths/scdc.md has the mathematics; `deep` the networks, in torch.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import Run, register
-from ..engine.extras import load
 from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
-from ..engine.resources import one_thread
+from ..engine.resources import load, one_thread
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
 from .model import Found, PairAnswers, PairsModel, best_found
@@ -28,7 +27,7 @@ SAMPLES = 6  # simulated observations of a cluster
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Deep(PairsModel):
+class DeepModel(PairsModel):
     """What both have in common."""
 
     extras = ("deep",)
@@ -64,14 +63,13 @@ class _Deep(PairsModel):
                 f"{self.name}: hidden is {sizes!r}; it must be a tuple of sizes, for instance (40, 40)"
             )
 
-    def plan(self, X: Floats) -> dict[str, Any]:
-        """The settings of one start; those that were left open depend on the data."""
+    def planned(self, X: Floats, start: str | None) -> Self:
+        """The same model with the settings that were left open, which depend on the data."""
         batch = self.batch or (None if len(X) <= MAX_FULL_BATCH else BATCH_SIZE)
         small = batch is not None and batch < len(X)
-        given = {name: getattr(self, name) for name in ("latent", "hidden", "observation", "rate", "scale")}
-        components = min(self.parts or (15 if X.shape[1] <= MAX_FEW_FEATURES else 50), len(X))
+        parts = min(self.parts or (15 if X.shape[1] <= MAX_FEW_FEATURES else 50), len(X))
         epochs = self.epochs or (30 if small else self.full_epochs)
-        return given | {"components": components, "epochs": epochs, "batch": batch}
+        return replace(self, parts=parts, epochs=epochs, batch=batch, start=start)
 
     @abstractmethod
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
@@ -112,7 +110,7 @@ class _Deep(PairsModel):
 
 @register("bayes-scdc", "a Bayesian deep generative mixture with pairs; finds the number of clusters (torch)")
 @dataclass(frozen=True, kw_only=True)
-class BayesScdc(_Deep):
+class BayesScdc(DeepModel):
     """Clusters by a Bayesian deep generative mixture that finds their number by itself.
 
     A network predicts from each item where it lies in a latent space, in which Gaussian components are the clusters;
@@ -127,16 +125,15 @@ class BayesScdc(_Deep):
     width: float | None = setting(None, SOME_POSITIVE, "prior variance of a cluster in latent space; None: by features")
 
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
-        from .deep.bayes import BayesSettings, bayes_scdc
+        from .deep.bayes import bayes_scdc
 
-        kind: Any = self.start or (None if start % 2 == 0 else "random")
-        more: dict[str, Any] = {"step": self.step, "relations": self.relations, "width": self.width, "start": kind}
-        return bayes_scdc(X, answers, BayesSettings(**self.plan(X), **more), rng, run)
+        kind = self.start or (None if start % 2 == 0 else "random")
+        return bayes_scdc(X, answers, self.planned(X, kind), rng, run)
 
 
 @register("scdc", "a deep generative mixture with pairs, inference by networks alone (torch)")
 @dataclass(frozen=True, kw_only=True)
-class Scdc(_Deep):
+class Scdc(DeepModel):
     """Clusters by a deep generative mixture with amortised inference and point estimates.
 
     As `bayes-scdc`, but a network also predicts the cluster of an item, and all else is found by gradients; slower, for
@@ -147,10 +144,9 @@ class Scdc(_Deep):
     module = "amortised"
 
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
-        from .deep.amortised import ScdcSettings, scdc
+        from .deep.amortised import scdc
 
-        kind: Any = self.start or "random"
-        return scdc(X, answers, ScdcSettings(**self.plan(X), start=kind), rng, run)
+        return scdc(X, answers, self.planned(X, self.start or "random"), rng, run)
 
 
 def _is_size(n: Any) -> bool:

@@ -5,7 +5,6 @@ The last two are what Zooniverse does. All but fuzzy c-means are scikit-learn's.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ class Clusters(NamedTuple):
 
     label: Ints  # (N,) cluster of each click, from 0; -1 for none
     sure: Floats  # (N,) how sure that is
+    converged: bool = True
 
     @property
     def n_objects(self) -> int:
@@ -40,33 +40,25 @@ class _ClusterModel(PointsModel):
     """Clusters of the clicks of an image; those in none are outliers."""
 
     @abstractmethod
-    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
-        """(N,) cluster of each click, -1 for none, and (N,) how sure that is."""
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
+        """Clusters of the clicks (N, D) of one image, by any numbers."""
 
     def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
-        begun, quiet = time.perf_counter(), replace(run, watch=None)
+        quiet = replace(run, watch=None)
 
         def fit(i: int) -> Clusters:
             rng = np.random.default_rng([run.seed, i])
-            found, sure = self.cluster(answers.X[answers.clicks_of(i)], rng, quiet)
-            label = np.full(len(found), -1, np.int64)
-            label[found >= 0] = np.unique(found[found >= 0], return_inverse=True)[1]
-            return Clusters(label, sure)
+            found = self.cluster(answers.X[answers.clicks_of(i)], rng, quiet)
+            label, some = np.full(len(found.label), -1, np.int64), found.label >= 0
+            label[some] = np.unique(found.label[some], return_inverse=True)[1]
+            return found._replace(label=label)
 
         images = each_image(self.name, answers, run, fit, Clusters)
         ptr, own = pointers(images), joined(images, "label").astype(np.int64)  # within its image
         label = np.where(own >= 0, own + ptr[answers.image], -1)
-        return PointsResult(
-            answers=answers,
-            model=self,
-            params=_described(answers, label, joined(images, "sure"), ptr),
-            trace=Trace(objects=int).frame(),
-            criterion="",
-            best=None,
-            converged=True,
-            seed=int(run.seed),
-            seconds=time.perf_counter() - begun,
-        )
+        params = _described(answers, label, joined(images, "sure"), ptr)
+        converged = all(each is None or each.converged for each in images)
+        return self.made(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
 
 
 def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
@@ -115,11 +107,11 @@ class FuzzyCMeans(_ClusterModel):
     max_iter: int = setting(100, COUNT, "maximum number of iterations")
     tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
-    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         U = rng.random((min(self.objects, len(X)), len(X)))
         problem = _FuzzyFit(self, X, U / U.sum(0))
-        iterate(problem, run, Trace())
-        return np.asarray(problem.U.argmax(0)), np.asarray(problem.U.max(0))
+        converged = iterate(problem, run, Trace())
+        return Clusters(problem.U.argmax(0), problem.U.max(0), converged)
 
 
 class _FuzzyFit(Problem):
@@ -156,12 +148,12 @@ class KMeansClicks(_ClusterModel):
 
     objects: int = setting(10, COUNT, "number of objects in every image")
 
-    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import KMeans
 
         k = min(self.objects, len(np.unique(X, axis=0)))
         found = KMeans(k, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(X)
-        return np.asarray(found, np.int64), np.ones(len(X))
+        return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
 
 
 @register("dbscan", "dense clusters by a distance in pixels; what Zooniverse does; no workers")
@@ -174,11 +166,11 @@ class Dbscan(_ClusterModel):
     distance: float = setting(5.0, POSITIVE, "radius of a neighbourhood, in the unit of the coordinates")
     at_least: int = setting(3, COUNT, "clicks in a neighbourhood that make its middle a core")
 
-    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import DBSCAN
 
         found = DBSCAN(eps=self.distance, min_samples=self.at_least).fit_predict(X)
-        return np.asarray(found, np.int64), np.ones(len(X))
+        return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
 
 
 @register("hdbscan", "clusters of any density by their least size; what Zooniverse does; no workers")
@@ -191,10 +183,10 @@ class Hdbscan(_ClusterModel):
     at_least: int = setting(5, Rule(int, low=2), "clicks in a cluster at least")
     samples: int | None = setting(None, SOME_COUNT, "clicks in a neighbourhood of a core; None for `at_least`")
 
-    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> tuple[Ints, Floats]:
+    def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import HDBSCAN
 
         if len(X) < max(self.at_least, self.samples or 1) + 1:
-            return np.full(len(X), -1, np.int64), np.zeros(len(X))
+            return Clusters(np.full(len(X), -1, np.int64), np.zeros(len(X)))
         found = HDBSCAN(min_cluster_size=self.at_least, min_samples=self.samples, copy=True).fit(X)
-        return np.asarray(found.labels_, np.int64), np.asarray(found.probabilities_)
+        return Clusters(np.asarray(found.labels_, np.int64), np.asarray(found.probabilities_))

@@ -5,7 +5,6 @@ docs/maths/click_mixture.md has the mathematics.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -76,7 +75,6 @@ class ClickMixture(PointsModel):
             raise ParameterError(f"{self.name}: hits and misses are {self.hits}, {self.misses}; both must be above 1")
 
     def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
-        begun = time.perf_counter()
         self._check_axes(answers.n_axes)
         executor, trace = in_shards(answers, run), Trace(objects=int)
         best: int | None
@@ -95,17 +93,8 @@ class ClickMixture(PointsModel):
             stats = assign(executor, mixture, once, run.threads, best=True)
             evidence, criterion = fit.evidence[order], "evidence"
             best, converged = len(trace.rows) or None, fit.converged
-        return PointsResult(
-            answers=answers,
-            model=self,
-            params=summarise(answers, executor, mixture, stats, evidence, beta, once),
-            trace=trace.frame(),
-            criterion=criterion,
-            best=best,
-            converged=converged,
-            seed=int(run.seed),
-            seconds=time.perf_counter() - begun,
-        )
+        params = summarise(answers, executor, mixture, stats, evidence, beta, once)
+        return self.made(answers, run, trace, criterion, params=params, best=best, converged=converged)
 
     def _check_axes(self, axes: int) -> None:
         """Refuse settings that do not suit the number of coordinates."""

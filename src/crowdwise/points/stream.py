@@ -96,17 +96,14 @@ class ClickStream:
 
     def result(self, points: Any, run: Run | None = None) -> PointsResult:
         """What has been learnt, applied to some clicks on images that the stream knows: nothing more is learnt."""
-        run = run or Run()
+        run = (run or Run()).begin()
         points = self.model.accept(points)
         executor, mixture = in_shards(points, run), self._mixture(points)
         stats = assign(executor, mixture, self._once, run.threads, best=True)
         evidence = evidence_afterwards(self.model, points, mixture, stats.sums)
         beta = (self.model.hits, self.model.misses)
-        return PointsResult(
-            answers=points, model=self.model,
-            params=summarise(points, executor, mixture, stats, evidence, beta, self._once),
-            trace=Trace(objects=int).frame(), criterion="", best=None, converged=True, seed=int(run.seed), seconds=0.0,
-        )  # fmt: skip
+        params = summarise(points, executor, mixture, stats, evidence, beta, self._once)
+        return self.model.made(points, run, Trace(objects=int), "", params=params, best=None, converged=True)
 
     @property
     def objects(self) -> pl.DataFrame:
@@ -124,13 +121,10 @@ class ClickStream:
 
     @property
     def workers(self) -> pl.DataFrame:
-        """worker, clicks, reliability."""
-        if self._workers is None:
-            return pl.DataFrame({"worker": [], "clicks": [], "reliability": []})
-        return pl.DataFrame(
-            [self._workers.alias("worker"), pl.Series("clicks", self._sent.astype(np.int64)),
-             pl.Series("reliability", self._reliability(self._on, self._sent))]
-        )  # fmt: skip
+        """worker, answers (clicks), skill (reliability)."""
+        names = pl.Series("worker", []) if self._workers is None else self._workers.alias("worker")
+        skill = self._reliability(self._on, self._sent)
+        return pl.DataFrame([names]).with_columns(answers=self._sent.astype(np.int64), skill=skill)
 
     def _reliability(self, on: Floats, sent: Floats) -> Floats:
         return np.asarray((on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2))

@@ -1,4 +1,4 @@
-"""From a fitted mixture to what a result holds of objects, workers and clicks."""
+"""From a fitted mixture to what a result holds: objects and whether they are real, workers, clicks on objects."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ from .em import CUT, Mixture, object_terms, worker_terms
 
 GRID_VALUES = 256  # reliabilities at which their posterior is evaluated
 TAIL = 0.025  # probability outside each end of an interval
+DECOY = (1.5, 8.5)  # Beta of the share of workers who take something else for an object
+DECOYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # shares of them among all objects, with smaller ones more likely
+MEANS = np.linspace(0.05, 0.98, 32)  # of the share of workers who click on a real object
+STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how alike real objects are in that
+EAGER = 0.75  # quantile of hit rates that counts as having looked at everything
+MIN_PROBABILITY = 0.01  # of a click and an object; pairs below are omitted
 
 
 def summarise(
@@ -34,16 +40,12 @@ def summarise(
     object_, chance = best[:, 0].astype(np.int32), best[:, 1].copy()
     low, high = intervals(points, alpha, mixture.p, beta)
     return Objects(
-        ptr=mixture.ptr,
-        mean=mixture.mean,
-        cov=mixture.cov,
-        share=mixture.share,
+        **{name: getattr(mixture, name) for name in ("ptr", "mean", "cov", "share", "noise")},
         clicks=stats.sums[:, 0].copy(),
         probability=expit(evidence) * real(points, image, *supporters(points, object_, chance)),
         reliability=mixture.p,
         low=np.minimum(low, mixture.p),
         high=np.maximum(high, mixture.p),
-        noise=mixture.noise,
         outlier=1.0 - alpha,
         object=object_,
         chance=chance,
@@ -58,7 +60,7 @@ def _of_clicks(points: Points, local: Local) -> tuple[Floats, Floats]:
 def intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
     """(W,) 95 % intervals of the probability that a click is on an object, given the objects. A click that may be on an
     object or not says little; a count of expected clicks would hide that."""
-    from ..kernels.fast.reliabilities import posterior
+    from ..kernels.fast.clicks import posterior
 
     order = np.argsort(points.worker, kind="stable")
     ptr = np.searchsorted(points.worker[order], np.arange(points.n_workers + 1))
@@ -67,13 +69,6 @@ def intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float
     out = np.empty((points.n_workers, 2))
     posterior(alpha[order], ptr, p, grid, prior, TAIL, out)
     return out[:, 0], out[:, 1]
-
-
-DECOY = (1.5, 8.5)  # Beta of the share of workers who take something else for an object
-DECOYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # shares of them among all objects, with smaller ones more likely
-MEANS = np.linspace(0.05, 0.98, 32)  # of the share of workers who click on a real object
-STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how alike real objects are in that
-EAGER = 0.75  # quantile of hit rates that counts as having looked at everything
 
 
 def real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
@@ -121,9 +116,6 @@ def _chance(pairs: Floats, a: float, b: float) -> Floats:
     parts = gammaln(k + a) + gammaln(n - k + b) - gammaln(n + a + b)
     whole = gammaln(np.array([a, b, a + b]))
     return np.asarray(ways + parts - (whole[0] + whole[1] - whole[2]))
-
-
-MIN_PROBABILITY = 0.01  # of a click and an object; pairs below are omitted
 
 
 def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PROBABILITY) -> pl.DataFrame:

@@ -1,16 +1,19 @@
-"""The chance of a right answer, with an honest interval, from leave-one-out posteriors."""
+"""The chance of a right answer, with an honest interval: leave-one-out posteriors, and skill from them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..answers import Labels
-from ..kernels.layout import Floats, Ints, per_worker, weighted_counts
+from ..kernels import Kernels
+from ..kernels.layout import Floats, Ints, Layout, per_worker, weighted_counts
 
 CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
 Z95 = 1.959963984540054
+CHUNK = 1 << 20  # answers handled at a time
 
 
 class Skills(NamedTuple):
@@ -63,3 +66,81 @@ def comparable(answers: Labels) -> Ints:
     checked = (several | (answers.gold >= 0))[layout.task]
     row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     return per_worker(layout, weighted_counts(row, checked, layout.n_rows).astype(np.int64))
+
+
+def match_left_out(layout: Layout, gold: Ints, Z: Floats, odds: Callable[[slice], Floats]) -> tuple[Floats, Floats]:
+    """(W,) sums over a worker's answers of the probability of the label told, and of the squares of the posterior.
+
+    `odds` gives, for a run of answers in row order, by how much each favours its label over any other. O(1) an answer,
+    whatever the number of classes.
+    """
+    row = np.repeat(np.arange(layout.n_rows, dtype=np.int32), np.diff(layout.row_ptr))
+    squares = np.einsum("ik,ik->i", Z, Z, dtype=np.float64)
+    right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
+    for start in range(0, layout.n_answers, CHUNK):
+        part = slice(start, start + CHUNK)
+        task, worker = layout.task[part], layout.row_worker[row[part]]
+        own = Z[task, layout.row_label[row[part]]].astype(np.float64)
+        with np.errstate(invalid="ignore"):  # 0 / 0 where gold overrules
+            left = np.where(gold[task] >= 0, own, own / odds(part))
+        total = 1 - own + left
+        nothing = total < 1e-9  # no other vote is left: any class is as good
+        total[nothing] = 1
+        agrees = np.where(nothing, 1 / Z.shape[1], left / total)
+        square = np.where(nothing, 1 / Z.shape[1], (squares[task] - own**2 + left**2) / total**2)
+        right += weighted_counts(worker, agrees, layout.n_workers)
+        sure += weighted_counts(worker, square, layout.n_workers)
+    return right, sure
+
+
+class Votes(Protocol):
+    """Some tasks with their answers; a shard is one."""
+
+    @property
+    def kernels(self) -> Kernels: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def gold(self) -> Ints: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+
+
+def vote_agreement(part: Votes) -> Floats:
+    """(2,) pairs of answers to one task that agree, and all pairs; adds up over disjoint sets of tasks."""
+    votes = _votes(part)
+    n = np.diff(part.layout.task_ptr).astype(np.float64)
+    alike = float(np.einsum("ik,ik->", votes, votes, dtype=np.float64) - n.sum())
+    return np.array([alike, float((n * (n - 1)).sum())])
+
+
+def vote_odds(agree: Floats, n_classes: int) -> float:
+    """What a vote weighs, as log-odds, if all workers were right with one chance p and erred evenly: how often two of
+    them agree tells p."""
+    K, alike = n_classes, float(agree[0]) / max(float(agree[1]), 1.0)
+    excess = np.clip((alike - 1 / K) / (1 - 1 / K), 0, 1) if K > 1 else 0.0
+    p = np.clip(1 / K + (1 - 1 / K) * np.sqrt(excess), 1 / K, 0.999)
+    return float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
+
+
+def left_to_others(part: Votes, odds: float) -> tuple[Floats, Floats]:
+    """The same by the *other* votes alone, which no model has touched. Shares of votes are no posterior, so that each
+    vote weighs its log-odds."""
+    votes = _votes(part)
+    votes *= odds
+    votes -= votes.max(1, keepdims=True)
+    Z = np.exp(votes, out=votes)
+    Z /= Z.sum(1, keepdims=True)
+    known = np.flatnonzero(part.gold >= 0)
+    Z[known] = 0
+    Z[known, part.gold[known]] = 1
+    layout = part.layout
+    return match_left_out(layout, part.gold, Z, lambda some: np.full(len(layout.task[some]), np.exp(odds)))
+
+
+def _votes(part: Votes) -> Floats:
+    votes = np.empty((part.layout.n_tasks, part.layout.n_classes), part.dtype)
+    part.kernels.votes(part.layout, np.ones(part.layout.n_rows), votes, part.threads)
+    return votes

@@ -1,8 +1,12 @@
-"""Spammer score and trace of confusion matrices (Raykar & Yu 2011).
+"""Spammers: score and trace of confusion matrices (Raykar & Yu 2011), and who answers at chance or inverted.
 
 (1)  distance = min over v of || pi - 1 v' ||^2 (Frobenius); the best v is the mean of the rows of pi
 (2)  score = distance / (K - 1): 0 for who answers whatever the truth is, 1 for answers that give the truth away
 (3)  trace = mean of the diagonal of pi
+For flags, a worker's chance of a right answer is put on a scale where 0 is what answering at random would give, with
+the worker's own mix of labels on these tasks, 1 is always right and -1 never right. How workers are spread over that
+scale is learnt from the whole crowd (a mixture over a grid, by EM), so that a flag is a posterior probability: in a
+crowd without spammers nobody becomes one by bad luck alone.
 """
 
 from __future__ import annotations
@@ -15,7 +19,15 @@ import numpy as np
 from ..kernels.layout import Bools, Floats, Ints
 
 MAX_CELLS = 400_000_000  # cells of confusion matrices beyond which they are not gone through
-MATRIX_CELLS = 4_000_000
+MATRIX_CELLS = 4_000_000  # of them at a time
+GRID = np.linspace(-1, 1, 81)
+AT_CHANCE = 0.175  # below this on the scale next to nothing is to be had of a worker
+INVERTED = -0.2
+SURE = 0.95
+BEFORE = 5.0  # workers that the spread starts from: nearly all of them honest
+ROUNDS = 300
+SAMPLE = 4000  # workers that the spread is learnt from
+WORKERS_AT_ONCE = 100_000  # workers judged at a time
 
 Matrices = Callable[[Ints], Floats]  # worker numbers (M,) -> (M, K, K)
 
@@ -37,16 +49,6 @@ def of_matrices(pi: Floats) -> tuple[Floats, Floats]:
     """(M,) distance and trace of matrices (M, K, K)."""
     away = pi - pi.mean(1, keepdims=True)
     return np.einsum("mkl,mkl->m", away, away), np.einsum("mkk->m", pi) / pi.shape[1]
-
-
-GRID = np.linspace(-1, 1, 81)
-AT_CHANCE = 0.175  # below this on the scale next to nothing is to be had of a worker
-INVERTED = -0.2
-SURE = 0.95
-BEFORE = 5.0  # workers that the spread starts from: nearly all of them honest
-ROUNDS = 300
-SAMPLE = 4000  # workers that the spread is learnt from
-WORKERS_AT_ONCE = 100_000  # workers judged at a time
 
 
 class Evidence(NamedTuple):

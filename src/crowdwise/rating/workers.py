@@ -10,13 +10,12 @@ import polars as pl
 from ..answers import Labels
 from ..errors import DataError, ParameterError
 from ..kernels.decide import classes_of
-from ..kernels.layout import Bools, Floats, Ints, WorkerRows, weighted_counts
+from ..kernels.layout import Bools, Floats, Ints, WorkerRows, summed, weighted_counts
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
 from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes
-from .left_out import left_to_others, vote_agreement, vote_odds
 from .pieces import Piece, pieces_of
-from .skills import Skills, comparable, skills
+from .skills import Skills, comparable, left_to_others, skills, vote_agreement, vote_odds
 from .spam import Evidence, Verdict, spam_and_trace, verdicts
 from .table import WORKER_COLUMNS, flagged, worker_table
 from .times import Times, times
@@ -86,7 +85,7 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
     answers = result.answers if answers is None else Labels.from_any(answers)
     _same_answers(answers, result.answers)
     parts = pieces_of(answers, result.posterior, pieces)
-    sums = _added([_sums(piece) for piece in parts])
+    sums = summed([_sums(piece) for piece in parts])
     odds = vote_odds(sums.agree, answers.n_classes)
     votes = [left_to_others(piece, odds) for piece in parts]
     return _table(answers, _ratings(result, answers.layout.rows, parts, sums, votes), result)
@@ -102,22 +101,12 @@ def _sums(piece: Piece) -> Sums:
     )
 
 
-def _added(parts: list[Any]) -> Any:
-    """Sums of all pieces, in their order."""
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], tuple):
-        values = (_added(list(each)) for each in zip(*parts, strict=True))
-        return type(parts[0])(*values) if hasattr(parts[0], "_fields") else tuple(values)
-    return sum(parts[1:], parts[0])
-
-
 def _ratings(
     result: LabelsResult, rows: WorkerRows, parts: list[Piece], sums: Sums, votes: list[tuple[Floats, Floats]]
 ) -> Ratings:
     n, K = rows.per_worker, rows.n_classes
     seen = skills(result.left_out.right, result.left_out.sharpness, n, K)
-    right, sharpness = _added(votes)
+    right, sharpness = summed(votes)
     voted = skills(right, sharpness, n, K)
     chance = _at_random(rows, sums.totals, result.prevalence)
     found = [classes_of(piece.posterior, result.prevalence, piece.gold) for piece in parts]

@@ -12,10 +12,9 @@ from ..errors import for_python
 from ..result import BaseResult
 from ..result.files import write_whole
 from .frame import Language, Tile, page_of, report_of, reports
-from .inspection import Inspection, inspect
 from .labels import Cost, Scaling
 from .plain import PlainPage, Section, plain_page, table_of
-from .summary import Summary
+from .summary import Inspection, Summary, inspect
 
 
 def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:

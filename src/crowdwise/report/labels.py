@@ -1,4 +1,8 @@
-"""From a result to the plain values of the page. All that is shown is cut to the top of each list, with totals."""
+"""The page of labels: from a result to the plain values that are shown, each list cut to its top, with totals.
+
+A section is a dataclass and the function that fills it, in one module; `page/src/data.ts` mirrors the dataclasses.
+Names are text, cut to `LONGEST` characters; classes are numbers in `Page.classes`. `says` is the sentence of a section.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,11 @@ from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..metrics import Judged
 from ..result import LabelsResult
-from .classes import ClassShare, MixUps, class_counts, mixups, prevalence, prevalence_says
+from .classes import ClassShare, MixUps, Pictures, class_counts, mixups, pictures_section, prevalence, prevalence_says
 from .doubts import Curve, Tasks, curve_section, tasks_section
 from .frame import BasePage, reports
-from .groups import Groups, groups_section
-from .judged import Expertise, Roc, expertise_section, roc_section
+from .judged import Expertise, Groups, Roc, expertise_section, groups_section, roc_section
 from .people import Times, Workers, times_section, workers_section
-from .pictures import Pictures, pictures_section
 from .summary import Summary, summarise_labels
 from .words import GLOSSARY, LONGEST, SENTENCE, count, rounded, short
 

@@ -1,4 +1,8 @@
-"""The page of clusters found from pairs: from a result to the plain values that are shown. Totals are of everything."""
+"""The page of clusters found from pairs: from a result to the plain values that are shown. Totals are of everything.
+
+`page/src/pairs-data.ts` mirrors what the script draws; plain tables are in the page without it. Items are numbered as
+in the result, clusters from 1.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from .frame import (
-    ITERATIONS,
-    BasePage,
-    BaseSummary,
-    Language,
-    Search,
-    Tile,
-    plain,
-    reports,
-    search_rows,
-    spread,
-    workers_shown,
-)
+from . import frame
+from .frame import BasePage, BaseSummary, Language, Search, Tile, reports
 from .pairs_doubts import doubts_of, doubts_section
 from .pairs_items import DOUBTFUL, UNKNOWN, ItemMap, clusters_section, drawn, map_section, surest
 from .pairs_pictures import album, checked
@@ -130,9 +123,8 @@ class PairsPage(BasePage):
 
     def as_dict(self) -> dict[str, Any]:
         """What the script draws; the rest stands in the page."""
-        return {
-            "kind": self.kind, "map": plain(self.map), "workers": plain(self.workers), "training": plain(self.training)
-        }  # fmt: skip
+        drawn = ("kind", "map", "workers", "training")
+        return {name: frame.plain(getattr(self, name)) for name in drawn}
 
 
 def summarise_pairs(result: PairsResult, language: Language) -> PairsSummary:
@@ -224,7 +216,7 @@ def pairs_page(result: PairsResult, *, pictures: Any = None, command: str | None
 
 
 def workers_section(table: pl.DataFrame) -> PairsWorkers:
-    shown, which = workers_shown(table, ("weight", "counted", *SHARES))
+    shown, which = frame.workers_shown(table, ("weight", "counted", *SHARES))
     depend = bool((table["counted"] < table["answers"] - 1e-6).any())
     rows = [
         PairsWorker(
@@ -283,13 +275,13 @@ def training_section(result: PairsResult) -> Training | None:
 
 
 def _search(result: PairsResult) -> Search | None:
-    rows = search_rows(result.trace, "clusters")
+    rows = frame.search_rows(result.trace, "clusters")
     if not rows:
         return None
     first, last = (int(result.trace["clusters"][end]) for end in (0, -1))
     says = f"The fit took {many(len(rows), 'iteration')}"
     says += f", from {many(first, 'cluster')} to {count(last)}" if first != last else f", with {many(last, 'cluster')}"
-    rows = [rows[n] for n in spread(len(rows), ITERATIONS)]
+    rows = [rows[n] for n in frame.spread(len(rows), frame.ITERATIONS)]
     return Search(f"{says}.", short(result.criterion, LONGEST), None, rows)
 
 
@@ -303,7 +295,7 @@ def _shares(result: PairsResult) -> Shares | None:
     says += f"first, and {count(used[1])} at the end."
     if len(order) > COMPONENTS:
         says += f" Shown are the {COMPONENTS} that ended largest."
-    kept = spread(len(shares), SNAPSHOTS)
+    kept = frame.spread(len(shares), SNAPSHOTS)
     return Shares(
         says=says,
         epochs=[int(result.params.epochs[n]) for n in kept],

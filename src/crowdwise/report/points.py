@@ -1,4 +1,7 @@
-"""The page of objects found from clicks: from a result to the plain values that are shown. Totals are of everything."""
+"""The page of objects found from clicks: from a result to the plain values that are shown. Totals are of everything.
+
+`page/src/points-data.ts` mirrors the dataclasses. Long lists of clicks are kept as columns.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from .frame import (
-    ITERATIONS,
-    BasePage,
-    BaseSummary,
-    Language,
-    Search,
-    Tile,
-    reports,
-    search_rows,
-    spread,
-    workers_shown,
-)
+from . import frame
+from .frame import BasePage, BaseSummary, Language, Search, Tile, reports
 from .points_images import DOUBTFUL, Images, images_section, is_doubtful
 from .words import LONGEST, NOT_KNOWN, count, known, many, numbers, percent, quoted, short
 
@@ -194,7 +187,7 @@ def points_page(
 
 def workers_section(table: pl.DataFrame) -> PointsWorkers:
     names = ("skill", "low", "high", "hit_rate", "hit_low", "hit_high")
-    shown, which = workers_shown(table, (*names, "spread"))
+    shown, which = frame.workers_shown(table, (*names, "spread"))
     differ = table["spread"].drop_nulls().n_unique() > 1  # models without noise of workers say the same of all
     rows = [
         PointsWorker(
@@ -224,7 +217,7 @@ def _workers_say(table: pl.DataFrame) -> str:
 def search_section(result: PointsResult) -> Search:
     trace, best = result.trace, result.best
     criterion = short(result.criterion, LONGEST)
-    rows = search_rows(trace, "objects")
+    rows = frame.search_rows(trace, "objects")
     if not rows:
         return Search("The objects were found in one go: there is no search to show.", criterion, None, [])
     taken = next((row for row in rows if row[0] == best), None)
@@ -233,8 +226,8 @@ def search_section(result: PointsResult) -> Search:
     says = (
         f"The search took {many(len(rows), 'iteration')}; its answer is that of iteration {count(int(at[0]))}{found}."
     )
-    if len(rows) > ITERATIONS:
-        kept = set(spread(len(rows), ITERATIONS))
+    if len(rows) > frame.ITERATIONS:
+        kept = set(frame.spread(len(rows), frame.ITERATIONS))
         rows = [row for n, row in enumerate(rows) if n in kept or row is taken]
     return Search(says, criterion, None if taken is None else taken[0], rows)
 
@@ -251,7 +244,7 @@ def methods_section(judged: Sequence[Mapping[str, Any]]) -> Methods:
 def _method(told: Mapping[str, Any]) -> Method:
     errors = np.sort(np.asarray(told.get("ase") or [], float))
     finite = errors[np.isfinite(errors)]
-    curve = [(float(f"{finite[n]:.4g}"), round((n + 1) / len(errors), 4)) for n in spread(len(finite), CURVE)]
+    curve = [(float(f"{finite[n]:.4g}"), round((n + 1) / len(errors), 4)) for n in frame.spread(len(finite), CURVE)]
     middle = float(f"{np.median(finite):.4g}") if len(finite) else None
     success, mae = (known(told.get(name), 4) for name in ("success", "mae"))
     return Method(short(told["method"], LONGEST), success, mae, len(errors), middle, curve)

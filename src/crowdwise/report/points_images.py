@@ -1,4 +1,8 @@
-"""The section on images: those worth a look, with their objects, clicks and pictures."""
+"""The section on images: those worth a look, with their objects, clicks and pictures.
+
+Names of images come from strangers, the folder of pictures from whoever makes the page. So a name leads to files of
+that folder and to no others, whatever it holds; and what a file is, its first bytes say, not its name.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,11 @@ IMAGES, CLICKS = 50, 200_000  # shown at most
 
 
 DOUBTFUL = 0.9  # probability below which an object is worth a look
+ENDINGS = ("", ".png", ".jpg", ".jpeg", ".webp", ".gif")
+ROOM = 20_000_000  # characters of all pictures in a page
+MISSING = "No file of that name in the folder"
+LARGE = f"Left out, as pictures may take {ROOM // 1_000_000} MB in all"
+STRANGE = "No PNG, JPEG, WebP or GIF"
 
 
 def is_doubtful() -> pl.Expr:
@@ -252,13 +261,6 @@ def _axes_say(axes: Sequence[str]) -> list[str]:
 
 def _box_says(measured: bool) -> list[str]:
     return [] if measured else ["No size of the images was given: the frame of each is that of its clicks."]
-
-
-ENDINGS = ("", ".png", ".jpg", ".jpeg", ".webp", ".gif")
-ROOM = 20_000_000  # characters of all pictures in a page
-MISSING = "No file of that name in the folder"
-LARGE = f"Left out, as pictures may take {ROOM // 1_000_000} MB in all"
-STRANGE = "No PNG, JPEG, WebP or GIF"
 
 
 def pictures_of(images: Sequence[str], folder: Path, room: int = ROOM) -> tuple[list[str | None], list[str]]:

@@ -28,37 +28,20 @@ def page_html(page: BasePage) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}' '{_hash(plot)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    safe = _markup()
-    return str(
-        _template(page.template).render(
-            page=page,
-            summary=page.summary,
-            csp=csp,
-            style=safe(style),
-            script=safe(script),
-            data=safe(inert_json(page.as_dict())),
-            glossary=page.glossary,
-            version=__version__,
-        )
-    )
+    parts = {"style": style, "script": script, "data": inert_json(page.as_dict())}
+    safe = {name: _markup()(text) for name, text in parts.items()}
+    about = {"summary": page.summary, "glossary": page.glossary, "csp": csp, "version": __version__}
+    return str(_template(page.template).render(page=page, **about, **safe))
 
 
 def notebook_html(summary: Any, workers: list[dict[str, Any]], total: int) -> str:
     """Header, tiles and the first workers, for a notebook; without script, and with styles of its own only."""
-    rows = [{**row, "worker": short(row["worker"], LONGEST), "flags": _flags(row["flags"])} for row in workers]
-    return str(
-        _template("notebook.html").render(
-            summary=summary,
-            workers=rows[:NOTEBOOK_ROWS],
-            total_workers=total,
-            heads=summary.heads,
-            scope="crowdwise-report",
-        )
-    )
-
-
-def _flags(text: str) -> list[str]:
-    return text.split("; ") if text else []
+    rows = [
+        {**row, "worker": short(row["worker"], LONGEST), "flags": row["flags"].split("; ") if row["flags"] else []}
+        for row in workers
+    ]
+    about = {"summary": summary, "heads": summary.heads, "scope": "crowdwise-report", "total_workers": total}
+    return str(_template("notebook.html").render(workers=rows[:NOTEBOOK_ROWS], **about))
 
 
 def inert_json(values: Any) -> str:

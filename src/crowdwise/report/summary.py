@@ -1,15 +1,16 @@
-"""The summary of a result: plain values that text, JSON, notebooks and the page share."""
+"""The summary of labels, and what was understood of a table of answers, as plain values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..acquisition import expected
+from ..answers import Intake, Labels
 from ..inter_rater import agreement
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, Ints
 from ..rating.skills import Z95
 from ..result import LabelsResult
 from .frame import BaseSummary, Language, Tile
@@ -137,3 +138,53 @@ def _accuracy(p: Floats, off: tuple[float, float]) -> tuple[float | None, float 
     low, high = (float(1 / (1 + np.exp(-(odds + shift)))) for shift in off)
     below, above = np.hypot(mean - low, chance), np.hypot(high - mean, chance)
     return mean, max(mean - float(below), 0.0), min(mean + float(above), 1.0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Smallest, middle and largest of some counts."""
+
+    low: int
+    median: float
+    high: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A table of answers in a few plain values."""
+
+    intake: Intake
+    answers: int
+    tasks: int
+    workers: int
+    labels: list[tuple[Any, int]]  # label and how many answers gave it, most frequent first
+    answers_per_task: Spread
+    answers_per_worker: Spread
+    gold: int  # tasks whose truth is known
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; what is told of the intake stands at the top."""
+        values = asdict(self)
+        del values["intake"]
+        values["labels"] = [{"label": label, "answers": count} for label, count in self.labels]
+        return {**self.intake.as_dict(), **values}
+
+
+def inspect(answers: Labels) -> Inspection:
+    """Count what is in a table of answers."""
+    counts = np.bincount(answers.layout.row_label, np.diff(answers.layout.row_ptr), minlength=answers.n_classes)
+    labels = zip(answers.classes.to_list(), map(int, counts), strict=True)
+    return Inspection(
+        intake=answers.intake,
+        answers=answers.n_answers,
+        tasks=answers.n_tasks,
+        workers=answers.n_workers,
+        labels=sorted(labels, key=lambda pair: -pair[1]),
+        answers_per_task=_spread(answers.answers_per_task),
+        answers_per_worker=_spread(answers.answers_per_worker),
+        gold=int((answers.gold >= 0).sum()),
+    )
+
+
+def _spread(counts: Ints) -> Spread:
+    return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))

@@ -22,7 +22,7 @@ from ..points import ClickMixture, Dbscan, FuzzyCMeans, Hdbscan
 from ..points.model import PointsModel
 from ..report import write_report
 from ..result import PointsResult
-from ..simulate import LAYOUTS, hard_layouts
+from ..simulate import HARD_LAYOUTS, LAYOUTS
 from ..simulate import clicks as simulated
 from .study import Asked, Figures, Layer, Ledger, Part, Study, draw, mean, reading
 
@@ -56,7 +56,7 @@ def clicks(asked: Asked) -> Study:
     real = {} if asked.data is None else {name: _real(asked.data, name) for name in SETS}
     measured = {
         (layout, method): ledger.runs(f"{layout} {method}", seeds, _measured, layout, method)
-        for layout in [*LAYOUTS, *([] if asked.quick else hard_layouts())]
+        for layout in [*LAYOUTS, *([] if asked.quick else HARD_LAYOUTS)]
         for method in METHODS
     }
     parts = [_table(measured, len(seeds)), _distribution(measured)]

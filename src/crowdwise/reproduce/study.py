@@ -1,4 +1,4 @@
-"""What a study is asked for, what it reads, and what it comes to: tables with what they say, and pictures as SVG."""
+"""What a study is asked for, what it has measured so far, and what it comes to: tables, and pictures as SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BaseResult: what the result of every fit has, whatever the kind of answers."""
+"""What the result of every fit has, whatever the kind of answers, and the trace of a fit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from ..answers.base import Answers
@@ -139,3 +140,35 @@ def result_of(value: Any, kind: str, verb: str) -> Any:
         f"{verb} takes a result of {kind}; got {type(value).__name__}. Fit the answers first: "
         f"{verb}(crowdwise.aggregate(answers))"
     )
+
+
+class Trace:
+    """The objective and named counts after every iteration."""
+
+    def __init__(self, **columns: type) -> None:
+        self.columns = columns  # of the counts: int or float
+        self.rows: list[tuple[float, ...]] = []
+
+    def add(self, objective: float, counts: dict[str, float]) -> None:
+        self.rows.append((float(objective), *(float(counts[name]) for name in self.columns)))
+
+    @property
+    def objectives(self) -> list[float]:
+        return [row[0] for row in self.rows]
+
+    def array(self) -> Any:
+        return np.array(self.rows, np.float64).reshape(len(self.rows), 1 + len(self.columns))
+
+    def set(self, rows: Any) -> None:
+        self.rows = [tuple(map(float, row)) for row in rows]
+
+    def frame(self) -> pl.DataFrame:
+        """iteration, objective, and the counts."""
+        values = self.array()
+        kinds = {int: pl.Int64, float: pl.Float64}
+        counts = [
+            pl.Series(name, values[:, n + 1]).cast(kinds[kind]) for n, (name, kind) in enumerate(self.columns.items())
+        ]
+        return pl.DataFrame(
+            [pl.Series("iteration", np.arange(1, len(values) + 1)), pl.Series("objective", values[:, 0]), *counts]
+        )

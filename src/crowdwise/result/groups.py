@@ -10,7 +10,7 @@ import polars as pl
 from ..answers import Labels
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, weighted_counts
-from ..kernels.special import entropy, similarity
+from ..kernels.special import entropy, similarity, softmax
 
 if TYPE_CHECKING:
     from .labels import LabelsResult
@@ -83,22 +83,16 @@ def assigned(result: LabelsResult, new: Labels, prior: Floats, before: Floats) -
     for part in parts:
         i, j, said = task[part], worker[part], label[part]
         logs = together[i] - (own(j, said) if shared else 0)
-        p = np.exp(logs - logs.max(1, keepdims=True))
-        told = np.einsum("nk,mkn->nm", p / p.sum(1, keepdims=True), found.matrices[:, :, said])
+        told = np.einsum("nk,mkn->nm", softmax(logs), found.matrices[:, :, said])
         logs = np.log(np.maximum(told, TINY))
-        of_answer[part] = _normal(np.log(np.maximum(before[j], TINY)) + logs)
+        of_answer[part] = softmax(np.log(np.maximum(before[j], TINY)) + logs)
         for m in range(logs.shape[1]):
             of_worker[:, m] += weighted_counts(j, logs[:, m], len(before))
     best = of_answer.argmax(1)
     answers = pl.DataFrame({"task": new.tasks[task], "worker": new.workers[worker], "label": new.classes[label]})
     chance = of_answer[np.arange(len(best)), best]
     answers = answers.with_columns(group=pl.Series(best + 1), probability=pl.Series(chance))
-    return answers, member_table(new.workers, _normal(of_worker))
-
-
-def _normal(logs: Floats) -> Floats:
-    p = np.exp(logs - logs.max(1, keepdims=True))
-    return np.asarray(p / p.sum(1, keepdims=True))
+    return answers, member_table(new.workers, softmax(of_worker))
 
 
 def mixture(member: Floats, matrices: Floats, label: Ints) -> Floats:

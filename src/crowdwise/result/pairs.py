@@ -209,24 +209,7 @@ class PairsResult(BaseResult):
             raise FeatureError(
                 f"{self.model.name} knows no features, so that new items cannot be placed. Fit with some"
             )
-        try:
-            rows = np.asarray(X, np.float64)
-        except (TypeError, ValueError) as error:
-            raise FeatureError(
-                f"X holds something else than numbers ({error}). Give a row of numbers an item"
-            ) from None
-        if rows.ndim < 2:
-            raise FeatureError(f"X has shape {rows.shape}; wanted is a row an item")
-        rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
-        wanted = int(self.space["width"])
-        if rows.shape[1] != wanted:
-            raise FeatureError(f"X has {rows.shape[1]} features an item; the fit had {wanted}. Give the same ones")
-        if not np.isfinite(rows).all():
-            raise FeatureError("X has cells that are no numbers. Fill or leave out these rows")
-        names = pl.Series("item", np.arange(len(rows)) if items is None else items)
-        if len(names) != len(rows):
-            raise FeatureError(f"X has {len(rows)} rows and items {len(names)} names; give one a row")
-        P = self.model.place(self.space, rows) if len(rows) else np.empty((0, self.n_clusters))
+        names, P = self.model.placed(self.space, X, items)
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]

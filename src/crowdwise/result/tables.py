@@ -1,4 +1,4 @@
-"""The tables of labels and tasks. Every model gives the same columns; workers are rated in `rating`."""
+"""The tables of labels and tasks, the same for every model, and what a reader should know before trusting them."""
 
 from __future__ import annotations
 

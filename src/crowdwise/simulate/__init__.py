@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError, nearest
-from .clicks import LAYOUTS, ClickCrowd, clicks, hard_layouts
+from .clicks import HARD_LAYOUTS, LAYOUTS, ClickCrowd, clicks
 from .features import LEVELS, SENSITIVITY, SHARES, SPECIFICITY, experts, levels, perturbed, triangle
 from .labels import Crowd, Load, confusion, groups, hammer_spammer, named, one_coin, spoken, who_answers
 from .pairs import PairCrowd, answers_about, pinwheel, sorting_jobs
@@ -73,7 +73,7 @@ def crowd(
 
 
 __all__ = [
-    "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd", "Load", "PairCrowd",
-    "answers_about", "clicks", "confusion", "crowd", "experts", "groups", "hammer_spammer", "hard_layouts", "levels",
-    "one_coin", "perturbed", "pinwheel", "sorting_jobs", "spoken", "triangle", "who_answers",
+    "HARD_LAYOUTS", "LAYOUTS", "LEVELS", "MAKERS", "SENSITIVITY", "SHARES", "SPECIFICITY", "ClickCrowd", "Crowd",
+    "Load", "PairCrowd", "answers_about", "clicks", "confusion", "crowd", "experts", "groups", "hammer_spammer",
+    "levels", "one_coin", "perturbed", "pinwheel", "sorting_jobs", "spoken", "triangle", "who_answers",
 ]  # fmt: skip

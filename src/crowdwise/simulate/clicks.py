@@ -61,15 +61,6 @@ class ClickCrowd:
         return write_tables(folder, clicks=self.points.frame(), truth=self.objects, workers=self.workers)
 
 
-def hard_layouts() -> dict[str, Floats]:
-    """Five layouts fixed by a seed, whose closest objects are from 3.6 to 4.2 standard deviations apart.
-
-    >>> list(hard_layouts())
-    ['H1', 'H2', 'H3', 'H4', 'H5']
-    """
-    return {name: np.array(centres) for name, centres in HARD_LAYOUTS.items()}
-
-
 def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int = 0) -> ClickCrowd:
     """Clicks on one image as in the paper: `layout` is E, P1, P2, H1 to H5, or (M, 2) centres of up to ten objects.
 

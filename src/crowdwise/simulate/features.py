@@ -11,7 +11,8 @@ import polars as pl
 
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
-from ..learn.objective import ease_of, softmax
+from ..kernels.special import softmax
+from ..learn.objective import ease_of
 from .labels import Crowd, Load, Rng, Whole, drawn, named, spoken, who_answers
 
 SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
@@ -88,9 +89,7 @@ def _around(classes: int, features: int) -> Floats:
 
 def _likely(odds: Floats, ease: Floats) -> Floats:
     """(..., K) probabilities ~ exp(-ease odds)."""
-    logs = -ease[..., None] * odds
-    p = np.exp(logs - logs.max(-1, keepdims=True))
-    return np.asarray(p / p.sum(-1, keepdims=True))
+    return softmax(-ease[..., None] * odds)
 
 
 def levels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -31,15 +32,8 @@ def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, s
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
 ) -> Swept:
-    logs = np.log(prior)
-    return sweep(
-        layout,
-        Z,
-        threads,
-        lambda shares, a, b: _match(
-            layout.task_ptr, layout.pair, layout.row_label, hit, miss, logs, gold, Z, shares, a, b
-        ),
-    )
+    parts = (layout.task_ptr, layout.pair, layout.row_label, hit, miss, np.log(prior), gold, Z)
+    return sweep(layout, Z, threads, functools.partial(_match, *parts))
 
 
 @jit
@@ -53,11 +47,8 @@ def _match_counts(ptr, task, row_label, Z, out, start, stop):
 
 def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
     out = np.empty(layout.n_rows)
-    run(
-        lambda b, start, stop: _match_counts(layout.row_ptr, layout.task, layout.row_label, Z, out, start, stop),
-        by_answers(layout.row_ptr),
-        threads,
-    )
+    parts = (layout.row_ptr, layout.task, layout.row_label, Z, out)
+    run(lambda b, start, stop: _match_counts(*parts, start, stop), by_answers(layout.row_ptr), threads)
     return out
 
 
@@ -70,11 +61,8 @@ def _votes(ptr, pair, row_label, weight, Z, start, stop):
 
 
 def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
-    run(
-        lambda b, start, stop: _votes(layout.task_ptr, layout.pair, layout.row_label, weight, Z, start, stop),
-        by_answers(layout.task_ptr),
-        threads,
-    )
+    parts = (layout.task_ptr, layout.pair, layout.row_label, weight, Z)
+    run(lambda b, start, stop: _votes(*parts, start, stop), by_answers(layout.task_ptr), threads)
 
 
 @jit(inline="always")
@@ -104,16 +92,8 @@ def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z
 def ability_posterior(
     layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
 ) -> Swept:
-    logs = np.log(prior)
-    return sweep(
-        layout,
-        Z,
-        threads,
-        lambda shares, a, b: _ability(
-            layout.task_ptr, layout.pair, layout.row_worker, layout.row_label,
-            ability, ease, logs, gold, Z, shares, a, b,
-        ),
-    )  # fmt: skip
+    rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
+    return sweep(layout, Z, threads, functools.partial(_ability, *rows, ability, ease, np.log(prior), gold, Z))
 
 
 @jit(inline="always")

@@ -53,8 +53,6 @@ def _influence(ptr, pair, row_worker, row_label, place, told, of_same, of_pair, 
 
 
 def pair_counts(layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]:
-    """Of `size` chosen workers (place[j] in 0..size-1, or -1): same (M, M), tasks on which two gave the same label; and
-    told (M, K, M), tasks shared with the last worker to which the first gave each label."""
     same = np.zeros((size, size), np.int64)
     told = np.zeros((size, layout.n_classes, size), np.int64)
     _counts(layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, place, same, told)
@@ -64,8 +62,6 @@ def pair_counts(layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]:
 def pair_influence(
     layout: Layout, place: Ints, told: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
 ) -> Floats:
-    """(T,) sums over the chosen pairs that answered a task: of_pair, of_same where they agree, and of_chance times how
-    often each gave the other's label to shared tasks."""
     out = np.zeros(layout.n_tasks)
     parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
     _influence(*parts, place, told, of_same, of_pair, of_chance, out)

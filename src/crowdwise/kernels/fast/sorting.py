@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import LaidOut
-from ..layout import Ints, Layout
+from ..layout import Ints, LaidOut, Layout
 from .blocks import AHEAD, jit, prefetch
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,22 +14,17 @@ from ...engine.run import Arrays
 from ...kernels.layout import Floats, Ints
 from ..model import Found, PairAnswers, new_trace
 from . import networks
-from .networks import Observation, Scaling, Settings, Shape, Space, TwoHeads
+from .networks import Observation, Scaling, Shape, Space, TwoHeads
 from .starts import partition
 from .training import Learner, MixtureTraining, Training
 
+if TYPE_CHECKING:
+    from ..scdc import Scdc
+
 BELIEVED = 0.9
+LEAD = 100  # epochs in which q(z | o) learns a start from pairs
 CHUNK = 500
 LOG_2PI = float(np.log(2 * np.pi))
-
-
-@dataclass(frozen=True)
-class ScdcSettings(Settings):
-    """Sizes and rates of a start; None leaves the choice to the data."""
-
-    epochs: int = 600
-    start: Literal["random", "pairs"] = "random"
-    lead: int = 100  # epochs in which q(z | o) learns a start from pairs
 
 
 class _Model(nn.Module):
@@ -116,12 +110,10 @@ class _Answers:
 class _Epochs(MixtureTraining):
     """All parameters, by gradients of the bound per item."""
 
-    def __init__(
-        self, model: _Model, o: Tensor, answers: _Answers, s: ScdcSettings, rng: np.random.Generator, run: Run
-    ):
+    def __init__(self, model: _Model, o: Tensor, answers: _Answers, s: Scdc, rng: np.random.Generator, run: Run):
         small = s.batch is not None and s.batch < len(o)
         optimiser = torch.optim.Adam(model.parameters(), s.rate or (1e-3 if small else 3e-3))
-        super().__init__("scdc", s.epochs, Learner(model, optimiser, rng), run, len(o))
+        super().__init__("scdc", s.epochs or 0, Learner(model, optimiser, rng), run, len(o))
         self.model, self.o, self.answers, self.batch = model, o, answers, s.batch or len(o)
 
     def epoch(self) -> Step:
@@ -156,9 +148,9 @@ class _Lead(Training):
 
     target: Tensor  # (N,)
 
-    def __init__(self, model: _Model, o: Tensor, s: ScdcSettings, rng: np.random.Generator, run: Run) -> None:
+    def __init__(self, model: _Model, o: Tensor, s: Scdc, rng: np.random.Generator, run: Run) -> None:
         optimiser = torch.optim.Adam(model.classifier.parameters(), s.rate or 3e-3)
-        super().__init__("scdc", s.lead, Learner(model, optimiser, rng), run)
+        super().__init__("scdc", LEAD, Learner(model, optimiser, rng), run)
         self.classifier, self.o, self.batch = model.classifier, o, s.batch or len(o)
 
     def epoch(self) -> Step:
@@ -178,14 +170,14 @@ class _Lead(Training):
 
 
 def _start_from_pairs(
-    model: _Model, o: Tensor, answers: PairAnswers, s: ScdcSettings, rng: np.random.Generator, run: Run
+    model: _Model, o: Tensor, answers: PairAnswers, s: Scdc, rng: np.random.Generator, run: Run
 ) -> None:
     """Let the components begin at joined micro-clusters of the latent means, and teach them to q(z | o)."""
     lead = _Lead(model, o, s, rng, run)
     if not run.journal.resumes("start"):
         with torch.no_grad():
             points = _points(model, o)
-        labels = partition(points, answers, s.components, rng)
+        labels = partition(points, answers, s.parts or 1, rng)
         _set_mixture(model, points, labels)
         lead.target = torch.as_tensor(labels)
     iterate(lead, run, Trace(), "start")
@@ -211,11 +203,11 @@ def _set_mixture(model: _Model, points: Floats, labels: Ints) -> None:
                 model.low_root[k] = torch.as_tensor(np.tril(root, -1))
 
 
-def scdc(X: Floats, answers: PairAnswers, settings: ScdcSettings, rng: np.random.Generator, run: Run) -> Found:
+def scdc(X: Floats, answers: PairAnswers, settings: Scdc, rng: np.random.Generator, run: Run) -> Found:
     """Fit from one start."""
     with networks.seeded(rng):
         scaling, o, shape = networks.prepared(X, settings)
-        model = _Model(o, shape, scaling.observation, settings.components, answers.n_workers)
+        model = _Model(o, shape, scaling.observation, settings.parts or 1, answers.n_workers)
         if settings.start == "pairs" and not run.journal.resumes("epoch"):
             _start_from_pairs(model, o, answers, settings, rng, run)
         training, trace = _Epochs(model, o, _Answers(answers), settings, rng, run), new_trace()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,43 +13,36 @@ from ...engine.run import Arrays
 from ...kernels.layout import Floats
 from ..model import Found, PairAnswers, new_trace
 from . import networks, posteriors
-from .networks import Networks, Scaling, Settings, Space
+from .networks import Networks, Scaling, Space
 from .posteriors import Expected, Globals, Placed
 from .relations import Batch, Relations
 from .starts import default_start, partition
 from .training import Learner, MixtureTraining, Training
 
+if TYPE_CHECKING:
+    from ..scdc import BayesScdc
+
 CHUNK = 2000
 DRAWS = 5
+PASSES = 5  # of messages in a step
+WARM_UP, ANEW = 20, 4  # of raw images: epochs before the mixture, and times that it is started from pairs again
 NARROW = 0.02
 SHARP = 10.0
-
-
-@dataclass(frozen=True)
-class BayesSettings(Settings):
-    """Sizes and rates of a start; None leaves the choice to the data."""
-
-    step: float | None = None
-    passes: int = 5
-    start: Literal["random", "pairs"] | None = None
-    warmup: int | None = None
-    anew: int | None = None
-    relations: Literal["all", "sampled"] = "all"
-    width: float | None = None
 
 
 class _Model:
     """Everything that changes while a start is fitted."""
 
-    def __init__(self, o: Tensor, nets: Networks, relations: Relations, settings: BayesSettings) -> None:
+    def __init__(self, o: Tensor, nets: Networks, relations: Relations, settings: BayesScdc) -> None:
         self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
+        components = settings.parts or 1
         self.items, latent = len(o), nets.encoder.linear.shape[0]
         width = settings.width or (NARROW if settings.scale and nets.observation == "gaussian" else 1.0)
-        self.prior = posteriors.prior(settings.components, latent, relations.n_workers, width)
-        self.now = posteriors.scattered(settings.components, latent, relations.n_workers, width)
-        self.table = torch.full((self.items, settings.components), 1 / settings.components)
+        self.prior = posteriors.prior(components, latent, relations.n_workers, width)
+        self.now = posteriors.scattered(components, latent, relations.n_workers, width)
+        self.table = torch.full((self.items, components), 1 / components)
         small = settings.batch is not None and settings.batch < self.items
-        self.step = settings.step or (0.02 if small else 0.1)
+        self.step, self.epochs = settings.step or (0.02 if small else 0.1), settings.epochs or 0
         self.optimiser = torch.optim.Adam(nets.parameters(), settings.rate or (1e-3 if small else 3e-3))
 
     def messages(self, e: Expected, batch: Batch) -> Tensor:
@@ -69,7 +61,7 @@ class _Model:
         """Alternate eqs. (12) and (14) from the potentials on, with damping; keeps and gives q(z)."""
         z = posteriors.first_guess(e, precision, pull)
         self.table[batch.items] = z
-        for _ in range(times * self.settings.passes):
+        for _ in range(times * PASSES):
             x = posteriors.place(e, precision, pull, z)
             logits = e.log_share + posteriors.densities(e, x.mean, x.second) + self.messages(e, batch)
             z = 0.5 * (z + torch.softmax(logits, 1))
@@ -153,7 +145,7 @@ class _Epochs(MixtureTraining):
 
     def __init__(self, model: _Model, answers: PairAnswers, anew: set[int], rng: np.random.Generator, run: Run) -> None:
         learner = Learner(model.nets, model.optimiser, rng)
-        super().__init__("bayes-scdc", model.settings.epochs, learner, run, model.items)
+        super().__init__("bayes-scdc", model.epochs, learner, run, model.items)
         self.model, self.answers, self.anew = model, answers, anew
 
     def epoch(self) -> Step:
@@ -173,13 +165,13 @@ class _Epochs(MixtureTraining):
 
 def _start_from_pairs(model: _Model, answers: PairAnswers, rng: np.random.Generator) -> None:
     """Let the components begin at joined micro-clusters of the latent means."""
-    settings = model.settings
+    components = model.table.shape[1]
     with torch.no_grad():
         precision, pull = model.potentials()
         mean = pull / precision
         points = mean.double().numpy()
-        labels = partition(points, answers, settings.components, rng)
-        z = torch.nn.functional.one_hot(torch.as_tensor(labels), settings.components).float()
+        labels = partition(points, answers, components, rng)
+        z = torch.nn.functional.one_hot(torch.as_tensor(labels), components).float()
         model.table = z.clone()
         second = torch.diag_embed(1 / precision) + mean[:, :, None] * mean[:, None, :]
         whole = model.relations.everything()
@@ -196,11 +188,11 @@ def _sharpen(model: _Model) -> None:
 
 
 def _times(epochs: int, count: int) -> set[int]:
-    """Epochs after which the mixture is started anew: spread over the first half."""
-    return {round(epochs * share) for share in np.linspace(0.1, 0.5, count)} if count else set()
+    """Epochs at which the mixture is started from pairs: the first, and some spread over the first half."""
+    return {0, *(round(epochs * share) for share in np.linspace(0.1, 0.5, count))}
 
 
-def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesSettings, rng: np.random.Generator, run: Run) -> Found:
+def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesScdc, rng: np.random.Generator, run: Run) -> Found:
     """Fit from one start."""
     with networks.seeded(rng):
         scaling, o, shape = networks.prepared(X, settings)
@@ -209,12 +201,10 @@ def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesSettings, rng: np
         raw = scaling.observation == "bernoulli"
         by_pairs = (settings.start or default_start(answers, len(X), raw)) == "pairs"
         if not run.journal.resumes("epoch"):
-            warm_up = settings.warmup if settings.warmup is not None else 20 * raw
-            iterate(_WarmUp(model, warm_up, rng, run), run, Trace(), "warm-up")
+            iterate(_WarmUp(model, WARM_UP * raw, rng, run), run, Trace(), "warm-up")
             if by_pairs and not raw:
                 _sharpen(model)
-        anew = settings.anew if settings.anew is not None else 4 * (raw and len(answers.left) > 0)
-        times = {0} | _times(settings.epochs, anew) if by_pairs else set()
+        times = _times(model.epochs, ANEW * (raw and len(answers.left) > 0)) if by_pairs else set()
         training, trace = _Epochs(model, answers, times, rng, run), new_trace()
         iterate(training, run, trace, "epoch")
         return _finished(training, scaling, trace)

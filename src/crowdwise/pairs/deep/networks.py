@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +15,9 @@ from torch.nn import functional
 from ...engine.run import unpacked
 from ...errors import FeatureError
 from ...kernels.layout import Floats
+
+if TYPE_CHECKING:
+    from ..scdc import DeepModel
 
 Space = dict[str, NDArray[Any]]
 Observation = Literal["gaussian", "bernoulli"]
@@ -37,20 +39,6 @@ class Scaling(NamedTuple):
     def undo(self, o: Tensor) -> Floats:
         """Back to the units of the features."""
         return o.double().numpy() * self.width + self.shift
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Sizes and rates of a start; None leaves the choice to the data."""
-
-    components: int = 15
-    latent: int | None = None
-    hidden: tuple[int, ...] | None = None
-    observation: Observation | None = None
-    epochs: int = 250
-    batch: int | None = None
-    rate: float | None = None
-    scale: bool = True
 
 
 class Shape(NamedTuple):
@@ -126,12 +114,12 @@ def generated(decoder: nn.Module, observation: Observation, x: Tensor) -> Tensor
     return drawn
 
 
-def fit_scaling(X: NDArray[Any], observation: Observation | None, scale: bool) -> Scaling:
+def fit_scaling(X: NDArray[Any], observation: str | None, scale: bool) -> Scaling:
     """Choose kind of noise, where it is not given, and the scaling of the features."""
     low, high = float(X.min()), float(X.max())
     whole = bool(np.issubdtype(X.dtype, np.integer)) or (high > 1 and bool(np.all(np.round(X) == X)))
     bounded = low >= 0 and (high <= 1 or (whole and high <= 255))
-    kind: Observation = observation or ("bernoulli" if X.shape[1] > FEW_COLUMNS and bounded else "gaussian")
+    kind: Any = observation or ("bernoulli" if X.shape[1] > FEW_COLUMNS and bounded else "gaussian")
     columns = X.shape[1]
     if kind == "bernoulli":
         if not bounded:
@@ -146,7 +134,7 @@ def fit_scaling(X: NDArray[Any], observation: Observation | None, scale: bool) -
     return Scaling(X.mean(0, dtype=np.float64), np.where(width > 0, width, 1.0), kind)
 
 
-def prepared(X: NDArray[Any], s: Settings) -> tuple[Scaling, Tensor, Shape]:
+def prepared(X: NDArray[Any], s: DeepModel) -> tuple[Scaling, Tensor, Shape]:
     """Scaling of the features, inputs of the networks, and sizes of the networks."""
     scaling = fit_scaling(X, s.observation, s.scale)
     hidden = s.hidden or ((500, 500) if scaling.observation == "bernoulli" else (40, 40))

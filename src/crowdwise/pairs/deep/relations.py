@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -75,7 +75,7 @@ class Relations:
         rows = torch.as_tensor(items), scale, torch.as_tensor(row), torch.as_tensor(other)
         return Batch(*rows, self.worker[at], self.same[at], self.weight[at], torch.full((len(at),), share))
 
-    def batches(self, size: int | None, how: Literal["all", "sampled"]) -> Iterator[Batch]:
+    def batches(self, size: int | None, how: str) -> Iterator[Batch]:
         """One epoch: everything at once, or shuffled mini-batches with all or with sampled answers."""
         if size is None or size >= self.items:
             yield self.everything()

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from ...engine import Problem, Run, Step, Trace
 from ...engine.loop import Abandoned
-from ...engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
+from ...engine.run import Arrays, packed, rng_state, set_rng_state
+from ...engine.torch_state import network_state, restore_network
 from ...kernels.layout import Floats, Ints
 from ..model import Found
 from .networks import Space
@@ -64,24 +65,12 @@ class Training(Problem):
 
     def state(self) -> Arrays:
         module, optimiser, rng = self.learner
-        moments = {
-            f"{parameter}.{name}": value.numpy()
-            for parameter, values in optimiser.state_dict()["state"].items()
-            for name, value in values.items()
-        }
-        weights = {name: value.numpy() for name, value in module.state_dict().items()}
-        return packed(
-            {"weights": weights, "moments": moments, "torch": torch.get_rng_state().numpy(), "rng": rng_state(rng)}
-        )
+        own = packed({"torch": torch.get_rng_state().numpy(), "rng": rng_state(rng)})
+        return network_state(module, optimiser) | own
 
     def restore(self, state: Arrays) -> None:
         module, optimiser, rng = self.learner
-        module.load_state_dict({name: torch.tensor(value) for name, value in unpacked(state, "weights.").items()})
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name, value in unpacked(state, "moments.").items():
-            parameter, kind = name.split(".")
-            moments.setdefault(int(parameter), {})[kind] = torch.tensor(value)
-        optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
+        restore_network(module, optimiser, state)
         torch.set_rng_state(torch.tensor(state["torch"]))
         set_rng_state(rng, state["rng"])
 
