@@ -94,7 +94,7 @@ const column = of<PairsWorker>;
 const COLUMNS: Column<PairsWorker>[] = [
   column({
     title: "Rank",
-    help: "By weight, the most reliable first",
+    help: "By the lower end of skill, the best first",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),
@@ -111,7 +111,7 @@ const COLUMNS: Column<PairsWorker>[] = [
   column({ title: "Answers", help: "Answers given", value: (r) => r.answers, cell: (r) => asCount(r.answers) }),
   column({
     title: "Counted",
-    help: "What the answers count for: those of one job hang together",
+    help: "What the answers count for: answers of one job depend on each other",
     value: (r) => r.counted,
     cell: (r) => told(r.counted, count),
   }),
@@ -153,7 +153,7 @@ export function weightsSection({ workers }: PairsPage): HTMLElement[] {
   const { rows, total, says } = workers;
   if (!rows.length) return [el("p", { class: "says" }, says), sentence("There are no workers to show.")];
   const shown = charted(rows.filter(isWeighed));
-  const cut = total > MOST && el("p", { class: "note" }, `The ${MOST / 2} that weigh most, and the ${MOST / 2} last.`);
+  const cut = total > MOST && el("p", { class: "note" }, `The ${MOST / 2} best, and the ${MOST / 2} last.`);
   const chart = shown.length
     ? figure({
         label: "Weight of each worker, by rank",

@@ -79,7 +79,7 @@ const column = of<PointsWorker>;
 const COLUMNS: Column<PointsWorker>[] = [
   column({
     title: "Rank",
-    help: "By reliability, the best first",
+    help: "By the lower end of reliability, the best first",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),

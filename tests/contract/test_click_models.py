@@ -379,6 +379,13 @@ def test_baselines_find_what_lies_apart(name: str) -> None:
     assert cw.match_objects(result, true, within=1)["f1"].to_list() == [1.0]
 
 
+def test_fuzzy_clusters_have_converged_only_if_the_cost_has() -> None:
+    points = cw.simulate.clicks("E", seed=2).points
+    short, whole = (cw.aggregate(points, "fuzzy-c-means", max_iter=limit) for limit in (2, 500))
+    assert (short.converged, whole.converged) == (False, True)
+    assert short.warnings[0] == "not converged after 2 iterations, the limit. Allow more: max_iter=4"
+
+
 @pytest.mark.parametrize("fuzziness", [1.01, 1.5, 2.0, 8.0])
 def test_fuzzy_clusters_of_any_fuzziness_are_numbers(fuzziness: float) -> None:
     frame = {"image": ["a"] * 40, "worker": list("uvwx") * 10, "x": np.repeat([10, 500], 20) + np.arange(40) * 0.1,

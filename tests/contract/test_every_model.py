@@ -7,7 +7,7 @@ is a kind that nothing in src/ knows; it is registered from outside and must kee
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -207,6 +207,21 @@ def test_an_interrupted_fit_is_resumed_bit_for_bit(kind: str, name: str) -> None
             same_bits(whole, resumed)
         else:
             assert whole.trace.height <= max(calls, 1)  # it was over before anybody asked
+
+
+@pytest.mark.parametrize("kind", ["labels", "points", "pairs", "learn", "numbers"])
+def test_a_checkpoint_of_another_fit_is_refused(kind: str) -> None:
+    case, name = cases()[kind], DEFAULTS.get(kind, "learned")
+    with pytest.raises(Interrupted) as broken:
+        case.fit(name, run=cw.Run(stop=StopAfter(2)))
+    checkpoint = broken.value.checkpoint
+    others = [replace(case, frame=case.frame.head(-1)), replace(case, settings={name: {"max_iter": 7}})]
+    if case.features is not None:
+        others.append(replace(case, features=(case.features[0], case.features[1] + 0.01)))
+    for other in others:
+        with pytest.raises(ParameterError, match="belongs to another fit"):
+            other.fit(name, run=cw.Run(resume=checkpoint))
+    same_bits(fitted(kind, name), case.fit(name, run=cw.Run(resume=checkpoint)))
 
 
 @every_model

@@ -120,6 +120,14 @@ def test_an_interrupted_classifier_is_resumed_bit_for_bit(classifier: Any, resta
         assert resumed.predict_proba(SIM.features).tobytes() == whole.predict_proba(SIM.features).tobytes()
 
 
+def test_a_checkpoint_of_another_classifier_is_refused() -> None:
+    with pytest.raises(Interrupted) as broken:
+        cw.CrowdClassifier("logistic").fit(SIM.features, SIM.answers, IDS, run=cw.Run(stop=lambda: True))
+    for other in (cw.CrowdClassifier(cw.learn.Logistic(l2=3.0)), cw.CrowdClassifier(restarts=2)):
+        with pytest.raises(ParameterError, match="belongs to another fit"):
+            other.fit(SIM.features, SIM.answers, IDS, run=cw.Run(resume=broken.value.checkpoint))
+
+
 def test_rivals_of_one_name_all_have_their_curve(tmp_path: Path) -> None:
     own, rival = fit(), fit(workers=Adaptive(ridge=100.0))
     page = own.report(tmp_path / "page.html", truth=SIM.truth, rivals=[rival, fit(workers="soft-vote")]).read_text()

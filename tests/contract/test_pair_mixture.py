@@ -57,6 +57,7 @@ def test_the_bound_never_falls_on_pinwheels(seed: int) -> None:
     assert len(value) > 5
     assert (np.diff(value) >= -1e-6 * np.abs(value[1:])).all()
     assert result.trace.columns == ["iteration", "objective", "clusters"]
+    assert result.trace["clusters"][-1] == result.n_clusters
     assert result.criterion == "evidence lower bound"
 
 

@@ -115,7 +115,7 @@ def partitions(n: int) -> list[Any]:
 
 
 def enumerated(n: int, left: Any, right: Any, odds: Any) -> tuple[Any, Any]:
-    """Chances of pairs to be together, and of items to be alone, over all clusterings that hang together by links."""
+    """Chances of pairs to be together, and of items to be alone, over all clusterings that are connected by links."""
     total, together, lonely = 0.0, np.zeros(len(left)), np.zeros(n)
     for part in partitions(n):
         inside = part[left] == part[right]

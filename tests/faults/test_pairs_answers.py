@@ -141,7 +141,7 @@ def test_repeats_of_a_contradiction_are_folded_first() -> None:
     ({name: [] for name in SMALL}, "no answers in table: it has 4 column"),
     ({**SMALL, "right": SMALL["left"]}, r"no answers in table: 3 row\(s\), none about two items"),
     ({**SMALL, "answer": [None, "", " "]}, "none about two items"),
-    ({"left": ["a", "b"], "right": ["b", "a"], "worker": [1, 1], "answer": [1, 0]}, "contradicts himself on every"),
+    ({"left": ["a", "b"], "right": ["b", "a"], "worker": [1, 1], "answer": [1, 0]}, "contradicts an own answer"),
 ])  # fmt: skip
 def test_where_no_answer_is_left_it_is_said(data: Any, said: str) -> None:
     with pytest.raises(EmptyDataError, match=said):
@@ -381,8 +381,8 @@ def test_a_sorting_job_counts_by_its_piles(sizes: Any) -> None:
     if max(sizes) > 1 and sum(sizes) > 2:
         assert pairs.weight.sum() < pairs.n_answers
         assert pairs.intake.notes == (
-            f"1 jobs by 'hit': the {pairs.n_answers} answers count as {pairs.weight.sum():.0f}, because those of one "
-            "job hang together",
+            f"1 jobs by 'hit': the {pairs.n_answers} answers count as {pairs.weight.sum():.0f}, because answers of one "
+            "job depend on each other",
         )
 
 

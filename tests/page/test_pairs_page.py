@@ -154,7 +154,7 @@ def test_answers_of_one_job_count_for_less() -> None:
         "worker": ["ann", "ann", "ann", "bob", "cem"], "hit": [1, 1, 1, None, None],
     }  # fmt: skip
     page = page_of(cw.aggregate(cw.Pairs(pl.DataFrame(table)), "pair-vote"), {})
-    assert page.summary.tiles[4].detail == "on 3 pairs; they count for 4, as those of one job hang together"
+    assert page.summary.tiles[4].detail == "on 3 pairs; they count for 4, as answers of one job depend on each other"
     assert page.summary.tiles[0].detail == "of 1 item each"
     assert {row.worker: row.counted for row in page.workers.rows} == {"ann": 2.4, "bob": 1.0, "cem": 1.0}
     assert page.training is None

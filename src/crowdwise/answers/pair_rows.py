@@ -145,5 +145,7 @@ def settle_contradictions(rows: PairRows, contradictions: str) -> tuple[Ints, li
             keep = first[~clash]
             dropped.append(said)
     if not len(keep):
-        raise EmptyDataError(f"no answers in {rows.reading.source}: every worker contradicts himself on every pair")
+        raise EmptyDataError(
+            f"no answers in {rows.reading.source}: every worker contradicts an own answer on every pair"
+        )
     return order[keep], dropped

@@ -23,7 +23,7 @@ class Pairs(Answers):
     """Answers of the kind "these two are the same, these are not", from a frame with a row an answer.
 
     The order of the two items does not matter; an item is not compared with itself. A worker's repeated answer counts
-    once; where a worker contradicts himself, `contradictions` says what to do: "drop" both, count "each", or "error".
+    once; where a worker's answers contradict, `contradictions` says what to do: "drop" both, count "each", or "error".
     `same` are the values that mean the same, all others meaning different, where they are not told by common words.
     `hit` names the job in which an answer was given: answers of one job are not independent, and count less.
 
@@ -73,7 +73,7 @@ class Pairs(Answers):
         if rows.hits and weight.min(initial=1.0) < 1:
             reading.notes.append(
                 f"{rows.hits} jobs by {reading.columns['hit']!r}: the {len(weight)} answers count as "
-                f"{weight.sum():.0f}, because those of one job hang together"
+                f"{weight.sum():.0f}, because answers of one job depend on each other"
             )
         reading.warnings += [*look_alikes(rows.items, "item"), *look_alikes(rows.workers, "worker")]
         told = given({"contradictions": "drop"}, **names, contradictions=contradictions, same=list(same or ()) or None)

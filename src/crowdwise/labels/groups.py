@@ -199,8 +199,8 @@ def _of_workers(layout: WorkerRows, workers: Ints) -> tuple[WorkerRows, Ints]:
 
 
 def _seeded(layout: WorkerRows, answers: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """(W, M) groups around workers who are far from each other: each is drawn by how badly those drawn before tell
-    what he answers, as k-means++ draws by squared distance."""
+    """(W, M) groups around workers who are far from each other: each is drawn by how badly those drawn before
+    predict the answers, as k-means++ draws by squared distance."""
     K, W = layout.n_classes, layout.n_workers
     own = np.zeros((W, K, K))
     own[layout.row_worker, :, layout.row_label] = answers

@@ -43,7 +43,7 @@ def _found(posterior: Floats, answers: PairAnswers, view: Floats, space: dict[st
     return Found(posterior, coins.alpha, coins.beta, new_trace(), space, True, view)
 
 
-@register("pair-vote", "a majority of each pair's answers, and all that hangs together is a cluster")
+@register("pair-vote", "a majority of each pair's answers; items connected by pairs called the same form a cluster")
 @dataclass(frozen=True, kw_only=True)
 class PairVote(PairsModel):
     """A majority of each pair's answers, a tie counting as different; items that a chain of "the same" connects are a

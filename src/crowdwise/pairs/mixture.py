@@ -33,6 +33,7 @@ COMPONENT_FACTORS = (1.0, 0.7, 1.4)  # times the square root of the number of it
 ROUNDS = 3  # of messages in an iteration
 MIN_RISE = 2e-4  # of the bound per item; below, the fit may have converged
 MAX_MOVING = 1e-3  # share of asked items that may still change then
+MIN_EXPECTED = 0.5  # items of a cluster that the trace counts
 MAX_DOUBLE = 1 << 24  # densities that are kept in double precision
 OWN_PRIOR = 1.0  # items that a component's first cluster counts for
 OTHER_PRIOR = 0.02  # and each other cluster
@@ -233,7 +234,9 @@ class _Fit(Problem):
         trace = new_trace()
         converged = iterate(self, self.run, trace, self.stage)
         space = {"coefficients": self.normals.coefficients(), "belongs": self.theta}
-        return Found(self._posterior(), self.coins.alpha, self.coins.beta, trace, space, converged)
+        posterior = self._posterior()
+        trace.rows[-1] = (trace.rows[-1][0], float(len(np.unique(posterior.argmax(1)))))
+        return Found(posterior, self.coins.alpha, self.coins.beta, trace, space, converged)
 
     def converged(self, objectives: Sequence[float]) -> bool:
         rise = np.inf if len(objectives) < 2 else (objectives[-1] - objectives[-2]) / len(self.X)
@@ -258,7 +261,7 @@ class _Fit(Problem):
         self.normals = Normals.seen(sums, self.gauss)
         self.theta = _shares(self.loyal + belongs)
         self.coins = Coins.seen(self.answers, P, self.prior)
-        return Step(value, {"clusters": len(np.unique(self.R.argmax(1)))})
+        return Step(value, {"clusters": int((belongs.sum(0) >= MIN_EXPECTED).sum())})
 
     def _densities(self) -> None:
         """What features say of components, of every item: shares of the greatest, and its logarithm."""

@@ -46,8 +46,8 @@ GLOSSARY = [
     ("skill", "The mean of sensitivity and specificity: one half is as good as guessing."),
     ("weight", "Log-odds by which an answer of the worker separates the same from different: 0 says nothing; below 0, "
                "the opposite of what was said is to be believed."),
-    ("counted", "What a worker's answers count for. Those of one job hang together: who sorts items into piles decides "
-                "once that an item is not like a pile, however many pairs say so."),
+    ("counted", "What a worker's answers count for. Answers of one job depend on each other: a worker who sorts items "
+                "into piles decides once that an item does not belong to a pile, however many pairs say so."),
     ("interval", "The range that holds the true value 95 times in 100."),
     ("iteration", "One pass over all answers and items while clusters and workers are found."),
     ("component", "A group that the search begins with. There are more than are needed; those that do not pay get a "
@@ -172,8 +172,8 @@ def _tiles(result: PairsResult) -> list[Tile]:
             "Answers",
             count(pairs.n_answers),
             _counting(result),
-            "Answers of one job hang together: who sorts items into piles decides once that an item is not like a "
-            "pile, however many pairs say so.",
+            "Answers of one job depend on each other: a worker who sorts items into piles decides once that an item "
+            "does not belong to a pile, however many pairs say so.",
         ),
     ]  # fmt: skip
 
@@ -190,7 +190,9 @@ def _counting(result: PairsResult) -> str:
     pairs = result.answers
     on = f"on {many(len(pairs.edges[0]), 'pair')}"
     worth = round(float(pairs.weight.sum()))
-    return f"{on}; they count for {count(worth)}, as those of one job hang together" if worth < len(pairs) else on
+    return (
+        f"{on}; they count for {count(worth)}, as answers of one job depend on each other" if worth < len(pairs) else on
+    )
 
 
 @reports("pairs", summary=summarise_pairs)

@@ -85,8 +85,8 @@ class BaseResult(ABC):
 
     @property
     def not_converged(self) -> str:
-        more = model_setting("max_iter", 2 * max(self.trace.height, 1))
-        return f"not converged after {self.trace.height} iterations, the limit. Allow more: {more}"
+        limit = self.trace.height or getattr(self.model, "max_iter", 1)  # a fit image by image has no trace
+        return f"not converged after {limit} iterations, the limit. Allow more: {model_setting('max_iter', 2 * limit)}"
 
     def own_warnings(self) -> list[str]:
         """Warnings of this kind of answers."""

@@ -72,7 +72,7 @@ def assigned(result: LabelsResult, new: Labels, prior: Floats, before: Floats) -
     shared = result.model.shares_truth
 
     def own(j: Ints, said: Ints) -> Floats:
-        """(N, K) log-probability of what a worker said, by his groups so far."""
+        """(N, K) log-probability of what a worker said, by the groups of the worker so far."""
         return np.asarray(np.log(np.maximum(mixture(before[j], found.matrices, said), TINY)))
 
     for part in parts if shared else []:

@@ -155,7 +155,7 @@ class LabelsResult(BaseResult):
 
     def assign(self, answers: Any, *, prior: Floats | None = None) -> Assignment:
         """Groups of answers that this fit has not seen, and of their workers. A worker not met before is taken from
-        the shares of groups; one who was, from where the fit left him. `prior` (T, K) is what is known of their tasks
+        the shares of groups; one who was, from where the fit ended. `prior` (T, K) is what is known of their tasks
         before any answer (default: the shares of classes); `CrowdClassifier.assign` has it from features.
 
         >>> import crowdwise as cw

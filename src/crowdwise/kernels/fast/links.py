@@ -158,7 +158,7 @@ def _holds(i, ptr, other, label, members, mark, stack):
 
 @jit
 def draw(ptr, other, weight, label, members, score, seen, free, n_free, uniform, alone, mark, stack):
-    """One round of Gibbs sampling over clusterings whose clusters hang together by links: the cluster of every item is
+    """One round of Gibbs sampling over clusterings whose clusters are connected by links: the cluster of every item is
     drawn given all others, unless its own would fall apart without it; counts who is left alone."""
     for i in range(len(mark)):
         mark[i] = -1
