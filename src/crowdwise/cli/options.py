@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -242,6 +243,11 @@ class FittedSource(LabelsOrResult):
         return job.fit(self.answers())  # type: ignore[no-any-return]
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters of the types above become one option for each of their fields: FILE first, then the
     command's own options, then those."""
@@ -252,12 +258,13 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         each.replace(annotation=hints[name], kind=keyword) for name, each in own.items() if name not in groups
     ]
     for kind in reversed(groups.values()):
+        known = _hints(kind)
         for each in fields(kind):
-            hint = get_type_hints(kind, include_extras=True)[each.name]
             first = each.name == "file"
             default = inspect.Parameter.empty if first else each.default
             parameters.insert(
-                0 if first else len(parameters), inspect.Parameter(each.name, keyword, annotation=hint, default=default)
+                0 if first else len(parameters),
+                inspect.Parameter(each.name, keyword, annotation=known[each.name], default=default),
             )
 
     def run(**given: Any) -> None:
