@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clicking import ONE, SQUARE, counts, fitted, piles, spotted
+from scipy import special
 from scipy import stats as distributions
 from scipy.special import betaln, gammaln, logsumexp, multigammaln, psi
 
@@ -15,7 +16,7 @@ import crowdwise as cw
 from crowdwise.engine import Trace
 from crowdwise.kernels.fast.clicks import _match
 from crowdwise.kernels.layout import plus
-from crowdwise.points import em, merge, paper
+from crowdwise.points import descent, em, merge, paper, summary
 from crowdwise.points.e_step import Local, Stats, e_step
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -381,3 +382,45 @@ def test_threads_change_no_bit_of_an_e_step(once: bool, monkeypatch: pytest.Monk
         assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
         assert np.array_equal(local.alpha, other.alpha)
         assert np.array_equal(local.best, other.best)
+
+
+def test_of_objects_to_be_removed_the_strongest_stay() -> None:
+    mean, n = np.arange(10.0).reshape(5, 2), np.ones(5)
+    objects = merge.Posterior(np.array([0, 3, 5]), mean, np.ones((5, 2, 2)), n, n, np.ones(1), np.ones(1), np.ones(1))
+    evidence = np.array([-2.0, -1, -3, 4, -5])
+    kept = [merge._without(objects, evidence < 0, evidence, least) for least in (0, 2)]
+    assert [each.mean[:, 0].tolist() for each in kept] == [[6], [0, 2, 6, 8]]
+    assert [each.ptr.tolist() for each in kept] == [[0, 0, 1], [0, 2, 4]]
+
+
+def test_the_papers_search_takes_back_all_of_its_state() -> None:
+    points, model = spotted().points.only(np.array([0])), cw.ClickMixture(method="paper")
+    start = paper._start(model, points, ONE, 0)
+    search, again = (paper.Annihilation(model, em.in_shards(points, ONE), start, points.sides, 1) for _ in range(2))
+    for _ in range(5):
+        search.step()
+        search.improve()
+    again.restore(search.state())
+    assert again.state().keys() == search.state().keys()
+    assert all(np.array_equal(again.state()[name], value) for name, value in search.state().items())
+
+
+def test_starts_are_compared_without_the_prior_of_their_shape() -> None:
+    model, points = cw.ClickMixture(), cw.simulate.clicks("E", total=300, seed=1).points
+    fit = descent.Descent(model, points, 0, False, 20, None, ONE).fit()
+    prior = 0.5 * model.freedom * (np.linalg.slogdet(fit.S)[1] - np.trace(fit.S @ np.linalg.inv(fit.S0)))
+    assert abs(prior) > 1
+    assert fit.score == pytest.approx(fit.trace[-1, 0] - prior)
+
+
+def test_what_is_real_is_weighed_over_the_grid() -> None:
+    """Six workers, two clicks each: of three objects one has all of them, one four and one two."""
+    worker, object_ = np.repeat(np.arange(6), 2), np.array([0, 1] * 4 + [0, 2] * 2)
+    points = cw.Points({"image": ["a"] * 12, "worker": worker, "x": object_, "y": object_}, box=(0, 0, 3, 3))
+    k, decoy, terms = [6, 4, 2], distributions.betabinom(6, *summary.DECOY).logpmf([6, 4, 2]), []
+    for s, m, share in product(summary.STRENGTHS, summary.MEANS, summary.DECOYS):
+        real = np.log(1 - share) + distributions.betabinom(6, m * s, (1 - m) * s).logpmf(k)
+        both = np.logaddexp(real, np.log(share) + decoy)
+        terms.append((both.sum() - np.log(share), np.exp(real - both)))
+    wanted = special.softmax([score for score, _ in terms]) @ np.array([chance for _, chance in terms])
+    assert np.allclose(summary.real(points, np.zeros(3, int), worker, object_), wanted, rtol=1e-9)

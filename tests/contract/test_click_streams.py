@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ from clicking import BOX, SQUARE, counts, finite, spots, spotted, to_centres
 
 import crowdwise as cw
 from crowdwise.errors import DataError, ParameterError
+from crowdwise.kernels.layout import HEAD
+from crowdwise.points.stream import _moved
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -132,3 +135,14 @@ def test_soft_assignments_of_a_stream() -> None:
     points = spotted().points
     stream = cw.ClickStream().partial_fit(points)
     assert cw.soft_assignments(stream.result(points), "i0").height > 50
+
+
+def test_sums_are_moved_to_other_places() -> None:
+    rng = np.random.default_rng(0)
+    away, weight, shift = rng.normal(size=(3, 9, 2)), rng.random((3, 9)), rng.normal(size=(3, 2))
+
+    def sums(x: Any) -> Any:
+        second = np.tril(np.einsum("mn,mnd,mne->mde", weight, x, x)).reshape(3, 4)
+        return np.hstack([*[weight.sum(1)[:, None]] * HEAD, np.einsum("mn,mnd->md", weight, x), second])
+
+    assert np.allclose(_moved(sums(away), shift), sums(away + shift[:, None]))

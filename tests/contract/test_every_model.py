@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numbers_kind
@@ -18,6 +19,7 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
+from crowdwise.engine import Step, Trace, iterate
 from crowdwise.engine.registry import DEFAULTS, MODELS, make
 from crowdwise.errors import CrowdwiseError, DataError, Interrupted, ParameterError
 from crowdwise.kernels.layout import plus
@@ -218,9 +220,13 @@ def test_a_checkpoint_of_another_fit_is_refused(kind: str) -> None:
     others = [replace(case, frame=case.frame.head(-1)), replace(case, settings={name: {"max_iter": 7}})]
     if case.features is not None:
         others.append(replace(case, features=(case.features[0], case.features[1] + 0.01)))
-    for other in others:
+    tries = [(other, cw.Run(resume=checkpoint)) for other in others]
+    tries.append((case, cw.Run(shards=2, resume=checkpoint)))
+    if kind != "learn":  # whose seed is `random_state`
+        tries.append((case, cw.Run(seed=1, resume=checkpoint)))
+    for other, run in tries:
         with pytest.raises(ParameterError, match="belongs to another fit"):
-            other.fit(name, run=cw.Run(resume=checkpoint))
+            other.fit(name, run=run)
     same_bits(fitted(kind, name), case.fit(name, run=cw.Run(resume=checkpoint)))
 
 
@@ -333,3 +339,14 @@ def test_the_fourth_kind_is_small_and_outside() -> None:
     text = Path(numbers_kind.__file__).read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
     assert "numbers" in MODELS
+
+
+def test_a_loop_converges_by_its_own_objectives() -> None:
+    shown: list[int] = []
+    idle: Any = SimpleNamespace(name="idle", max_iter=3, step=lambda: Step(1.0, {}), improve=lambda: None, state=dict)
+    idle.converged = lambda objectives: shown.append(len(objectives)) is not None
+    trace = Trace()
+    for _ in range(2):
+        assert not iterate(idle, cw.Run(), trace)
+    assert shown == [1, 2, 3, 1, 2, 3]
+    assert len(trace.rows) == 6

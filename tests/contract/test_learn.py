@@ -496,3 +496,13 @@ def test_beats_votes_on_real_sets(name: str, array: str | None, shared_data: Pat
         model = cw.CrowdClassifier(workers=workers).fit(found.x, answers, tasks=found.tasks)
         score[workers] = model.score(found.x[test], truth["label"].filter(pl.Series(test)))
     assert score["confusion"] > max(score["majority-vote"], score["soft-vote"]) + 0.01
+
+
+def test_a_stranger_has_the_mean_odds_of_the_crowd() -> None:
+    sim, model = experts(0, 200, 2), learnt(0, "confusion", 200, 2)
+    x, ids = sim.features[-2:], sim.truth["task"][-2:]
+    f, odds = model.predict_proba(x)[0], model.result_.params.odds.mean(0)
+    with pytest.warns(UserWarning, match="no worker of these answers was met before"):
+        told = model.predict_proba(x, cw.Labels([ids[0]], ["new"], [model.classes_[1]]), ids)
+    says = special.softmax(-odds, axis=1)[:, 1]
+    assert np.allclose(told[0], f * says / (f * says).sum())

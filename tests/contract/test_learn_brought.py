@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from learning import experts
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -15,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 import crowdwise as cw
 from crowdwise.errors import DataError, EmptyDataError, FeatureError, Interrupted, ParameterError
-from crowdwise.learn import Adaptive, Confusion, Network
+from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
 from crowdwise.metrics import judged
 from crowdwise.report.frame import page_of
 
@@ -159,3 +160,16 @@ def test_a_row_number_is_no_task(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(",x0,x1\n0,1,5\n1,2,6\n")
     with pytest.raises(FeatureError, match="has no name"):
         cw.read_features(tmp_path / "f.csv")
+
+
+@pytest.mark.parametrize(
+    "truth", [Logistic(), Network(epochs=2), Refit(LogisticRegression())], ids=["logistic", "network", "refit"]
+)
+def test_a_classifier_takes_back_all_of_its_state(truth: Any) -> None:
+    X = experts(0, 200, 2).features.astype(np.float32)
+    one, two = (truth.learner(X, 2, np.random.default_rng(seed)) for seed in (0, 1))
+    one.begin(np.eye(2)[np.arange(len(X)) % 2])
+    one.settled = True  # as where it has learnt what it can
+    two.restore(one.state())
+    assert two.state().keys() == one.state().keys()
+    assert all(np.array_equal(two.state()[name], value) for name, value in one.state().items())

@@ -330,3 +330,9 @@ def test_k_means_leaves_no_row_far() -> None:
     assert np.allclose(away, ((BLOBS - centres[which]) ** 2).sum(1))
     assert np.allclose(centres[which[0]], BLOBS[:20].mean(0))
     assert len(gaussians.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 7, np.random.default_rng(0))) == 2
+
+
+def test_a_join_of_many_answers_comes_before_one_of_a_single_clear_one() -> None:
+    S = np.array([[0, 2.2, -10], [2.2, 0, 20], [-10, 20, 0]])
+    n = np.array([[0, 1, 5], [1, 0, 10], [5, 10, 0]], float)
+    assert merge.joined(S, n).tolist() == [0, 1, 1]

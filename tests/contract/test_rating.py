@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 import crowdwise as cw
 from crowdwise.kernels.layout import WorkerRows
 from crowdwise.rating import COLUMNS, WORKER_COLUMNS, habits, spam, wilson, workers
-from crowdwise.rating.copies import _Lists
+from crowdwise.rating.copies import COPIED, _Lists
 from crowdwise.rating.pieces import pieces_of
 
 DOUBLE = cw.Run(precision="double")
@@ -809,3 +809,15 @@ def test_pieces_that_cannot_be_are_refused(pieces: Any, crowd: cw.simulate.Crowd
 def test_answers_that_are_not_fitted_are_not_rated(crowd: cw.simulate.Crowd) -> None:
     with pytest.raises(cw.errors.DataError, match=r"rate takes a result of labels; got Labels\. Fit the answers first"):
         cw.rate(crowd.answers)
+
+
+def test_odds_of_copying_by_hand() -> None:
+    """Two who both say b on four of nine tasks where all others say a: each answer counts once."""
+    label = ["a"] * 18 + (["b"] * 4 + ["a"] * 5) * 2
+    answers = cw.Labels(np.tile(np.arange(9), 4), np.repeat(["w1", "w2", "x", "y"], 9), label)
+    q = np.array([0.8] * 4 + [0.97] * 5)  # of a
+    lists = _Lists(pieces_of(answers, np.column_stack([q, 1 - q])))
+    alone = np.array([4 / 9] * 4 + [0.97] * 5)  # what they always say, or what the task seems to be
+    assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPIED / alone).sum()))
+    differ = [np.log((1 - COPIED) / (1 - each)) for each in (COPIED, 4 / 9)]  # w1 never says anything but a
+    assert lists.compare(0, 2) == (9, 5, pytest.approx(4 * np.mean(differ)))

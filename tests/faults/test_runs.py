@@ -24,6 +24,7 @@ import pytest
 import crowdwise as cw
 from crowdwise.cli import main
 from crowdwise.engine import Checkpoint
+from crowdwise.engine.run import Journal
 from crowdwise.errors import FileError, Interrupted
 from crowdwise.result.store import read_checkpoint, write_checkpoint
 
@@ -653,3 +654,12 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_r13_a_fork_after_a_large_fit_does_not_hang():
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
     assert done.stdout == "7\n", (done.stdout, done.stderr)
+
+
+def test_r3_a_second_interruption_keeps_what_was_not_reached_again() -> None:
+    late, early = {"x": np.ones(2)}, {"y": np.zeros(1)}
+    journal = Journal(Checkpoint({"late": late}))
+    journal.keep("early", lambda: early)
+    assert journal.checkpoint().stages == {"late": late, "early": early}
+    assert journal.saved("late") is late
+    assert journal.checkpoint().stages == {"early": early}

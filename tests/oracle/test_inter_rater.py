@@ -366,3 +366,11 @@ def test_every_measure_has_its_row_and_order() -> None:
     table = cw.agreement(answered(30, 4, 4))
     assert table["measure"].to_list() == ["krippendorff-alpha", "fleiss-kappa", "cohen-kappa", "gwet-ac1", "percent"]
     assert table.columns == ["measure", "value", "low", "high", "note"]
+
+
+def test_the_interval_of_percent_is_that_of_a_mean_over_tasks() -> None:
+    answers = cw.Labels(np.repeat(np.arange(5), 3), [1, 2, 3] * 5, list("aaabbbaababbbab"))
+    row = cw.agreement(answers).row(by_predicate=pl.col("measure") == "percent", named=True)
+    half = stats.t.ppf(0.975, 4) * stats.sem([1, 1, 1 / 3, 1 / 3, 1 / 3])
+    assert row["value"] == pytest.approx(0.6)
+    assert row["value"] - row["low"] == pytest.approx(half)
