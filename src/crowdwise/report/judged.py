@@ -16,8 +16,6 @@ from .words import LONGEST, count, percent, quoted, rounded, short
 
 POINTS = 1000  # of a curve
 WORKERS = 300
-
-
 TRUTH = "truth"  # the method that is no estimate
 LEAST = 0.0005  # probabilities that are shown
 MANY, KEPT = 12, 10  # of more classes than that, so many are shown: those that are mixed up most

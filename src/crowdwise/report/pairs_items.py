@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 DOTS, DOUBTS = 4000, 1000  # items drawn at most, and the most doubtful among them
 CLUSTERS, SAMPLES = 100, 8  # shown at most: rows, and made-up items in each
 SUREST, WITH_PICTURES = 4, 15  # pictures of a cluster's surest items, and clusters that have some
-
-
 DOUBTFUL = 0.8  # probability below which the cluster of an item is worth a look
-
-
 UNKNOWN = "\u2013"
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..result import PointsResult
 
 IMAGES, CLICKS = 50, 200_000  # shown at most
-
-
 DOUBTFUL = 0.9  # probability below which an object is worth a look
 ENDINGS = ("", ".png", ".jpg", ".jpeg", ".webp", ".gif")
 ROOM = 20_000_000  # characters of all pictures in a page
