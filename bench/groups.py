@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 import crowdwise as cw
-from crowdwise.kernels.decide import classes_of
+from crowdwise.kernels.special import classes_of
 from crowdwise.learn.sides import by_name
 
 KINDS = np.array(cw.simulate.LEVELS) / np.sum(cw.simulate.LEVELS, 2, keepdims=True)

@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 import crowdwise as cw
-from crowdwise.kernels.decide import classes_of
+from crowdwise.kernels.special import classes_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIDES = ("confusion", "adaptive", "learned", "fixed")

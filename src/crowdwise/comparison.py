@@ -14,8 +14,8 @@ from .answers import Labels
 from .engine import Run
 from .engine.registry import DEFAULTS, MODELS
 from .errors import ParameterError
-from .kernels.decide import TIE
 from .kernels.layout import Bools, Floats, Ints
+from .kernels.special import TIE
 from .labels.model import LabelModel
 from .result import LabelsResult
 

@@ -137,7 +137,7 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """
     known = list(choices)
     if value not in known:
-        *first, last = map(repr, known)
+        *first, last = (repr(choice) for choice in known if choice is not None)
         raise ParameterError(f"{name} is {value!r}; it can be {', '.join(first)} or {last}")
 
 

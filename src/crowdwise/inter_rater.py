@@ -32,7 +32,7 @@ ONE_CLASS = (
 )
 MEASURES = {
     "krippendorff-alpha": "Krippendorff's alpha for nominal data",
-    "fleiss-kappa": "Fleiss' kappa, for any number of answers a task",
+    "fleiss-kappa": "Fleiss' kappa, for any number of answers per task",
     "cohen-kappa": "mean of Cohen's kappa over pairs of workers who share ten tasks or more, weighed by those tasks",
     "gwet-ac1": "Gwet's AC1, steady where one class is frequent",
     "percent": "share of pairs of answers to a task that are the same",

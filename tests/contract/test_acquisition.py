@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 import crowdwise as cw
 from crowdwise.acquisition import cost, tasks
 from crowdwise.acquisition.cost import EVERY, WORST, CostCurve
-from crowdwise.kernels.decide import classes_of
+from crowdwise.kernels.special import classes_of
 
 DOUBLE = cw.Run(precision="double")
 pytestmark = pytest.mark.filterwarnings("error")

@@ -173,3 +173,11 @@ def test_a_classifier_takes_back_all_of_its_state(truth: Any) -> None:
     two.restore(one.state())
     assert two.state().keys() == one.state().keys()
     assert all(np.array_equal(two.state()[name], value) for name, value in one.state().items())
+
+
+def test_a_classifier_is_described_the_same_in_every_process() -> None:
+    made = (RandomForestClassifier(random_state=np.random.RandomState(n)) for n in (0, 0))
+    one, two = (cw.CrowdClassifier(each) for each in made)
+    with pytest.raises(Interrupted) as broken:
+        one.fit(SIM.features, SIM.answers, IDS, run=cw.Run(stop=lambda: True))
+    assert two.fit(SIM.features, SIM.answers, IDS, run=cw.Run(resume=broken.value.checkpoint)).result_.converged

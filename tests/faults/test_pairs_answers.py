@@ -141,7 +141,7 @@ def test_repeats_of_a_contradiction_are_folded_first() -> None:
     ({name: [] for name in SMALL}, "no answers in table: it has 4 column"),
     ({**SMALL, "right": SMALL["left"]}, r"no answers in table: 3 row\(s\), none about two items"),
     ({**SMALL, "answer": [None, "", " "]}, "none about two items"),
-    ({"left": ["a", "b"], "right": ["b", "a"], "worker": [1, 1], "answer": [1, 0]}, "contradicts an own answer"),
+    ({"left": ["a", "b"], "right": ["b", "a"], "worker": [1, 1], "answer": [1, 0]}, "gave contradictory answers"),
 ])  # fmt: skip
 def test_where_no_answer_is_left_it_is_said(data: Any, said: str) -> None:
     with pytest.raises(EmptyDataError, match=said):
@@ -488,7 +488,7 @@ def test_numbers_and_text_that_say_the_same_are_the_same_items(own: Any, theirs:
 
 
 @pytest.mark.parametrize(("ids", "said"), [
-    (["a", "b", "c", "b"], "item 'b' has more than one row of features. Keep one row an item"),
+    (["a", "b", "c", "b"], "item 'b' has more than one row of features. Keep one row per item"),
     (["a", "b", "c", None], r"1 row\(s\) of the features have no item"),
     ([], "no features"),
     ([1, 2, 3], "3 of 3 items in pairs have no features, for instance 'a', 'b', 'c'; the features name items like 1"),

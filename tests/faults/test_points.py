@@ -623,3 +623,23 @@ def test_objects_on_a_line_are_separated(box: Any, once: Any) -> None:
     assert result.converged
     assert finite(result)
     assert np.allclose(places(result), [(10, 40), (50, 40), (80, 40)], atol=1.5)
+
+
+def test_a_truth_that_cannot_be_matched_does_not_cost_the_fit(command: Any, tmp_path: Path) -> None:
+    sim = cw.simulate.clicks("E", total=300, seed=1)
+    clicks, truth = sim.save(tmp_path)[:2]
+    truth.write_text("place,x,y\nimage,1,2\n")
+    status, _, err = command("points", clicks, "--truth", truth, "--model", "fuzzy-c-means", "--out", tmp_path / "out")
+    assert status == 1
+    assert "no column 'image' in the truth" in err
+    assert (tmp_path / "out" / "objects.csv").exists()
+    assert not (tmp_path / "out" / "matched.csv").exists()
+
+
+def test_a_fit_without_a_trace_says_that_it_has_not_converged(command: Any, tmp_path: Path) -> None:
+    clicks = cw.simulate.clicks("E", total=300, seed=1).save(tmp_path)[0]
+    words = ["points", clicks, "--model", "fuzzy-c-means", "--set", "max_iter=2", "--out", tmp_path / "out"]
+    status, _, err = command(*words)
+    assert status == 3
+    assert "fuzzy-c-means: NOT converged" in err.splitlines()
+    assert "without iterations" not in (tmp_path / "out" / "report.html").read_text()

@@ -24,7 +24,7 @@ import crowdwise as cw
 from crowdwise import report as reporting
 from crowdwise.cli.run import command_line
 from crowdwise.engine.registry import MODELS
-from crowdwise.kernels.decide import classes_of
+from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
 from crowdwise.report.frame import page_of
 from crowdwise.report.labels import Page

@@ -491,7 +491,7 @@ def test_what_the_command_needs_is_said(tmp_path: Path, command: Any) -> None:
 @pytest.mark.parametrize(("text", "said"), [
     ("left,right,worker,answer\n", "no answers in pairs.csv"),
     ("left,right,worker,answer\na,a,w,1\n", "none about two items"),
-    ("left,right,worker,answer\na,b,w,1\nb,a,w,0\n", "contradicts an own answer on every pair"),
+    ("left,right,worker,answer\na,b,w,1\nb,a,w,0\n", "gave contradictory answers to every pair"),
     ("left,right,answer\na,b,1\n", "no column 'worker' in pairs.csv"),
     ("left,right,worker,answer\na,b,,1\n", "have no worker, the first at pairs.csv:2"),
     ("left,right,worker,answer\na,b,w,1,7\n", "pairs.csv"),

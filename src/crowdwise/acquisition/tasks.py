@@ -21,8 +21,8 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import ParameterError
-from ..kernels.decide import classes_of
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.special import classes_of
 from ..result import LabelsResult
 from ..result.base import result_of
 

@@ -35,7 +35,7 @@ def boxes_of(box: Any, jobs: Any, images: pl.Series, axes: tuple[str, ...], sour
         names = [f"{axis}{end}" for end in (0, 1) for axis in axes]
         box = {"image": list(box)} | {name: rows[:, k] for k, name in enumerate(names)}
     if isinstance(box, (int, float)):
-        raise ParameterError(f"box is {box!r}; give x0, y0, x1, y1, or a table with a row an image")
+        raise ParameterError(f"box is {box!r}; give x0, y0, x1, y1, or a table with one row per image")
     return _of_table(to_frame(box), images, axes, "the table of boxes"), "given"
 
 

@@ -146,6 +146,6 @@ def settle_contradictions(rows: PairRows, contradictions: str) -> tuple[Ints, li
             dropped.append(said)
     if not len(keep):
         raise EmptyDataError(
-            f"no answers in {rows.reading.source}: every worker contradicts an own answer on every pair"
+            f"no answers in {rows.reading.source}: every worker gave contradictory answers to every pair"
         )
     return order[keep], dropped

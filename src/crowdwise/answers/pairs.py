@@ -20,7 +20,7 @@ from .reading import Reading, given
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Pairs(Answers):
-    """Answers of the kind "these two are the same, these are not", from a frame with a row an answer.
+    """Answers of the kind "these two are the same, these are not", from a frame with one row per answer.
 
     The order of the two items does not matter; an item is not compared with itself. A worker's repeated answer counts
     once; where a worker's answers contradict, `contradictions` says what to do: "drop" both, count "each", or "error".
@@ -126,12 +126,12 @@ class Pairs(Answers):
         check_choice("unknown", unknown, ("error", "drop"))
         names = pl.Series("item", ids)
         if not len(names):
-            raise FeatureError("there are no features: no rows. Give a row an item")
+            raise FeatureError("there are no features: no rows. Give one row per item")
         if names.null_count():
             raise FeatureError(f"{names.null_count()} row(s) of the features have no item. Name the item of every row")
         if names.n_unique() < len(names):
             twice = names.filter(names.is_duplicated())[0]
-            raise FeatureError(f"item {twice!r} has more than one row of features. Keep one row an item")
+            raise FeatureError(f"item {twice!r} has more than one row of features. Keep one row per item")
         alike = self.items.dtype == names.dtype
         at = places(names, self.items) if alike else places(to_text(names), to_text(self.items))
         strange = np.flatnonzero(at < 0)

@@ -323,7 +323,7 @@ def simulate(
     tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
     workers: Annotated[int | None, typer.Option(help="How many workers; 50, of a pinwheel 20")] = None,
     classes: Annotated[int, typer.Option(help="How many classes")] = 3,
-    per_task: Annotated[int, typer.Option(help="Answers a task")] = 5,
+    per_task: Annotated[int, typer.Option(help="Answers per task")] = 5,
     load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
     fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts, triangle)")] = 0,
     seed: opt.Seed = 0, as_json: opt.Json = False,

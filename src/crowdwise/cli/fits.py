@@ -14,7 +14,7 @@ from ..engine.resources import require
 from ..errors import FileError, ParameterError, check_choice
 from ..io import read_features, read_table
 from .options import LabelsSource, PairsSource, PointsSource
-from .run import Job, quick_page, spreadsheet_safe
+from .run import Job, quick_page, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
 
@@ -45,8 +45,10 @@ def fit_points(job: Job, source: PointsSource, pictures: Path | None, truth: Pat
     if pictures is not None and not pictures.is_dir():
         raise FileError(f"--pictures {pictures} is no folder. Name the folder that holds the images")
     result = job.fit(source.answers())
+    files = job.write(result, {"matched": None}, pictures=pictures)  # whatever the truth is, the fit is kept
     matched = None if true is None else match_objects(result, true, within=within)
-    files = job.write(result, {"matched": matched}, pictures=pictures)
+    if matched is not None and job.out is not None:
+        files.append(write_csv(matched, job.out / "matched.csv", job.options.excel_safe))
 
     def show() -> None:
         if matched is not None:

@@ -36,7 +36,10 @@ class FitOptions:
     """How a fit is run, and what is written of it."""
 
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A setting of the model, of learn of the workers; may be repeated"
+        ),
     ] = None
     resume: Annotated[bool, typer.Option(help="Continue where an interrupted run stopped (needs --out)")] = False
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True
@@ -74,7 +77,7 @@ class TableOptions:
 
     file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE)]
     worker: Annotated[str | None, _option("COL", "Column of the worker")] = None
-    format: Annotated[str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; else found")] = None
+    format: Annotated[str | None, _option("NAME", "csv, json, jsonl or parquet; else found")] = None
     delimiter: Annotated[str | None, _option("CHAR", "What separates fields; else found")] = None
     encoding: Annotated[str | None, _option("NAME", "For instance latin-1; else UTF-8, or UTF-16 by its mark")] = None
 
@@ -89,6 +92,7 @@ class TableOptions:
 class LabelsSource(TableOptions):
     """A file of labels."""
 
+    format: Annotated[str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; else found")] = None
     task: Annotated[str | None, _option("COL", "Column of the task")] = None
     label: Annotated[str | None, _option("COL", "Column of the label")] = None
     gold: Annotated[str | None, _option("FILE", "Known labels: a table with task and label")] = None
@@ -96,7 +100,9 @@ class LabelsSource(TableOptions):
     duplicates: Annotated[
         str | None, _option("RULE", "A worker's second answer to a task: last, first, error or each")
     ] = None
-    anonymous: Annotated[str, _option("RULE", "Answers without a worker: refuse, or each (a person apiece)")] = "refuse"
+    anonymous: Annotated[
+        str, _option("RULE", "Answers without a worker: refuse, or each (every one is another person)")
+    ] = "refuse"
     missing: Annotated[list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated")] = (
         None
     )
@@ -123,6 +129,7 @@ class LabelsSource(TableOptions):
 class PointsSource(TableOptions):
     """A file of clicks."""
 
+    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE.replace("Answers", "Clicks"))]
     jobs: Annotated[
         Path | None, _option("FILE", "Who looked at what: image, worker; also without a click")
     ] = None  # fmt: skip
@@ -131,7 +138,7 @@ class PointsSource(TableOptions):
     axes: Annotated[str | None, _option("COLS", "Columns of the coordinates: x,y or x,y,z")] = None
     unit: Annotated[str | None, _option("NAME", "pixels; percent or fraction of the box; else as they are")] = None
     outside: Annotated[str, _option("RULE", "Clicks outside the box: drop or error")] = "drop"
-    duplicates: Annotated[str, _option("RULE", "A worker's clicks on one very spot: first, each or error")] = "first"
+    duplicates: Annotated[str, _option("RULE", "A worker's clicks on the same spot: first, each or error")] = "first"
 
     def answers(self) -> Points:
         """Read the file."""

@@ -22,7 +22,7 @@ def clean(value: object) -> str:
 def words(*lines: str) -> None:
     """Say something to a person."""
     for line in lines:
-        print(clean(for_shell(line)), file=sys.stderr)
+        print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # no narrow blanks in a terminal
 
 
 def error(text: str) -> None:

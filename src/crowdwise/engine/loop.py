@@ -104,8 +104,8 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
     """Run a fit with a journal of its own. `mark` identifies the fit: a checkpoint of another one is refused."""
     if run.resume is not None and run.resume.mark != mark():
         raise ParameterError(
-            "the checkpoint belongs to another fit: other answers or features, another model, other settings, another "
-            f"seed or another number of shards. Omit {option('resume')} to start from the beginning"
+            "the checkpoint belongs to another fit: other answers or features, another model or classifier, other "
+            f"settings or another seed. Omit {option('resume')} to start from the beginning"
         )
     try:
         return fit(run.begin())

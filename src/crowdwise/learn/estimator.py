@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -93,7 +94,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = _safe_indexing(X, at)
         self.result_, self.learner_ = resumable(
             run,
-            lambda: side.mark(labels, run, joblib.hash(known), repr((truth, self.restarts))),
+            lambda: side.mark(labels, run, joblib.hash(known), _described(truth), self.restarts),
             lambda begun: self._best(truth, side, known, labels, begun),
         )
         self.classes_ = labels.classes.to_numpy()
@@ -249,6 +250,12 @@ def _result_of(state: Arrays, side: LabelModel, labels: Labels, run: Run) -> Lab
         trace=pl.DataFrame(trace), criterion=side.criterion, converged=bool(state["converged"]),
         seed=int(run.seed), seconds=float(state["seconds"]),
     )  # fmt: skip
+
+
+def _described(truth: Any) -> str:
+    """A classifier with all its settings as text, the same in every process."""
+    text = truth.__repr__(N_CHAR_MAX=10**9) if isinstance(truth, BaseEstimator) else repr(truth)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def _seed(random_state: Any) -> int:

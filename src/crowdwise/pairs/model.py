@@ -145,7 +145,8 @@ class PairsModel(Model[Pairs, PairsResult]):
 
     def placed(self, space: dict[str, Any], X: Any, ids: Any = None) -> tuple[pl.Series, Floats]:
         """New items, by number where no ids are given, and (n, C) the probabilities of their clusters."""
-        new, width = items_of((np.arange(len(X)) if ids is None else ids, X)), int(space["width"])
+        count = len(X) if hasattr(X, "__len__") else 0
+        new, width = items_of((np.arange(count) if ids is None else ids, X)), int(space["width"])
         if new.X.shape[1] != width:
             raise FeatureError(f"X has {new.X.shape[1]} features per item; the fit had {width}. Give the same ones")
         return new.ids, self.place(space, new.X.astype(np.float64)) if len(new.X) else np.empty((0, len(space["used"])))

@@ -29,7 +29,7 @@ MAX_ITEMS = 3000  # that trials are made on
 MIN_ANSWERS = 50  # of either kind
 NEAR = 10  # neighbours of an item
 MAIN = 50  # main directions in which neighbours are sought
-MIN_ITEMS, MAX_EMBEDDED = 1000, 100_000  # for which it is the default where features are many
+MIN_EMBEDDED, MAX_EMBEDDED = 1000, 100_000  # items for which the embedding is the default where features are many
 
 
 def directions(X: Floats, answers: PairAnswers, count: int) -> Floats:
@@ -116,7 +116,7 @@ def _predicted(found: Found, test: PairAnswers) -> float:
 
 def usable(X: Floats, dims: int) -> bool:
     """Whether the embedding is worth it, and can be had."""
-    if X.shape[1] <= dims or not MIN_ITEMS <= len(X) <= MAX_EMBEDDED:
+    if X.shape[1] <= dims or not MIN_EMBEDDED <= len(X) <= MAX_EMBEDDED:
         return False
     try:
         require(("learn",), "")

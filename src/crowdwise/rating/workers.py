@@ -9,8 +9,8 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import DataError, ParameterError
-from ..kernels.decide import classes_of
 from ..kernels.layout import Bools, Floats, Ints, WorkerRows, summed, weighted_counts
+from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
 from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes

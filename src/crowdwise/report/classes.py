@@ -11,7 +11,7 @@ from ..kernels.layout import Floats, Ints
 from ..result import LabelsResult
 from .frame import Cells
 from .people import CELLS, worker_cells
-from .words import LONGEST, count, percent, quoted, rounded, short
+from .words import LONGEST, count, known, percent, quoted, short
 
 CLASSES = 1000  # up to which classes are set against each other
 
@@ -50,7 +50,7 @@ def _votes_by_class(result: LabelsResult) -> Floats:
 def prevalence(result: LabelsResult) -> list[ClassShare]:
     votes = _votes_by_class(result)
     order = np.argsort(-result.prevalence, kind="stable")
-    rows = [ClassShare(int(k), rounded(votes[k]), rounded(result.prevalence[k])) for k in order[:100].tolist()]
+    rows = [ClassShare(int(k), known(votes[k]), known(result.prevalence[k])) for k in order[:100].tolist()]
     return rows
 
 
@@ -86,7 +86,7 @@ def mixups(counts: Floats | None, result: LabelsResult) -> MixUps:
     total = counts.sum(1)
     pairs = np.argsort(-wrong, axis=None, kind="stable")[:15]
     rows = [
-        MixUp(int(k), int(told), rounded(wrong[k, told], 1), rounded(wrong[k, told] / max(total[k], 1e-9)))
+        MixUp(int(k), int(told), known(wrong[k, told], 1), known(wrong[k, told] / max(total[k], 1e-9)))
         for k, told in zip(*np.unravel_index(pairs, wrong.shape), strict=True)
         if wrong[k, told] >= 0.5
     ]
@@ -126,7 +126,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Pictures:
-    histograms: list[Histogram]  # answers a task, answers a worker, entropy of the soft votes
+    histograms: list[Histogram]  # answers per task, answers per worker, entropy of the soft votes
     says: str
     matrices: list[Matrix]  # best workers, worst workers, the average
 
@@ -137,9 +137,9 @@ def pictures_section(result: LabelsResult, counts: Floats | None) -> Pictures:
     per_task, per_worker = answers.answers_per_task, answers.answers_per_worker
     alike = float((entropy < 1e-6).mean()) if len(entropy) else 0.0
     histograms = [
-        _histogram("Answers a task", "answers", per_task, f"The typical task has {np.median(per_task):g} answers."),
+        _histogram("Answers per task", "answers", per_task, f"The typical task has {np.median(per_task):g} answers."),
         _histogram(
-            "Answers a worker", "answers", per_worker, f"The typical worker gave {np.median(per_worker):g} answers; "
+            "Answers per worker", "answers", per_worker, f"The typical worker gave {np.median(per_worker):g} answers; "
             f"the busiest {count(int(per_worker.max()))}.",
         ),
         _histogram("Entropy of the votes", "bits", entropy, f"On {percent(alike, 0)} of the tasks all answers agree."),
@@ -175,4 +175,4 @@ def _histogram(title: str, unit: str, values: Ints | Floats, says: str) -> Histo
         edges = np.linspace(0, max(high, 1e-9), 25)
     counts, edges = np.histogram(values, edges)
     pairs = zip(edges[:-1], edges[1:], counts, strict=True)
-    return Histogram(title, unit, says, whole, [Bin(rounded(a), rounded(b), int(n)) for a, b, n in pairs])
+    return Histogram(title, unit, says, whole, [Bin(known(a), known(b), int(n)) for a, b, n in pairs])

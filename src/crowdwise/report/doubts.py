@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..acquisition import EVERY, CostCurve, expected, worth
-from ..kernels.decide import classes_of
 from ..kernels.layout import Ints
+from ..kernels.special import classes_of
 from ..result import LabelsResult
 from .summary import doubtful
-from .words import LONGEST, count, percent, rounded, short
+from .words import LONGEST, count, known, percent, short
 
 TASKS, VOTES = 250, 40  # shown at most: tasks, and answers to one of them
 
@@ -95,7 +95,7 @@ def _task_row(result: LabelsResult, found: Ints, i: int, gain: float) -> TaskRow
     layout = result.answers.layout
     answered = layout.pair[layout.task_ptr[i] : layout.task_ptr[i + 1]]
     votes = [
-        Vote(short(w, LONGEST), int(told), rounded(s))
+        Vote(short(w, LONGEST), int(told), known(s))
         for w, told, s in zip(
             result.answers.workers[layout.row_worker[answered]].to_list(), layout.row_label[answered].tolist(),
             result.workers["skill"][layout.row_worker[answered]].to_list(), strict=True,
@@ -105,22 +105,20 @@ def _task_row(result: LabelsResult, found: Ints, i: int, gain: float) -> TaskRow
     return TaskRow(
         task=short(label["task"], LONGEST),
         label=int(found[i]),
-        probability=rounded(label["probability"]),
+        probability=known(label["probability"]),
         status=label["status"],
         tie=label["tie"],
         answers=task["answers"],
-        **{name: rounded(task[name], 3) for name in ("entropy", "vote_entropy", "disagreement", "difficulty")},
-        gain=rounded(gain),
-        posterior=[(int(k), rounded(q[k])) for k in top if q[k] >= 0.001],
+        **{name: known(task[name], 3) for name in ("entropy", "vote_entropy", "disagreement", "difficulty")},
+        gain=known(gain),
+        posterior=[(int(k), known(q[k])) for k in top if q[k] >= 0.001],
         votes=votes[:VOTES],
         more_votes=max(len(votes) - VOTES, 0),
     )
 
 
 def curve_section(found: CostCurve) -> Curve:
-    points = [
-        CurvePoint(plan, n, rounded(a), rounded(low), rounded(high)) for plan, n, a, low, high in found.points.rows()
-    ]
+    points = [CurvePoint(plan, n, known(a), known(low), known(high)) for plan, n, a, low, high in found.points.rows()]
     if not points:
         return Curve("Nothing is left to ask.", [])
     every = [point for point in points if point.plan == EVERY]

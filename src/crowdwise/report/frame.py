@@ -138,7 +138,8 @@ class BaseSummary:
         """The summary for a person, warnings first."""
         dropped = "".join(f"; {count} left out: {reason}" for reason, count in self.dropped.items())
         state = "converged" if self.converged else "NOT converged"
-        steps = f": {state} after {self.iterations} iterations" if self.iterations else ""
+        steps = f": {state}" if self.iterations or not self.converged else ""
+        steps += f" after {self.iterations} iterations" if self.iterations else ""
         return [
             *(f"warning: {text}" for text in self.warnings),
             f"{self.source}: {self.rows_read} {self.rows_are} read, {self.rows_used} used{dropped}",

@@ -12,7 +12,7 @@ from ..kernels.special import divergence
 from ..metrics import Judged, area, true_counts
 from ..result import LabelsResult
 from .frame import Cells
-from .words import LONGEST, count, percent, quoted, rounded, short
+from .words import LONGEST, count, known, percent, quoted, short
 
 POINTS = 1000  # of a curve
 WORKERS = 300
@@ -64,7 +64,7 @@ def roc_section(result: LabelsResult, judged: Judged | None) -> Roc | None:
     if judged is None or not judged.curves:
         return None
     names = result.classes.to_list()
-    curves = [RocCurve(name, rounded(area(curve)), _thinned(curve)) for name, curve in judged.curves.items()]
+    curves = [RocCurve(name, known(area(curve)), _thinned(curve)) for name, curve in judged.curves.items()]
     best = max(curves, key=lambda curve: curve.auc)
     sought = f"a task that is {quoted(names[-1])}" if len(names) == 2 else "the true class of a task"
     says = f"By {best.method} {sought} is put before another {100 * best.auc:.1f} times in 100."
@@ -74,7 +74,7 @@ def roc_section(result: LabelsResult, judged: Judged | None) -> Roc | None:
 def _thinned(curve: pl.DataFrame) -> list[tuple[float, float]]:
     at = np.unique(np.linspace(0, curve.height - 1, min(curve.height, POINTS)).astype(int))
     rows = curve[at].select("false_positive", "true_positive").rows()
-    return [(rounded(x), rounded(y)) for x, y in rows]
+    return [(known(x), known(y)) for x, y in rows]
 
 
 def expertise_section(result: LabelsResult, judged: Judged | None) -> Expertise | None:
@@ -84,16 +84,16 @@ def expertise_section(result: LabelsResult, judged: Judged | None) -> Expertise 
     place = {name: n for n, name in enumerate(shown["worker"].to_list())}
     class_of = {name: k for k, name in enumerate(result.classes.to_list())}
     rows: list[Expert] = []
-    known = "true" in next(iter(judged.skills.values())).columns
-    told = [(TRUTH, "true")] * known + [(name, "estimated") for name in judged.skills]
+    with_truth = "true" in next(iter(judged.skills.values())).columns
+    told = [(TRUTH, "true")] * with_truth + [(name, "estimated") for name in judged.skills]
     for method, column in told:
         table = judged.skills.get(method, next(iter(judged.skills.values())))
         table = table.filter(pl.col("worker").is_in(list(place))).drop_nulls(column)
         order = sorted(table.select("worker", "label", column).rows(), key=lambda row: place[row[0]])
-        rows += [Expert(short(w, LONGEST), class_of[label], method, rounded(share)) for w, label, share in order]
+        rows += [Expert(short(w, LONGEST), class_of[label], method, known(share)) for w, label, share in order]
     mean = float(np.mean([row.share for row in rows])) if rows else 0.0
     says = f"The mean over workers and classes is {percent(mean)}."
-    if known:
+    if with_truth:
         error = {name: _error(table) for name, table in judged.skills.items()}
         best = min(error, key=lambda name: error[name])
         says = (
@@ -147,7 +147,7 @@ def groups_section(result: LabelsResult, judged: Judged | None) -> Groups | None
     kept = _mixed_most(found.matrices)
     groups = [
         Group(
-            rounded(row["share"]), rounded(row["workers"], 1), rounded(row["similarity"]), rounded(row["entropy"]),
+            known(row["share"]), known(row["workers"], 1), known(row["similarity"]), known(row["entropy"]),
             _cells(matrix, kept),
         )
         for row, matrix in zip(result.groups.iter_rows(named=True), found.matrices, strict=True)
@@ -178,8 +178,8 @@ def _compared(result: LabelsResult, judged: Judged | None) -> tuple[str, list[Co
     busy = np.flatnonzero(answers.answers_per_worker >= BUSY * K)
     busy = busy[np.argsort(-answers.answers_per_worker[busy], kind="stable")][: max(1, CELLS // K**2)]
     counts, estimated = true_counts(answers, judged.gold, busy), result.confusions(busy)
-    known = counts.any((1, 2))
-    busy, counts, estimated = busy[known], counts[known], estimated[known]
+    some_true = counts.any((1, 2))
+    busy, counts, estimated = busy[some_true], counts[some_true], estimated[some_true]
     apart = np.array([_apart(each, told) for each, told in zip(counts, estimated, strict=True)])
     out = [_pair("All answers together", None, true_counts(answers, judged.gold)[0], result.average_confusion)]
     order = np.argsort(apart, kind="stable")
@@ -200,7 +200,7 @@ def _pair(title: str, worker: str | None, counts: Floats, estimated: Floats) -> 
     met, true = counts.sum(1) > 0, _true(counts)
     kept = _mixed_most(np.stack([true, estimated]))
     cells = (_cells(each, kept, met) for each in (true, estimated))
-    return Compared(title, worker, rounded(_apart(counts, estimated)), *cells)
+    return Compared(title, worker, known(_apart(counts, estimated)), *cells)
 
 
 def _apart(counts: Floats, estimated: Floats) -> float:
@@ -227,5 +227,5 @@ def _cells(matrix: Floats, kept: Ints, rows: Bools | None = None) -> Cells:
     shown &= matrix >= LEAST
     if rows is not None:
         shown &= rows[:, None]
-    cells = [(int(k), int(told), rounded(float(matrix[k, told]))) for k, told in zip(*np.nonzero(shown), strict=True)]
+    cells = [(int(k), int(told), known(float(matrix[k, told]))) for k, told in zip(*np.nonzero(shown), strict=True)]
     return sorted(cells, key=lambda cell: -cell[2])

@@ -20,7 +20,7 @@ from .frame import BasePage, reports
 from .judged import Expertise, Groups, Roc, expertise_section, groups_section, roc_section
 from .people import Times, Workers, times_section, workers_section
 from .summary import Summary, summarise_labels
-from .words import GLOSSARY, LONGEST, SENTENCE, count, rounded, short
+from .words import GLOSSARY, LONGEST, SENTENCE, count, known, short
 
 SMALL = 50_000  # answers up to which all models are compared unasked
 
@@ -133,12 +133,12 @@ def models_section(result: LabelsResult, models: Sequence[str] | None) -> Models
     table = compare(result.answers, names, folds=0, run=Run(seed=result.seed), against=result)
     others = [
         ModelRow(
-            row["model"], row["differs"], rounded(row["accuracy"]), rounded(row["log_loss"]), row["iterations"],
-            row["converged"], rounded(row["seconds"], 3),
+            row["model"], row["differs"], known(row["accuracy"]), known(row["log_loss"]), row["iterations"],
+            row["converged"], known(row["seconds"], 3),
         )
         for row in table.iter_rows(named=True)
     ]  # fmt: skip
-    seconds = rounded(result.seconds, 3)
+    seconds = known(result.seconds, 3)
     own = ModelRow(result.model.name, 0, None, None, result.trace.height, result.converged, seconds)
     rows = [own, *others]
     most = max(others, key=lambda row: row.differs)

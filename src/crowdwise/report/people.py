@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from ..inter_rater import rank_correlation
-from ..kernels.decide import classes_of
 from ..kernels.layout import Ints
+from ..kernels.special import classes_of
 from ..result import LabelsResult
 from .frame import Cells
-from .words import LONGEST, count, rounded, short
+from .words import LONGEST, count, known, short
 
 WORKERS, CELLS, SURPRISES, DOTS = 400, 225, 5, 800  # shown at most: workers, cells of a matrix, odd answers, marks
 ODD = 0.3  # probability of a label below which giving it is a surprise
@@ -95,17 +95,15 @@ def _shown(table: pl.DataFrame) -> pl.DataFrame:
 
 def _worker_row(result: LabelsResult, found: Ints, row: dict[str, Any], label: dict[Any, int]) -> WorkerRow:
     j = row["number"]
-    kept = {
-        name: rounded(row[name]) for name in ("skill", "low", "high", "spam_score", "trace", "agreement", "overuse")
-    }
+    kept = {name: known(row[name]) for name in ("skill", "low", "high", "spam_score", "trace", "agreement", "overuse")}
     flags = row["flags"].split("; ") if row["flags"] else []
     return WorkerRow(
         worker=short(row["worker"], LONGEST),
         rank=row["rank"],
         answers=row["answers"],
-        check_score=rounded(row["check_score"]),
+        check_score=known(row["check_score"]),
         checks=row["checks"],
-        seconds=rounded(row["seconds"], 2),
+        seconds=known(row["seconds"], 2),
         overuses=None if row["overuses"] is None else label[row["overuses"]],
         flags=flags,
         reasons=row["reasons"].split("; ") if flags else [],
@@ -140,7 +138,7 @@ def _surprises(result: LabelsResult, found: Ints, j: int) -> list[Surprise]:
     return [
         Surprise(
             short(result.answers.tasks[int(tasks[n])], LONGEST), int(told[n]), int(found[tasks[n]]),
-            rounded(result.posterior[tasks[n], found[tasks[n]]]),
+            known(result.posterior[tasks[n], found[tasks[n]]]),
         )
         for n in odd
         if own[n] < ODD
@@ -154,7 +152,7 @@ def times_section(result: LabelsResult) -> Times | None:
     flagged = (table["flags"] != "").to_numpy()
     shown = table.with_columns(pl.Series("flagged", flagged)).sort("flagged", "answers", descending=True).head(DOTS)
     rows = [
-        (short(w, LONGEST), rounded(s, 2), rounded(k), f)
+        (short(w, LONGEST), known(s, 2), known(k), f)
         for w, s, k, f in shown.select("worker", "seconds", "skill", "flagged").rows()
     ]
     if table.height < 3:

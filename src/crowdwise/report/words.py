@@ -70,12 +70,7 @@ def quoted(name: object) -> str:
     return f"\u201c{short(name, 40)}\u201d"
 
 
-def rounded(value: Any, digits: int = 4) -> Any:
-    """A number as the page keeps it; null stays null."""
-    return None if value is None else round(float(value), digits)
-
-
-def known(value: Any, digits: int) -> float | None:
+def known(value: Any, digits: int = 4) -> Any:
     """A number as the page keeps it; what is not known, or no number, is null."""
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 

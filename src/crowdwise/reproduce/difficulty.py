@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..answers import Labels
-from ..kernels.decide import classes_of
 from ..kernels.layout import Floats, Ints
+from ..kernels.special import classes_of
 from ..learn import CrowdClassifier
 from ..metrics import auc, expertise, judged
 from ..report import write_report

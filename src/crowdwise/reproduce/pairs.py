@@ -200,7 +200,7 @@ def _measured(asked: Asked, ledger: Ledger, faces: Faces, method: str, each: int
 
 
 def face_part(asked: Asked, ledger: Ledger, faces: Faces, all_: bool) -> Part:
-    """NMI of every method, by answers a worker."""
+    """NMI of every method, by answers per worker."""
     rows = []
     for method in FACES:
         row: dict[str, Any] = {"method": method}
@@ -210,7 +210,7 @@ def face_part(asked: Asked, ledger: Ledger, faces: Faces, all_: bool) -> Part:
         rows.append(row)
     letter, what = ("a", "all images") if all_ else ("b", "100 images")
     says = (
-        f"NMI, mean and standard deviation over {len(asked.seeds(2, 10))} runs, by answers a worker; 624 images by "
+        f"NMI, mean and standard deviation over {len(asked.seeds(2, 10))} runs, by answers per worker; 624 images by "
         f"pose, 20 main directions, five workers right with {', '.join(map(str, SKILLS))}, half of the pairs the same.",
         "All but the first two are told that there are four poses.",
     )
@@ -231,11 +231,11 @@ def weight_part(asked: Asked, ledger: Ledger, faces: Faces) -> Part:
 
 
 def figure3(out: Path, parts: list[Part]) -> list[Path]:
-    """NMI by answers a worker, and the weights of workers."""
-    nmi = "NMI of faces by answers a worker"
+    """NMI by answers per worker, and the weights of workers."""
+    nmi = "NMI of faces by answers per worker"
     return [
-        _lines(out, "a", nmi, "answers a worker", "NMI", parts[1]),
-        _lines(out, "b", nmi, "answers a worker", "NMI", parts[3]),
+        _lines(out, "a", nmi, "answers per worker", "NMI", parts[1]),
+        _lines(out, "b", nmi, "answers per worker", "NMI", parts[3]),
         _lines(out, "c", "weights of workers", "worker", "weight", parts[2], height=300),
     ]
 

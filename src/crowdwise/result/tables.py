@@ -9,8 +9,8 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import option
-from ..kernels.decide import decide
 from ..kernels.layout import Floats, vote_parts
+from ..kernels.special import decide
 from ..rating.checks import no_truth_of_checks
 from ..rating.times import unreadable_times
 

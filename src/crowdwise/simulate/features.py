@@ -124,7 +124,7 @@ def levels(
             "one task that is labelled"
         )
     if not 0 < per_task <= workers:
-        raise ParameterError(f"answers a task is {per_task}; it must be above 0 and at most {workers}, the workers")
+        raise ParameterError(f"per_task is {per_task}; it must be above 0 and at most {workers}, the workers")
     rng = np.random.default_rng(seed)
     level = rng.choice(len(made), workers, p=weight / weight.sum())
     task, worker = _pairs(labelled, workers, per_task, rng)

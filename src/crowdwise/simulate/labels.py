@@ -91,7 +91,7 @@ def _coins(hit: Floats, classes: int) -> Floats:
 def who_answers(tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: Rng) -> tuple[Whole, Whole]:
     """(task, worker) of every answer: `per_task` workers a task, all alike or a few doing most of the work."""
     if not 1 <= per_task <= workers:
-        raise ParameterError(f"answers a task is {per_task}; it must be from 1 to the number of workers, {workers}")
+        raise ParameterError(f"per_task is {per_task}; it must be from 1 to the number of workers, {workers}")
     weight = np.ones(workers) if load == "even" else 1 / np.arange(1, workers + 1)
     chosen = _dense(tasks, weight, per_task, rng) if 3 * per_task > workers else _sparse(tasks, weight, per_task, rng)
     return np.repeat(np.arange(tasks), per_task), chosen.ravel()
