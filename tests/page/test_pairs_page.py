@@ -509,7 +509,7 @@ def test_many_workers_are_bars_side_by_side(look: Any, wheel: cw.PairsResult, tm
     page = look(many.report(tmp_path / "page.html"), width=360)
     assert page.locator("#workers .chart rect").count() == 60
     assert "\u2026" in page.locator("#workers .chart").inner_text(), "a gap between the first and the last"
-    expect(page.locator("#workers .note")).to_have_text("The 30 that weigh most, and the 30 last.")
+    expect(page.locator("#workers .note")).to_have_text("The 30 best, and the 30 last.")
     assert width_of(page) <= 360
 
 
