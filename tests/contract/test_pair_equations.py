@@ -213,6 +213,19 @@ def begun(seed: int = 0, **settings: Any) -> mixture._Fit:
     return mixture._Fit(model, X, random_answers(seed, 12, 3, 40)._replace(n_items=30), ONE, seed % 2)
 
 
+def test_the_trace_counts_the_clusters_of_all_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody was asked about the third heap, which is a cluster of its own; the last count is that of the result."""
+    fit = begun(parts=3)
+    third = ((fit.normals.mean - fit.X[20:].mean(0)) ** 2).sum(1).argmin()
+    fit._start((np.arange(3) == third).astype(int), mixture._certain(np.zeros(len(fit.items), int), 2))
+    assert fit.step().counts == {"clusters": 2}
+    assert not fit.R.argmax(1).any()
+    monkeypatch.setattr(mixture, "MIN_EXPECTED", np.inf)
+    sim = cw.simulate.pinwheel(per_cluster=16, asked=50, workers=6, seed=2)
+    result = cw.aggregate(sim.pairs, features=sim.features, restarts=1)
+    assert result.trace["clusters"].to_list() == [0] * (result.trace.height - 1) + [result.n_clusters]
+
+
 def whole_bound(c: mixture._Fit, before: Any) -> float:
     """Every term of the bound written out, item by item, component by component, cluster by cluster."""
     normals_, theta, coins = before

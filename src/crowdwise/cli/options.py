@@ -38,7 +38,9 @@ class FitOptions:
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting of the model, of learn of the workers; may be repeated"
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the model (for learn: of the worker side); may be repeated",
         ),
     ] = None
     resume: Annotated[bool, typer.Option(help="Continue where an interrupted run stopped (needs --out)")] = False
