@@ -63,6 +63,7 @@ _HOME = {
     "expected_accuracy": "acquisition",
     "review": "acquisition",
     "compare": "comparison",
+    "inspect": "inspection",
     "match_objects": "metrics",
     "match_clusters": "metrics",
     "roc": "metrics",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from .answers import Labels, Pairs, Points
     from .comparison import compare
     from .engine import Run
+    from .inspection import inspect
     from .inter_rater import agreement
     from .io import load, read, read_features, read_pairs, read_points
     from .labels.dawid_skene import DawidSkene

@@ -28,6 +28,12 @@ def model_class(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
     return registry.find(name, kind)
 
 
+def registered(kind: str) -> list[str]:
+    """Names of all models of a kind."""
+    _discover()
+    return sorted(registry.MODELS[kind])
+
+
 def model(name: str, /, **settings: Any) -> Any:
     """A model by its name, with hyperparameters.
 

@@ -155,6 +155,11 @@ class Pairs(Answers):
             intake = replace(intake, dropped=(*intake.dropped, gone), rows_used=int(keep.sum()))
         return self.replaced(**fields, left=low[order], right=high[order], items=names, intake=intake)
 
+    def take(self, keep: Bools) -> Pairs:
+        """The answers marked; items and workers stay as they are."""
+        fields = ("left", "right", "worker", "same", "hit", "weight")
+        return self.replaced(**{name: getattr(self, name)[keep] for name in fields})
+
     def frame(self) -> pl.DataFrame:
         """The answers as a table again: left, right, worker, answer (1: the same), and hit where there is one."""
         table: dict[str, Any] = {

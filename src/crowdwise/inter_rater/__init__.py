@@ -10,7 +10,7 @@ from ..answers import Answers, Labels, Pairs
 from ..engine.verbs import perform, verb
 from ..result.base import BaseResult
 from .labels import label_agreement, rank_correlation, student
-from .points import click_agreement
+from .points import click_agreement, click_distance
 
 verb("agreement", "labels")(label_agreement)
 verb("agreement", "points")(click_agreement)
@@ -39,4 +39,4 @@ def pair_agreement(pairs: Pairs) -> pl.DataFrame:
     return label_agreement(Labels(edge, pairs.worker, pairs.same.astype(int), duplicates="each"))
 
 
-__all__ = ["agreement", "rank_correlation", "student"]
+__all__ = ["agreement", "click_distance", "rank_correlation", "student"]

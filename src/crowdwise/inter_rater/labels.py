@@ -6,9 +6,9 @@ With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks
     (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c s_c^2,  s_c = mean over tasks of v / n
     (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c as s_c, but over all tasks
     (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
-where m_c is how often label c was given and n all votes; (3) is Fleiss' own kappa if all tasks have the same number of
-answers. Intervals treat tasks as a random sample: each measure is a smooth function of sums over tasks, so the spread of
-a task's influence on it gives its standard error (infinitesimal jackknife). docs/maths/agreement.md derives it.
+where label c was given m_c times, of n votes in all; (3) is Fleiss' own kappa if all tasks have the same number of
+answers. Intervals treat tasks as a random sample: each measure is a smooth function of sums over tasks, so the spread
+of a task's influence on it gives its standard error (infinitesimal jackknife). docs/maths/agreement.md derives it.
 """
 
 from __future__ import annotations

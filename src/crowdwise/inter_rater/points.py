@@ -4,11 +4,11 @@ Two workers who looked at the same image agree on as many objects as clicks of o
 of the other within a distance. With c[p] clicks of both workers in a shared image p (a pair of jobs) and m[p] matches,
     (1)  F1 = 2 sum_p m[p] / sum_p c[p]        (2)  beyond chance  (F1 - E) / (1 - E)
 where E is (1) after one of the two sets of clicks is replaced by places drawn uniformly in the box of the image. Clicks
-are matched by increasing distance. The interval treats images as a random sample: (1) is a ratio of sums over images, so
-the spread of the influence of an image gives its standard error. The default distance is RADIUS_FACTOR times the lower
-quartile of the distances from a click to the nearest click of another worker in the same image. If both workers click
-an object with noise of standard deviation s, that quartile is 1.07 s and the distance 4.3 s; the quartile, unlike the
-median, is hardly affected by objects that only one of them clicked.
+are matched by increasing distance. The interval treats images as a random sample: (1) is a ratio of sums over images,
+so the spread of the influence of an image gives its standard error. The default distance is RADIUS_FACTOR times the
+lower quartile of the distances from a click to the nearest click of another worker in the same image. If both workers
+click an object with noise of standard deviation s, that quartile is 1.07 s and the distance 4.3 s; the quartile, unlike
+the median, is hardly affected by objects that only one of them clicked.
 """
 
 from __future__ import annotations
@@ -69,6 +69,12 @@ def _job_pairs(points: Points) -> tuple[Ints, Ints]:
     clicks = np.diff(points.job_ptr)
     some: Bools = clicks[first] + clicks[second] > 0
     return first[some], second[some]
+
+
+def click_distance(points: Points) -> float:
+    """The distance within which clicks of two workers match, estimated from the clicks."""
+    first, second = _job_pairs(points)
+    return _radius(points, first, second) if len(first) else float(points.sides.max(initial=1.0)) / 100
 
 
 def _radius(points: Points, first: Ints, second: Ints) -> float:
