@@ -148,11 +148,11 @@ def report(
     """Write one self-contained HTML page about a result."""
     from ..comparison import chosen_models
     from ..errors import ParameterError
-    from .run import command_line, verb_of
+    from .run import command_line, labels_page, verb_of
     from .say import words
 
     chosen_models(compare_with, 0)
-    given = {"models": compare_with, "check": check, "pictures": pictures}
+    given: dict[str, Any] = {"models": compare_with, "check": check, "pictures": pictures}
     if source.saved:
         result = source.any_loaded()
     elif pictures is not None:
@@ -160,6 +160,8 @@ def report(
     else:
         result = source.result()
     options = {name: value for name, value in given.items() if value is not None}
+    if result.kind == "labels":
+        options |= labels_page(result, options.pop("models", None), options.pop("check", None))
     place = out or (source.folder or Path()) / "report.html"
     words(f"wrote {result.report(place, command=command_line(verb_of(result), result), **options)}")
 

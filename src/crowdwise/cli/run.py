@@ -15,14 +15,16 @@ from typing import Any
 import polars as pl
 import typer
 
+from ..acquisition import cost_curve
 from ..aggregation import model_class
+from ..comparison import chosen_models, compare
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import make
 from ..engine.resources import require
 from ..errors import Interrupted, ParameterError, for_shell
 from ..report import summarise
-from ..report.frame import changed_settings
-from ..report.words import SENTENCE, short
+from ..report.command import changed_settings
+from ..report.text import MAX_SENTENCE_CHARS, short
 from ..result import BaseResult
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
@@ -31,6 +33,7 @@ from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
 CHECKED = 5_000  # answers up to which the page's cost curve is checked by one more fit
+COMPARED = 50_000  # answers up to which `report` compares all models
 FORMULA = r"^[=+\-@\t\r]"  # what makes a spreadsheet take a cell for a formula
 REPEATED = ("missing", "same")  # flags that are given once per value; other lists are joined by commas
 
@@ -151,7 +154,19 @@ def spreadsheet_safe(table: pl.DataFrame) -> pl.DataFrame:
 def quick_page(result: Any) -> dict[str, Any]:
     """Options of the page of labels that a command writes: only the vote beside it, and no further fit of a large
     table."""
-    return {"models": ("majority-vote",), "check": None if result.answers.n_answers <= CHECKED else False}
+    return labels_page(result, ("majority-vote",), None if result.answers.n_answers <= CHECKED else False)
+
+
+def labels_page(result: Any, models: Sequence[str] | None, check: bool | None) -> dict[str, Any]:
+    """Options of the page of labels: these models beside it (default: all, for small tables), and the cost curve."""
+    options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
+    if models is None and result.answers.n_answers > COMPARED:
+        return options
+    others = [each for each in chosen_models(models, 0) if each.name != result.model.name]
+    if others:
+        run = Run(seed=result.seed)
+        options["comparison"] = compare(result.answers, others, folds=0, run=run, against=result)
+    return options
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
@@ -233,7 +248,7 @@ def command_line(verb: str, result: Any, **further: Any) -> str:
     line += ["--workers" if verb == "learn" else "--model", result.model.name, "--seed", str(result.seed)]
     for name, value in changed_settings(result.model).items():
         line += ["--set", f"{name}={value}"]
-    return shlex.join([*(short(word, SENTENCE) for word in line), "--out", "results"])
+    return shlex.join([*(short(word, MAX_SENTENCE_CHARS) for word in line), "--out", "results"])
 
 
 def _flag(name: str, value: Any) -> list[str]:
