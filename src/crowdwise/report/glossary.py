@@ -73,8 +73,8 @@ GLOSSARY = {
     "success": "A run that finds the right number of objects, each closest to a different true object.",
     "too fast": "A flag: much faster than the typical worker.",
     "trace": "The mean of the diagonal of a worker's confusion matrix: accuracy with all classes weighted equally.",
-    "weight": "How much an answer of the worker counts, as log-odds of same against different. 0: nothing. Below 0: the "
-              "opposite of the answer is more likely.",
+    "weight": "How much an answer of the worker counts, as log-odds of same against different. 0: nothing. Below 0: "
+              "the opposite of the answer is more likely.",
 }  # fmt: skip
 
 

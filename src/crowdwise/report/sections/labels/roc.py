@@ -40,7 +40,8 @@ class Roc:
 @section(
     "labels", "roc", order=110, nav="ROC", title="True and false positives (ROC)",
     intro="The share of a class that is found, against the share of other tasks that are taken for it, as the "
-          "threshold falls. A higher ROC curve, with a larger area under the curve, is better; the thin diagonal is chance.",
+          "threshold falls. A higher ROC curve, with a larger area under the curve, is better; the thin diagonal is "
+          "chance.",
     terms=("ROC curve", "area under the curve"),
 )  # fmt: skip
 def roc(result: LabelsResult, *, judged: Judged | None = None) -> Roc | None:

@@ -34,6 +34,10 @@ class Training:
     shares: Shares | None
 
     @property
+    def headline(self) -> str:
+        return " ".join(part.headline for part in (self.shares, self.search) if part)
+
+    @property
     def terms(self) -> Sequence[str]:
         return ("component",) if self.shares else ()
 

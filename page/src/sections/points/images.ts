@@ -1,14 +1,14 @@
 // The section on images: one is chosen, looked at, and its objects are listed.
-import { box, select, zoom } from "./controls";
-import { asCount, asPercent, button, type Child, el, name, sentence, svg, told } from "./dom";
-import { key, sample } from "./figure";
-import { count, percent, plural, short, significant } from "./format";
-import { type Column, column as of, filled, ledger } from "./ledger";
-import type { Images, ImageRow, ObjectRow, PointsPage } from "./points-data";
-import { isShown, stage, type Wanted } from "./stage";
-import { type Colouring, sizeOf, STEPS } from "./stage-marks";
-import { objectWords } from "./stage-objects";
-import { table } from "./table";
+import { box, select, zoom } from "../../controls";
+import { asCount, asPercent, button, type Child, el, name, sentence, svg, told } from "../../dom";
+import { key, sample } from "../../figure";
+import { count, percent, plural, short, significant } from "../../format";
+import { type Column, column as of, filled, ledger } from "../../ledger";
+import type { ImageRow, Images, ObjectRow } from "../../generated";
+import { isShown, stage, type Wanted } from "../../stage";
+import { type Colouring, sizeOf, STEPS } from "../../stage-marks";
+import { objectWords } from "../../stage-objects";
+import { table } from "../../table";
 
 const MOST = 60; // clicks that are listed of an object
 
@@ -122,11 +122,10 @@ function keyOf(colouring: Colouring): HTMLElement {
   );
 }
 
-export function imagesSection({ images }: PointsPage): HTMLElement[] {
-  const says = el("p", { class: "says" }, images.says);
+export function draw(images: Images): HTMLElement[] {
+  const headline = el("p", { class: "headline" }, images.headline);
   const notes = images.notes.map((note) => el("p", { class: "note" }, note));
   const { rows } = images;
-  if (!rows.length) return [says, ...notes, sentence("There is no image to show.")];
 
   const wanted: Wanted = {
     clicks: true,
@@ -209,7 +208,7 @@ export function imagesSection({ images }: PointsPage): HTMLElement[] {
   const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));
   const figure = el("figure", { class: "images" }, title, caption, controls, keyBox, beside);
   go(0);
-  return [says, ...notes, choice, figure];
+  return [headline, ...notes, choice, figure];
 }
 
 function optionWords({ image, objects }: ImageRow): string {

@@ -1,9 +1,9 @@
 // Tasks worth another look, most uncertain first.
-import type { Page, TaskRow, Vote } from "./data";
-import { aside, button, type Child, el, name, sentence, unknown } from "./dom";
-import { count, decimal, percent, plain, plural } from "./format";
-import { saveTasks } from "./save";
-import { walk } from "./walk";
+import type { Shared, TaskRow, Tasks, Vote } from "../../generated";
+import { aside, button, type Child, el, name, sentence, unknown } from "../../dom";
+import { count, decimal, percent, plain, plural } from "../../format";
+import { saveTasks } from "../../save";
+import { walk } from "../../walk";
 
 const FIRST = 10; // tasks shown at first
 const STEP = 40; // and by each "show more"
@@ -106,11 +106,8 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
   );
 }
 
-export function tasksSection(page: Page): HTMLElement[] {
-  const { rows, says, total } = page.tasks;
-  const intro = el("p", { class: "says" }, says);
-  if (!rows.length) return [intro, sentence("There are no tasks to show.")];
-
+export function draw({ headline, rows, total }: Tasks, { classes }: Shared): HTMLElement[] {
+  const intro = el("p", { class: "headline" }, headline);
   const list = el("div", { class: "tasks" });
   const status = el("p", { class: "status", role: "status" });
   const more = button("more", "", () => showMore());
@@ -119,7 +116,7 @@ export function tasksSection(page: Page): HTMLElement[] {
   function showMore(): boolean {
     const from = list.childElementCount;
     const next = rows.slice(from, from + (from ? STEP : FIRST));
-    list.append(...next.map((row, i) => card(row, from + i + 1, page.classes)));
+    list.append(...next.map((row, i) => card(row, from + i + 1, classes)));
     const shown = from + next.length;
     const listed = plural(rows.length, "task");
     status.textContent = `Showing ${count(shown)} of the ${listed} listed, of ${count(total)} in all.`;
@@ -141,6 +138,6 @@ export function tasksSection(page: Page): HTMLElement[] {
     el("kbd", {}, "k"),
     " walk the tasks",
   );
-  const save = button("save", "Save this list", () => saveTasks(rows, page.classes));
+  const save = button("save", "Save this list", () => saveTasks(rows, classes));
   return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more)];
 }

@@ -1,6 +1,6 @@
 // What methods say of each worker, class by class, beside the truth where it is known.
-import { type Page, TRUTH } from "./data";
-import { asPercent, type Child, el, name, nothing } from "./dom";
+import type { Expertise, Shared } from "../../generated";
+import { asPercent, type Child, el, name } from "../../dom";
 import {
   againstTruth,
   bothClasses,
@@ -8,14 +8,13 @@ import {
   drawBothClasses,
   drawStrips,
   estimates,
-} from "./expertise-charts";
-import { type Person, people } from "./experts";
-import { type Chart, figure, key } from "./figure";
-import { count } from "./format";
-import { ringSample, styleOf, symbolSample, tickSample } from "./series";
-import { number } from "./table";
-
-const MOST_CLASSES = 30; // that have a row of ticks
+  TRUTH,
+} from "../../expertise-charts";
+import { type Person, people } from "../../experts";
+import { type Chart, figure, key } from "../../figure";
+import { count } from "../../format";
+import { ringSample, styleOf, symbolSample, tickSample } from "../../series";
+import { number } from "../../table";
 
 type Picture = Pick<Chart, "label" | "draw" | "key"> & { note?: string };
 
@@ -34,7 +33,7 @@ function ticks(methods: string[]): HTMLElement {
 }
 
 /** The chart that suits the classes, and what is known. */
-function picture(everyone: Person[], methods: string[], { classes, prevalence }: Page): Picture {
+function picture(everyone: Person[], methods: string[], { labels }: Expertise, classes: string[]): Picture {
   const both = classes.length === 2 ? bothClasses(everyone, methods, classes) : [];
   if (both.length) {
     return {
@@ -51,22 +50,17 @@ function picture(everyone: Person[], methods: string[], { classes, prevalence }:
       draw: (width) => drawAgainstTruth(compared, methods, width),
     };
   }
-  const share = new Map(prevalence.map((each) => [each.label, each.truth]));
-  const frequent = classes.map((_, k) => k).sort((a, b) => (share.get(b) ?? 0) - (share.get(a) ?? 0));
-  const labels = frequent.slice(0, MOST_CLASSES).sort((a, b) => a - b);
   const cut = labels.length < classes.length;
   return {
-    note: cut ? `The ${MOST_CLASSES} most frequent of ${count(classes.length)} classes; the table has all.` : undefined,
+    note: cut ? `The ${labels.length} most frequent of ${count(classes.length)} classes; the table has all.` : undefined,
     label: "How often workers name each class where it is true, a tick a worker",
     key: ticks(methods),
     draw: (width) => drawStrips(everyone, methods, labels, classes, width),
   };
 }
 
-export function expertiseSection(page: Page): HTMLElement[] {
-  const { expertise, classes } = page;
-  if (!expertise || !expertise.rows.length) return nothing(expertise?.says, "No worker is known class by class.");
-  const { says, methods, rows } = expertise;
+export function draw(data: Expertise, { classes }: Shared): HTMLElement[] {
+  const { headline, methods, rows } = data;
   const everyone = people(rows);
   const listed = everyone.flatMap((person) =>
     classes.flatMap((label, k): Child[][] => {
@@ -74,8 +68,8 @@ export function expertiseSection(page: Page): HTMLElement[] {
       return shares.every((s) => s === null) ? [] : [[name(person.worker), name(label), ...shares.map(asPercent)]];
     }),
   );
-  const { note, ...chart } = picture(everyone, methods, page);
+  const { note, ...chart } = picture(everyone, methods, data, classes);
   const heads = [{ title: "Worker" }, { title: "Class" }, ...methods.map(number)];
-  const made = figure({ ...chart, says, heads, rows: listed });
+  const made = figure({ ...chart, headline, heads, rows: listed });
   return note ? [made, el("p", { class: "note" }, note)] : [made];
 }

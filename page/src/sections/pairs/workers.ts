@@ -1,14 +1,14 @@
 // The section on workers who compare items: what each weighs, and the table.
 import { axisX, axisY, barX, barY, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
-import { nameRoom } from "./charts";
-import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
-import { asCount, asDecimal, el, name, sentence, told } from "./dom";
-import { figure } from "./figure";
-import { count, decimal, plain, short } from "./format";
-import { type Column, column as of, filled, ledger } from "./ledger";
-import type { PairsPage, PairsWorker } from "./pairs-data";
-import { number } from "./table";
-import { shareCell } from "./worker-columns";
+import { nameRoom } from "../../charts";
+import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "../../chart-style";
+import { asCount, asDecimal, el, name, told } from "../../dom";
+import { figure } from "../../figure";
+import { count, decimal, plain, short } from "../../format";
+import { type Column, column as of, filled, ledger } from "../../ledger";
+import type { PairsWorker, PairsWorkers } from "../../generated";
+import { number } from "../../table";
+import { shareCell } from "../../worker-columns";
 
 const MOST = 60; // workers in the chart
 const GAP = 0; // no rank
@@ -149,20 +149,18 @@ function charted(rows: Weighed[]): Weighed[] {
   return rows.length <= MOST ? rows : [...rows.slice(0, MOST / 2), ...rows.slice(-MOST / 2)];
 }
 
-export function weightsSection({ workers }: PairsPage): HTMLElement[] {
-  const { rows, total, says } = workers;
-  if (!rows.length) return [el("p", { class: "says" }, says), sentence("There are no workers to show.")];
+export function draw({ headline, rows, total }: PairsWorkers): HTMLElement[] {
   const shown = charted(rows.filter(isWeighed));
   const cut = total > MOST && el("p", { class: "note" }, `The ${MOST / 2} best, and the ${MOST / 2} last.`);
   const chart = shown.length
     ? figure({
         label: "Weight of each worker, by rank",
-        says,
+        headline,
         draw: (width) => (shown.length <= NAMED ? drawNamed : drawMany)(shown, width),
         heads: [{ title: "Worker" }, number("Rank"), number("Weight")],
         rows: shown.map((r) => [name(r.worker), count(r.rank), decimal(r.weight)]),
       })
-    : el("p", { class: "says" }, says);
+    : el("p", { class: "headline" }, headline);
   const list = ledger<PairsWorker>({
     what: "worker",
     rows,

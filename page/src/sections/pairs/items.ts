@@ -1,13 +1,13 @@
 // The section on items: their picture, the key of clusters by which one can be picked, and the list.
-import { box, zoom } from "./controls";
-import { asCount, asPercent, button, type Child, el, name, sentence } from "./dom";
-import { key } from "./figure";
-import { count, plain, plural } from "./format";
-import { type Column, column as of, filled, ledger } from "./ledger";
-import { answersWords, cloud, isDoubtful, isWanted, sureWords, type Wanted } from "./pairs-cloud";
-import type { ItemMap, PairsPage } from "./pairs-data";
-import { clusterSample, COLOURED } from "./pairs-style";
-import { ringSample } from "./series";
+import { box, zoom } from "../../controls";
+import { asCount, asPercent, button, type Child, el, name } from "../../dom";
+import { key } from "../../figure";
+import { count, plain, plural } from "../../format";
+import { type Column, column as of, filled, ledger } from "../../ledger";
+import { answersWords, cloud, isDoubtful, isWanted, sureWords, type Wanted } from "../../pairs-cloud";
+import type { ItemMap } from "../../generated";
+import { clusterSample, COLOURED } from "../../pairs-style";
+import { ringSample } from "../../series";
 
 const PRINTED = 50; // items of the list on paper
 
@@ -91,12 +91,10 @@ function legend({ clusters }: ItemMap, pick: (cluster: number) => void): { node:
   };
 }
 
-export function mapSection({ map }: PairsPage): HTMLElement[] | null {
-  if (!map) return null;
-  const says = el("p", { class: "says" }, map.says);
+export function draw(map: ItemMap): HTMLElement[] {
+  const headline = el("p", { class: "headline" }, map.headline);
   const notes = map.notes.map((note) => el("p", { class: "note" }, note));
   const rows = map.dots.x.map((_, i) => i);
-  if (!rows.length) return [says, ...notes, sentence("There is no item to show.")];
 
   const wanted: Wanted = { cluster: 0, doubtful: false, zoom: 1 };
   let opened: number | null = null;
@@ -121,7 +119,7 @@ export function mapSection({ map }: PairsPage): HTMLElement[] | null {
     Object.assign(wanted, part);
     marks.mark(wanted.cluster);
     choice.value = String(wanted.cluster);
-    if (opened !== null && !isWanted(map!, opened, wanted)) list.open(null);
+    if (opened !== null && !isWanted(map, opened, wanted)) list.open(null);
     view.update();
     list.fill();
   }
@@ -139,5 +137,5 @@ export function mapSection({ map }: PairsPage): HTMLElement[] | null {
     zoom((zoom) => change({ zoom })),
   );
   const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));
-  return [says, ...notes, el("figure", { class: "images" }, controls, marks.node, beside)];
+  return [headline, ...notes, el("figure", { class: "images" }, controls, marks.node, beside)];
 }

@@ -1,12 +1,12 @@
 // How the clusters were found: the shares of components as a map of heat, and the search.
 import { axisX, axisY, cell, plot } from "@observablehq/plot";
-import { AXIS, COMMON, COOL, NARROW } from "./chart-style";
-import { type Child, svg } from "./dom";
-import { figure, key, sample } from "./figure";
-import { count, percent } from "./format";
-import type { PairsPage, Shares } from "./pairs-data";
-import { searchFigure } from "./search";
-import { number } from "./table";
+import { AXIS, COMMON, COOL, NARROW } from "../../chart-style";
+import { type Child, svg } from "../../dom";
+import { figure, key, sample } from "../../figure";
+import { count, percent } from "../../format";
+import type { Shares, Training } from "../../generated";
+import { searchFigure } from "../../search";
+import { number } from "../../table";
 
 const STEPS = [0, 0.25, 0.5, 1]; // of the largest share, in the key
 const ROW = { least: 5, most: 14 }; // pixels of a row
@@ -85,10 +85,10 @@ function keyOf(shares: Shares): HTMLElement {
 }
 
 function sharesFigure(shares: Shares): HTMLElement {
-  const { epochs, components, rows, says } = shares;
+  const { epochs, components, rows, headline } = shares;
   return figure({
     label: "Share of each component as the search went on",
-    says,
+    headline,
     key: keyOf(shares),
     draw: (width) => drawShares(shares, width),
     heads: [number("After iteration"), ...components.map((k) => number(`Component ${count(k)}`))],
@@ -96,7 +96,6 @@ function sharesFigure(shares: Shares): HTMLElement {
   });
 }
 
-export function trainingSection({ training }: PairsPage): HTMLElement[] {
-  const { search, shares } = training ?? { search: null, shares: null };
+export function draw({ search, shares }: Training): HTMLElement[] {
   return [...(shares ? [sharesFigure(shares)] : []), ...(search ? searchFigure(search, "clusters") : [])];
 }

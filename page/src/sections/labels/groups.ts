@@ -1,8 +1,8 @@
 // Groups of workers who err alike, and, where the truth is known, workers as they were and as they were estimated.
-import { chanceTable, cutNote, mixedMost } from "./chances";
-import type { Cells, Compared, Group, Page } from "./data";
-import { el, name, nothing } from "./dom";
-import { count, decimal, percent, plain } from "./format";
+import { chanceTable, cutNote, mixedMost } from "../../chances";
+import type { Compared, Group, Groups, MatrixCell, Shared } from "../../generated";
+import { el, name } from "../../dom";
+import { count, decimal, percent, plain } from "../../format";
 
 const WIDE = 5; // with more classes than these a matrix is wide
 const IN_PAIRS = 3; // classes up to which two pairs go beside each other
@@ -23,7 +23,7 @@ function line(what: string, value: string): HTMLElement {
   return el("div", {}, el("dt", {}, what), el("dd", {}, value));
 }
 
-function groupFigure(groups: Group[], says: string, note: string, classes: string[]): HTMLElement {
+function groupFigure(groups: Group[], headline: string, note: string, classes: string[]): HTMLElement {
   const all = groups.map((group) => group.cells);
   const shown = mixedMost(all, classes);
   const made = groups.map((group, i) => {
@@ -39,7 +39,7 @@ function groupFigure(groups: Group[], says: string, note: string, classes: strin
   return el(
     "figure",
     {},
-    el("figcaption", {}, says),
+    el("figcaption", {}, headline),
     note && el("p", { class: "caution" }, note),
     cutNote(shown, classes),
     el("div", { class: sizeOf(classes) }, ...made),
@@ -50,7 +50,7 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
   const shown = mixedMost([truth, estimated], classes);
   const met = new Set(truth.map(([k]) => k));
   const who = worker === null ? title : `${title}, ${plain(worker)}`;
-  const side = (words: string, cells: Cells) =>
+  const side = (words: string, cells: MatrixCell[]) =>
     el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${who}: ${words}`));
   return el(
     "div",
@@ -67,15 +67,14 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
   );
 }
 
-export function groupsSection({ groups: found, classes }: Page): HTMLElement[] {
-  if (!found || !found.groups.length) return nothing(found?.says, "No groups of workers are known.");
-  const shown = groupFigure(found.groups, found.says, found.note, classes);
+export function draw(found: Groups, { classes }: Shared): HTMLElement[] {
+  const shown = groupFigure(found.groups, found.headline, found.note, classes);
   if (!found.compared.length) return [shown];
   const pairs = found.compared.map((each) => pair(each, classes));
   const compared = el(
     "figure",
     {},
-    el("figcaption", {}, found.compared_says),
+    el("figcaption", {}, found.compared_headline),
     el("div", { class: classes.length > IN_PAIRS ? "pairs wide" : "pairs" }, ...pairs),
   );
   return [shown, compared];

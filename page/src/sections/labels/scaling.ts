@@ -1,13 +1,13 @@
 // What fits took, in seconds and megabytes, against the number of workers.
 import { axisX, axisY, dot, gridX, gridY, line, type Markish, plot, type ScaleOptions } from "@observablehq/plot";
-import { AXIS, COMMON, FAINT, NARROW, PAPER } from "./chart-style";
-import { roundTicks } from "./curves";
-import type { Cost, Page } from "./data";
-import { el, name, nothing } from "./dom";
-import { figure, key } from "./figure";
-import { count, plain, significant } from "./format";
-import { lineSample, paint, styleOf } from "./series";
-import { number } from "./table";
+import { AXIS, COMMON, FAINT, NARROW, PAPER } from "../../chart-style";
+import { roundTicks } from "../../curves";
+import type { Cost, Scaling } from "../../generated";
+import { el, name } from "../../dom";
+import { figure, key } from "../../figure";
+import { count, plain, significant } from "../../format";
+import { lineSample, paint, styleOf } from "../../series";
+import { number } from "../../table";
 
 const BESIDE = 640; // pixels from which the charts stand beside each other
 const GAP = 32;
@@ -83,16 +83,13 @@ function drawBoth(rows: Cost[], methods: string[], width: number): Element {
   return el("div", { class: "both" }, draw("seconds"), draw("megabytes"));
 }
 
-export function scalingSection({ scaling }: Page): HTMLElement[] {
-  const drawn = scaling?.rows.filter((r) => r.workers > 0); // a logarithm has no place for others
-  if (!scaling || !drawn?.length) return nothing(scaling?.says, "Time and memory were not measured.");
-  const { rows, methods, says } = scaling;
+export function draw({ headline, methods, rows }: Scaling): HTMLElement[] {
   return [
     figure({
       label: "Seconds per iteration and megabytes against the number of workers, a line a method",
-      says,
+      headline,
       key: key(...methods.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m)])),
-      draw: (width) => drawBoth(drawn, methods, width),
+      draw: (width) => drawBoth(rows, methods, width),
       heads: [{ title: "Method" }, number("Workers"), number("Seconds per iteration"), number("Megabytes")],
       rows: rows.map((r) => [name(r.method), count(r.workers), significant(r.seconds), significant(r.megabytes)]),
     }),

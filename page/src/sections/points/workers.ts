@@ -1,14 +1,14 @@
 // The section on workers who click: a picture of all by rank, and the table.
 import { axisX, axisY, dot, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
-import { nameRoom } from "./charts";
-import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER } from "./chart-style";
-import { asCount, asPercent, el, name, sentence, told } from "./dom";
-import { figure } from "./figure";
-import { count, percent, plain, short, significant } from "./format";
-import { type Column, column as of, filled, ledger } from "./ledger";
-import type { PointsPage, PointsWorker } from "./points-data";
-import { number } from "./table";
-import { interval, shareCell } from "./worker-columns";
+import { nameRoom } from "../../charts";
+import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER } from "../../chart-style";
+import { asCount, asPercent, el, name, told } from "../../dom";
+import { figure } from "../../figure";
+import { count, percent, plain, short, significant } from "../../format";
+import { type Column, column as of, filled, ledger } from "../../ledger";
+import type { PointsWorker, PointsWorkers } from "../../generated";
+import { number } from "../../table";
+import { interval, shareCell } from "../../worker-columns";
 
 const NAMED = 40; // workers up to which each has a line with a name
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
@@ -117,14 +117,12 @@ const COLUMNS: Column<PointsWorker>[] = [
   }),
 ];
 
-export function reliabilitySection({ workers }: PointsPage): HTMLElement[] {
-  const { rows, total, says } = workers;
-  if (!rows.length) return [el("p", { class: "says" }, says), sentence("There are no workers to show.")];
+export function draw({ headline, rows, total }: PointsWorkers): HTMLElement[] {
   const ranked = rows.filter(isRanked);
   const chart = ranked.length
     ? figure({
         label: "Reliability of the workers with its interval, by rank",
-        says,
+        headline,
         draw: (width) => (ranked.length <= NAMED ? drawNamed : drawMany)(ranked, width),
         heads: [{ title: "Worker" }, number("Rank"), number("Reliability"), number("Low"), number("High")],
         rows: ranked.map((r) => [
@@ -135,7 +133,7 @@ export function reliabilitySection({ workers }: PointsPage): HTMLElement[] {
           asPercent(r.high),
         ]),
       })
-    : el("p", { class: "says" }, says);
+    : el("p", { class: "headline" }, headline);
   const list = ledger<PointsWorker>({
     what: "worker",
     rows,

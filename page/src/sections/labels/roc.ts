@@ -1,13 +1,13 @@
 // Curves of what is found against what is wrongly taken, one a method.
 import { dot, line, type Markish } from "@observablehq/plot";
-import { PAPER } from "./chart-style";
-import type { Page, RocCurve } from "./data";
-import { el, name, nothing } from "./dom";
-import { figure, key } from "./figure";
-import { decimal, percent, plain, short } from "./format";
-import { lineSample, paint, styleOf } from "./series";
-import { lettersLeft, square } from "./square";
-import { number } from "./table";
+import { PAPER } from "../../chart-style";
+import type { Roc, RocCurve, Shared } from "../../generated";
+import { el, name } from "../../dom";
+import { figure, key } from "../../figure";
+import { decimal, percent, plain, short } from "../../format";
+import { lineSample, paint, styleOf } from "../../series";
+import { lettersLeft, square } from "../../square";
+import { number } from "../../table";
 
 const READ_AT = [0.01, 0.05, 0.1, 0.2, 0.5]; // false positive rates at which the curves are read
 const THICK = 3.5; // the line of the method of this result
@@ -55,14 +55,12 @@ function drawRoc(curves: RocCurve[], whose: string | null, width: number): Eleme
   return square({ width, range: [0, 1], ...words, diagonal: true }, marks);
 }
 
-export function rocSection({ roc, classes }: Page): HTMLElement[] {
-  if (!roc || !roc.curves.length) return nothing(roc?.says, "There is no curve to show.");
-  const { curves, says, positive } = roc;
+export function draw({ headline, positive, curves }: Roc, { classes }: Shared): HTMLElement[] {
   const whose = positive === null ? null : (classes[positive] ?? "");
   return [
     figure({
       label: "ROC curves: true against false positive rate, a curve a method",
-      says,
+      headline,
       key: key(
         ...curves.map((c, i): [SVGElement, HTMLElement] => [
           lineSample(styleOf(i), i ? THIN : THICK),

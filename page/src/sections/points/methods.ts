@@ -1,13 +1,13 @@
 // Methods held against the truth: how often they succeed, and how errors are spread.
 import { axisX, axisY, dot, gridX, gridY, line, plot } from "@observablehq/plot";
-import { AXIS, COMMON, FAINT, NARROW, PAPER } from "./chart-style";
-import { roundTicks } from "./curves";
-import { asPercent, el, name, nothing, told } from "./dom";
-import { figure, key } from "./figure";
-import { count, percent, plain, significant } from "./format";
-import type { Method, PointsPage } from "./points-data";
-import { lineSample, paint, styleOf } from "./series";
-import { number, table } from "./table";
+import { AXIS, COMMON, FAINT, NARROW, PAPER } from "../../chart-style";
+import { roundTicks } from "../../curves";
+import { asPercent, el, name, told } from "../../dom";
+import { figure, key } from "../../figure";
+import { count, percent, plain, significant } from "../../format";
+import type { Method, Methods } from "../../generated";
+import { lineSample, paint, styleOf } from "../../series";
+import { number, table } from "../../table";
 
 const FAR = 50; // how many times the least the most must be for a logarithm
 const THICK = 2.2;
@@ -69,9 +69,7 @@ function drawErrors(methods: Method[], width: number): Element {
   });
 }
 
-export function methodsSection({ methods }: PointsPage): HTMLElement[] {
-  if (!methods || !methods.rows.length) return nothing(methods?.says, "No methods were compared.");
-  const { rows, says } = methods;
+export function draw({ headline, rows }: Methods): HTMLElement[] {
   const numeric = ["Success", "Median ASE", "MAE of reliability", "Runs with an ASE"];
   const list = table(
     "Methods held against the truth",
@@ -85,13 +83,13 @@ export function methodsSection({ methods }: PointsPage): HTMLElement[] {
     ]),
   );
   const drawn = rows.filter((m) => m.curve.length);
-  if (!drawn.length) return [el("p", { class: "says" }, says), list];
+  if (!drawn.length) return [el("p", { class: "headline" }, headline), list];
   const at = [0.1, 0.25, 0.5, 0.75, 0.9];
   const read = (m: Method, share: number) => m.curve.find(([, s]) => s >= share)?.[0] ?? null;
   return [
     figure({
       label: "How the average square error of each method is spread over runs",
-      says,
+      headline,
       key: key(...drawn.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m.method)])),
       draw: (width) => drawErrors(drawn, width),
       heads: [{ title: "Method" }, ...at.map((share) => number(`${percent(share, 0)} of the runs have at most`))],
