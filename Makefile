@@ -21,8 +21,9 @@ quick: $(VENV)/.dev
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-# The script and style of the report page, written to src/crowdwise/report/static.
-page: $(PACKAGES)
+# The types, script and style of the report page, written to page/src/generated.ts and src/crowdwise/report/static.
+page: $(PACKAGES) $(VENV)/.dev
+	$(BIN)/python page/generate.py
 	cd page && npm run check && npm run build
 
 bench: $(VENV)/.bench

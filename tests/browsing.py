@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import importlib
 import json
-import pkgutil
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from crowdwise import report
+from crowdwise.report.page import Page as ReportPage
+from crowdwise.report.page import PageSection
+from crowdwise.report.registry import sections_of
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -144,20 +144,19 @@ def serious(page: Page) -> list[tuple[str, str]]:
 
 
 def data_of(path: Path) -> dict[str, Any]:
-    """What the script of a page gets."""
+    """What the script of a page gets for each section, beside what all of them get."""
     [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    return dict(json.loads(text))
+    data = dict(json.loads(text))
+    return data | data["sections"]
 
 
-def assert_script_knows(source: str, page: Any) -> None:
-    """The interfaces of a TypeScript file have the fields of the dataclasses of their name, in the same order."""
-    text = (ROOT / "page" / "src" / source).read_text()
-    found = dict(re.findall(r"interface (\w+) \{\n(.*?)\n\}", text, re.DOTALL))
-    found = {name: re.findall(r"^  (\w+):", body, re.MULTILINE) for name, body in found.items()}
-    modules = [
-        importlib.import_module(f"crowdwise.report.{info.name}") for info in pkgutil.iter_modules(report.__path__)
-    ]
-    assert found.pop(type(page).__name__) == list(page.as_dict())
-    for name, fields in found.items():
-        [made] = {getattr(module, name) for module in modules if hasattr(module, name)}
-        assert fields == [field.name for field in dataclasses.fields(made)], name
+def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
+    """The same page with other data in some sections; None takes a section away."""
+    known = {
+        each.id: PageSection(each.id, each.title, each.nav, each.intro, None, each.terms)
+        for each in sections_of(page.shared.kind)
+    }
+    kept = {each.id: each for each in page.sections} | {i: replace(known[i], data=new) for i, new in data.items()}
+    order = [each for i in known if (each := kept.get(i)) is not None and each.data is not None]
+    return replace(page, sections=order, shared=shared or page.shared)
+

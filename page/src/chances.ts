@@ -1,5 +1,5 @@
 // Confusion matrices of probabilities: what a worker tells, for each true class.
-import type { Cells } from "./data";
+import type { MatrixCell } from "./generated";
 import { el, sentence } from "./dom";
 import { count, percent } from "./format";
 import { heaviest, matrixTable } from "./matrix";
@@ -8,7 +8,7 @@ const KEPT = 10; // of many classes, so that two matrices have room beside each 
 const FEW = 4; // classes up to which there is room for a digit behind the point
 
 /** The classes that are mixed up most in any of these matrices; what is right only decides between equals. */
-export function mixedMost(matrices: Cells[], classes: string[]): number[] {
+export function mixedMost(matrices: MatrixCell[][], classes: string[]): number[] {
   const mass = new Array<number>(classes.length).fill(0);
   for (const [truth, said, chance] of matrices.flat()) {
     const weight = truth === said ? 1e-6 * chance : chance;
@@ -31,7 +31,7 @@ function inWords(chance: number | undefined, most: number, digits: number): stri
 }
 
 /** The matrix of these classes. A row without cells is not known; else what has no cell is small. */
-export function chanceTable(cells: Cells, shown: number[], classes: string[], caption: string): HTMLElement {
+export function chanceTable(cells: MatrixCell[], shown: number[], classes: string[], caption: string): HTMLElement {
   if (!cells.length) return sentence("No confusion matrix is known here.");
   const at = new Map(cells.map(([truth, said, chance]) => [`${truth},${said}`, chance]));
   const rest = new Map<number, number>();

@@ -1,7 +1,7 @@
 // Dots and bars, by Observable Plot.
 import { axisX, axisY, barX, dot, gridX, gridY, link, plot, rectY, ruleX, ruleY, text } from "@observablehq/plot";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
-import type { Bin, ClassShare, Histogram, MixUp } from "./data";
+import type { Bin, ClassShare, Histogram, MixUp } from "./generated";
 import { count, percent, plain, short } from "./format";
 
 export const LETTER = 7.2; // pixels of a letter, about
@@ -58,7 +58,7 @@ export function drawPrevalence(rows: ClassShare[], classes: string[], width: num
 }
 
 export function drawMixups(rows: MixUp[], classes: string[], width: number): Element {
-  const pair = (r: MixUp) => [classes[r.truth] ?? "", classes[r.said] ?? ""] as const;
+  const pair = (r: MixUp) => [classes[r.truth] ?? "", classes[r.given] ?? ""] as const;
   const { marginLeft, letters } = nameRoom(
     rows.map((r) => pair(r).join(" told as ")),
     width,

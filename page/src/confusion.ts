@@ -1,11 +1,11 @@
 // Confusion matrices of expected answers.
-import type { Cells } from "./data";
+import type { MatrixCell } from "./generated";
 import { el, sentence } from "./dom";
 import { count, percent } from "./format";
 import { heaviest, matrixTable } from "./matrix";
 
 /** The classes with most answers, in their own order. */
-function busiest(cells: Cells, classes: number): number[] {
+function busiest(cells: MatrixCell[], classes: number): number[] {
   const mass = new Array<number>(classes).fill(0);
   for (const [truth, said, answers] of cells) {
     mass[truth] = (mass[truth] ?? 0) + answers;
@@ -23,7 +23,7 @@ function shortCount(answers: number, whole: boolean): string {
 }
 
 /** The matrix of a worker, or of many. */
-export function confusionTable(cells: Cells, classes: string[], caption: string): HTMLElement {
+export function confusionTable(cells: MatrixCell[], classes: string[], caption: string): HTMLElement {
   if (!cells.length) return sentence("No confusion matrix is known here.");
   const shown = busiest(cells, classes.length);
   const at = new Map(cells.map(([truth, said, answers]) => [`${truth},${said}`, answers]));

@@ -1,7 +1,7 @@
 // Lines and scattered points, by Observable Plot.
 import { areaY, axisX, axisY, dot, gridX, gridY, lineY, plot, text } from "@observablehq/plot";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
-import type { CurvePoint, TimeRow } from "./data";
+import type { CurvePoint, WorkerTime } from "./generated";
 import { count, percent, plain, seconds } from "./format";
 
 const PLAN_STYLES = [
@@ -76,12 +76,12 @@ export function roundTicks(low: number, high: number, sparse: boolean): number[]
   return inside.length ? inside : [Number(low.toPrecision(2))];
 }
 
-export function drawTimes(rows: TimeRow[], width: number): Element {
+export function drawTimes(rows: WorkerTime[], width: number): Element {
   const times = rows.map((r) => r[1]);
   const skills = rows.map((r) => r[2]);
   const low = Math.min(...times) / 1.25;
   const high = Math.max(...times) * 1.25;
-  const about = (r: TimeRow) => `${plain(r[0])}: ${seconds(r[1])}, skill ${percent(r[2])}${r[3] ? ", flagged" : ""}`;
+  const about = (r: WorkerTime) => `${plain(r[0])}: ${seconds(r[1])}, skill ${percent(r[2])}${r[3] ? ", flagged" : ""}`;
   const place = { x: "1", y: "2", title: about } as const;
   const ticks = roundTicks(low, high, high / low > 1000 || (width < NARROW && high / low > 50));
   return plot({

@@ -64,8 +64,3 @@ export function aside(text: string): HTMLElement {
 export function sentence(text: string): HTMLElement {
   return el("p", { class: "empty" }, text);
 }
-
-/** A sentence for what cannot be drawn; the data may tell why. */
-export function nothing(says: string | undefined, otherwise: string): HTMLElement[] {
-  return [sentence(says || otherwise)];
-}

@@ -2,13 +2,13 @@
 import { axisX, axisY, dot, gridX, link, type Markish, plot, tickX } from "@observablehq/plot";
 import { nameRoom } from "./charts";
 import { AXIS, COMMON, FAINT, NARROW } from "./chart-style";
-import { TRUTH } from "./data";
 import type { Person } from "./experts";
 import { percent, plain, short } from "./format";
 import { labels } from "./labels";
 import { paint, styleOf } from "./series";
 import { lettersLeft, rangeOf, square } from "./square";
 
+export const TRUTH = "truth"; // the method that is no estimate, as in crowdwise.report.sections.labels.expertise
 const NAMED = 12; // workers up to which names are written
 const MANY = 400; // points
 const LANE = 18; // pixels of a row of ticks

@@ -1,5 +1,5 @@
 // Rows of expertise, gathered by worker.
-import type { Expert } from "./data";
+import type { Expert } from "./generated";
 
 export interface Person {
   worker: string;

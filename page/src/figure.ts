@@ -1,4 +1,4 @@
-// A chart in its frame: what it says, what its marks mean, the chart, and the same numbers as a table.
+// A chart in its frame: its headline, what its marks mean, the chart, and the same numbers as a table.
 import { type Child, el, sentence, svg } from "./dom";
 import { type Head, table } from "./table";
 
@@ -8,7 +8,7 @@ export type Draw = (width: number) => Element;
 
 export interface Chart {
   label: string; // short, for those who cannot see it
-  says: string;
+  headline: string;
   draw: Draw;
   heads: Head[];
   rows: Child[][];
@@ -70,7 +70,7 @@ export function figure(chart: Chart): HTMLElement {
   return el(
     "figure",
     {},
-    el("figcaption", {}, chart.says),
+    el("figcaption", {}, chart.headline),
     chart.key,
     box,
     el("details", { class: "twin" }, el("summary", {}, "Show as table"), table(chart.label, chart.heads, chart.rows)),

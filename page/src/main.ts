@@ -1,70 +1,20 @@
-// Fills the sections of the page from its data: that of labels, of points, or of pairs. Other pages need no script.
-import { type Page, readData } from "./data";
+// Draws the sections of the page from its data. Sections without a script stay as they are.
 import { sentence } from "./dom";
-import { expertiseSection } from "./expertise";
 import { followNavigation, offerCopy } from "./extras";
 import { drawFigures } from "./figure";
-import { groupsSection } from "./groups";
-import { imagesSection } from "./images";
-import { methodsSection } from "./methods";
-import type { PairsPage } from "./pairs-data";
-import { mapSection } from "./pairs-map";
-import { trainingSection } from "./pairs-training";
-import { weightsSection } from "./pairs-weights";
-import type { PointsPage } from "./points-data";
-import { reliabilitySection } from "./reliability";
-import { rocSection } from "./roc";
-import { scalingSection } from "./scaling";
-import { searchSection } from "./search";
-import {
-  curveSection,
-  mixupsSection,
-  modelsSection,
-  picturesSection,
-  prevalenceSection,
-  timesSection,
-} from "./sections";
-import { tasksSection } from "./tasks";
-import { workersSection } from "./workers";
+import { SECTIONS, type Sections, type Shared } from "./generated";
 
-/** What fills each section; null leaves it as it stands. */
-type Sections<P> = Record<string, (page: P) => HTMLElement[] | null>;
+interface Data extends Shared {
+  sections: Record<string, unknown>; // by id
+}
 
-const LABELS: Sections<Page> = {
-  prevalence: prevalenceSection,
-  workers: workersSection,
-  tasks: tasksSection,
-  mixups: mixupsSection,
-  curve: curveSection,
-  times: timesSection,
-  pictures: picturesSection,
-  expertise: expertiseSection,
-  groups: groupsSection,
-  scaling: scalingSection,
-  roc: rocSection,
-  models: modelsSection,
-};
-
-const POINTS: Sections<PointsPage> = {
-  images: imagesSection,
-  workers: reliabilitySection,
-  search: searchSection,
-  methods: methodsSection,
-};
-
-const PAIRS: Sections<PairsPage> = {
-  items: mapSection,
-  workers: weightsSection,
-  search: trainingSection,
-};
-
-function fill<P>(sections: Sections<P>, page: P): void {
-  for (const [id, make] of Object.entries(sections)) {
+function drawSections({ sections, ...shared }: Data): void {
+  for (const [id, data] of Object.entries(sections)) {
     const body = document.querySelector(`#${id} > .body`);
     if (!body) continue;
     try {
-      const made = make(page);
-      if (made) body.replaceChildren(...made);
+      const draw = SECTIONS[`${shared.kind}/${id}` as keyof Sections] as (data: unknown, shared: Shared) => HTMLElement[];
+      body.replaceChildren(...draw(data, shared));
     } catch (problem) {
       // One section that fails must not take the others with it.
       console.error(id, problem);
@@ -73,10 +23,7 @@ function fill<P>(sections: Sections<P>, page: P): void {
   }
 }
 
-const data = readData();
-if (data.kind === "labels") fill(LABELS, data);
-else if (data.kind === "pairs") fill(PAIRS, data);
-else if (data.kind === "points") fill(POINTS, data);
+drawSections(JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data);
 drawFigures();
 offerCopy();
 followNavigation();

@@ -3,7 +3,7 @@ import { bring, cleared, type Colour, coloursOf, onLook, onPaper, radiusOf, step
 import { type Child, el, name, svg } from "./dom";
 import { onWidth } from "./figure";
 import { count, percent, plain, plural } from "./format";
-import type { Dots, ItemMap } from "./pairs-data";
+import type { Dots, ItemMap } from "./generated";
 import { colourOf, trace } from "./pairs-style";
 import { scaleOf } from "./stage-scale";
 import { tip as makeTip } from "./tip";

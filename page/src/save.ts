@@ -1,5 +1,5 @@
 // The list of tasks as a CSV file, made in the browser.
-import type { TaskRow } from "./data";
+import type { TaskRow } from "./generated";
 import { el } from "./dom";
 
 type Value = string | number | boolean | null;

@@ -2,10 +2,10 @@
 import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
 import { LETTER } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
-import { asCount, el, nothing, told } from "./dom";
+import { asCount, el, told } from "./dom";
 import { figure, key } from "./figure";
 import { count, decimal, significant } from "./format";
-import type { PointsPage, Search, Sweep } from "./points-data";
+import type { Iteration, Search } from "./generated";
 import { ringSample } from "./series";
 import { number } from "./table";
 
@@ -27,7 +27,7 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
   const ticks = width < NARROW ? 4 : 8;
   const flat = known.every((r) => r[of] === known[0]![of]) ? known[0]![of]! : 0; // a value that never changes
   const colour = of === 1 ? COOL : WARM;
-  const about = (r: Sweep) => `iteration ${count(r[0])}: ${label} ${value(r[of]!)}`;
+  const about = (r: Iteration) => `iteration ${count(r[0])}: ${label} ${value(r[of]!)}`;
   const taken = known.filter((r) => r[0] === best);
   return plot({
     ...COMMON,
@@ -62,13 +62,12 @@ function draw(search: Search, what: string, width: number): Element {
 
 /** The search for so many of `what`. */
 export function searchFigure(search: Search, what: "objects" | "clusters"): HTMLElement[] {
-  const { rows, says, best, criterion } = search;
-  if (!rows.some((r) => r[1] !== null || r[2] !== null)) return nothing(says, "There is no search to show.");
+  const { rows, headline, best, criterion } = search;
   const title = `${what[0]!.toUpperCase()}${what.slice(1)}`;
   return [
     figure({
       label: `The criterion and the number of ${what} against the iteration`,
-      says,
+      headline,
       key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
       draw: (width) => draw(search, what, width),
       heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
@@ -81,5 +80,3 @@ export function searchFigure(search: Search, what: "objects" | "clusters"): HTML
     }),
   ];
 }
-
-export const searchSection = ({ search }: PointsPage): HTMLElement[] => searchFigure(search, "objects");

@@ -1,6 +1,6 @@
 // Clicks as marks on a canvas.
 import { cleared, type Colour, coloursOf, radiusOf } from "./canvas";
-import type { Clicks, Images, ImageRow } from "./points-data";
+import type { Clicks, Images, ImageRow } from "./generated";
 import type { Scale } from "./stage-scale";
 
 export type Colouring = "reliability" | "object";

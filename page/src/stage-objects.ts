@@ -1,7 +1,7 @@
 // Objects as ellipses, which can be reached by keys, with the number of workers beside them.
 import { svg } from "./dom";
 import { percent, plural } from "./format";
-import type { Box, ImageRow, ObjectRow } from "./points-data";
+import type { Box, ImageRow, ObjectRow } from "./generated";
 import { extent, type Scale } from "./stage-scale";
 
 const [DIGIT, HIGH] = [6.5, 12]; // pixels

@@ -1,5 +1,5 @@
 // From the coordinates of an image to pixels.
-import type { Box, ObjectRow } from "./points-data";
+import type { Box, ObjectRow } from "./generated";
 
 const EDGE = 12; // pixels around the box, so that marks at its edge are whole
 const HIGHEST = 760; // pixels

@@ -1,7 +1,7 @@
 // What is told of a click or an object.
 import { type Child, el, name } from "./dom";
 import { count, decimal, percent, plain, plural, significant } from "./format";
-import type { Images, ImageRow, ObjectRow } from "./points-data";
+import type { Images, ImageRow, ObjectRow } from "./generated";
 import { isOff } from "./stage-marks";
 
 const workerOf = (images: Images, { clicks }: ImageRow, i: number): string => images.workers[clicks.worker[i]!] ?? "";

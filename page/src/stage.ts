@@ -3,7 +3,7 @@ import { bring, onLook, onPaper, stepOf, within } from "./canvas";
 import { el, svg } from "./dom";
 import { onWidth } from "./figure";
 import { count, plain, plural } from "./format";
-import type { Box, Images, ImageRow, ObjectRow } from "./points-data";
+import type { Box, Images, ImageRow, ObjectRow } from "./generated";
 import { type Colouring, type Look, paint, visible } from "./stage-marks";
 import { drawFinder, drawFrame, drawNumbers, drawObject, hasRoom } from "./stage-objects";
 import { distance, fits, scaleOf } from "./stage-scale";

@@ -1,5 +1,5 @@
 // The columns of the table of workers; those that nobody has a value for are left out.
-import type { WorkerRow } from "./data";
+import type { WorkerRow } from "./generated";
 import { asCount, asDecimal, asPercent, type Child, el, name, svg, told, unknown } from "./dom";
 import { count, percent, seconds } from "./format";
 import { type Column, column as of, filled } from "./ledger";

@@ -1,6 +1,6 @@
 // What is shown when a worker is chosen.
 import { confusionTable } from "./confusion";
-import type { WorkerRow } from "./data";
+import type { WorkerRow } from "./generated";
 import { type Child, el, name, sentence } from "./dom";
 import { percent, plural } from "./format";
 import { table } from "./table";
@@ -37,7 +37,7 @@ function surprises(row: WorkerRow, classes: string[]): HTMLElement {
   ];
   const lines = row.surprises.map((s) => [
     name(s.task),
-    name(classes[s.said] ?? ""),
+    name(classes[s.given] ?? ""),
     name(classes[s.label] ?? ""),
     percent(s.probability),
   ]);

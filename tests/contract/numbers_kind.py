@@ -22,7 +22,7 @@ from crowdwise.engine.model import COUNT, setting
 from crowdwise.engine.run import packed
 from crowdwise.kernels.layout import Floats, Ints
 from crowdwise.rating.table import worker_table
-from crowdwise.report import PlainPage, Section, Tile, plain_page, reports, table_of
+from crowdwise.report import BaseSummary, Table, Tile, section, summary, table_of
 from crowdwise.result import BaseResult
 
 ROLES = Roles({"task": "task item", "worker": "worker rater", "value": "value score"}, ("task", "worker", "value"))
@@ -135,9 +135,13 @@ class Ascent(Problem):
         self.params = Params(**state)
 
 
-@reports("numbers")
-def numbers_page(result: NumbersResult, *, command: str | None = None) -> PlainPage:
+@summary("numbers")
+def summarise(result: NumbersResult, language: Any) -> BaseSummary:
     doubt = f"{result.params.sd.mean():.2f}"
     tiles = [Tile("Mean doubt", doubt, "one standard deviation", "How far a value may be off.")]
-    section = Section("Numbers", "One value per task.", table_of(result.numbers.head(50)))
-    return plain_page(result, tiles, [section], command)
+    return BaseSummary.of(result, language, counted=result.counted, tiles=tiles)
+
+
+@section("numbers", "numbers", order=10, title="Numbers", intro="One value per task.")
+def numbers(result: NumbersResult) -> Table:
+    return table_of(result.numbers.head(50))

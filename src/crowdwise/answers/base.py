@@ -55,10 +55,6 @@ class Answers:
         """The same answers with some other fields."""
         return self.of(**{each.name: getattr(self, each.name) for each in dataclasses.fields(cast(Any, self))} | fields)
 
-    def with_options(self, **options: Any) -> Self:
-        """The same answers, with further options recorded: what the caller was asked for beside them."""
-        return self.replaced(intake=dataclasses.replace(self.intake, options={**self.intake.options, **options}))
-
     @property
     def n_answers(self) -> int:
         return self.intake.rows_used

@@ -27,8 +27,8 @@ WORKERS = {
 SKILL = {
     "labels": "skill: probability of a right answer, low to high: its 95 % interval; spam_score: 0 for answers that do "
     "not depend on the truth, 1 for perfect ones; trace: mean of the diagonal of the confusion matrix",
-    "points": "skill: share of the worker's clicks that are on objects, low to high: its 95 % interval; hit_rate: share "
-    "of the objects that the worker clicked; spread: noise of the clicks, 1 is average",
+    "points": "skill: share of the worker's clicks that are on objects, low to high: its 95 % interval; hit_rate: "
+    "share of the objects that the worker clicked; spread: noise of the clicks, 1 is average",
     "pairs": "skill: mean of sensitivity and specificity, low to high: its 95 % interval; weight: log-odds that an "
     "answer adds",
 }

@@ -1,6 +1,6 @@
-"""What a result comes to: a summary of plain values first, its renderings second.
+"""The report of a result: a summary and a page of plain values first, their rendering as HTML second.
 
-`reports(kind)` makes a function the report of a kind of answers; `plain_page` gives it a page without any script.
+`section` registers a section of the page and `summary` the summary, for a kind of answers.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import Any
 from ..errors import for_python
 from ..result import BaseResult
 from ..result.files import write_whole
-from .frame import Language, Tile, page_of, report_of, reports
-from .labels import Cost, Scaling
-from .plain import PlainPage, Section, plain_page, table_of
-from .summary import Inspection, Summary, inspect
+from .page import BaseSummary, Language, Tile, page_of
+from .registry import section, summary, summary_of
+from .sections.labels.scaling import Cost, Scaling
+from .sections.labels.summary import Summary
+from .tables import Table, table_of
 
 
 def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
-    """Write the page of a result to one self-contained HTML file, whole or not at all. Options are those of the report
-    of its kind; `command` is the line that makes the result again (default: a line of Python)."""
+    """Write the page of a result to one self-contained HTML file, completely or not at all. The sections of its kind
+    take options; `command` is the line that makes the result again (default: a line of Python)."""
     from .render import page_html
 
     data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
@@ -27,19 +28,19 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
 
 
 def summarise(result: BaseResult, language: Language = for_python) -> Any:
-    """The summary of a result; options in its warnings are written as Python arguments, or `for_shell` as flags."""
-    return report_of(result).summary(result, language)
+    """Return the summary of a result. Its warnings name options as Python arguments, or `for_shell` as flags."""
+    return summary_of(result.kind)(result, language)
 
 
 def notebook(result: BaseResult) -> str:
-    """The header, the tiles and the best workers as HTML."""
-    from .render import NOTEBOOK_ROWS, notebook_html
+    """Return tiles, facts and the best workers as HTML."""
+    from .render import MAX_NOTEBOOK_ROWS, notebook_html
 
-    workers = result.workers.sort("rank", nulls_last=True).head(NOTEBOOK_ROWS).to_dicts()
+    workers = result.workers.sort("rank", nulls_last=True).head(MAX_NOTEBOOK_ROWS).to_dicts()
     return notebook_html(summarise(result), workers, result.workers.height)
 
 
 __all__ = [
-    "Cost", "Inspection", "PlainPage", "Scaling", "Section", "Summary", "Tile", "inspect", "notebook", "plain_page",
-    "reports", "summarise", "table_of", "write_report",
+    "BaseSummary", "Cost", "Scaling", "Summary", "Table", "Tile", "notebook", "section",
+    "summarise", "summary", "table_of", "write_report",
 ]  # fmt: skip

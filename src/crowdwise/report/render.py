@@ -1,7 +1,7 @@
-"""Plain values to HTML: one self-contained file that asks nothing of any network.
+"""Plain values to HTML: one self-contained file that makes no network request.
 
-All text goes through the templates' escaping, or as JSON that the page's script puts into text nodes. The policy allows
-the page's own script and styles by their hashes, and nothing else.
+All text is escaped by the templates, or is JSON that the page's script puts into text nodes. The policy of the page
+allows its own script and styles by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from .frame import BasePage
-from .words import LONGEST, short
+from .page import Page
+from .text import MAX_NAME_CHARS, short
 
-NOTEBOOK_ROWS = 20
+MAX_NOTEBOOK_ROWS = 20
 
 
-def page_html(page: BasePage) -> str:
-    """The whole page."""
+def page_html(page: Page) -> str:
+    """Return the page as HTML."""
     from .. import __version__
 
     script, style, plot = (_static(name) for name in ("page.js", "page.css", "plot.css"))
@@ -30,22 +30,25 @@ def page_html(page: BasePage) -> str:
     )
     parts = {"style": style, "script": script, "data": inert_json(page.as_dict())}
     safe = {name: _markup()(text) for name, text in parts.items()}
-    about = {"summary": page.summary, "glossary": page.glossary, "csp": csp, "version": __version__}
-    return str(_template(page.template).render(page=page, **about, **safe))
+    return str(_template("page.html").render(page=page, summary=page.summary, csp=csp, version=__version__, **safe))
 
 
 def notebook_html(summary: Any, workers: list[dict[str, Any]], total: int) -> str:
-    """Header, tiles and the first workers, for a notebook; without script, and with styles of its own only."""
+    """Return tiles, facts and the first workers for a notebook, without a script and with scoped styles."""
     rows = [
-        {**row, "worker": short(row["worker"], LONGEST), "flags": row["flags"].split("; ") if row["flags"] else []}
+        {
+            **row,
+            "worker": short(row["worker"], MAX_NAME_CHARS),
+            "flags": row["flags"].split("; ") if row["flags"] else [],
+        }
         for row in workers
     ]
     about = {"summary": summary, "heads": summary.heads, "scope": "crowdwise-report", "total_workers": total}
-    return str(_template("notebook.html").render(workers=rows[:NOTEBOOK_ROWS], **about))
+    return str(_template("notebook.html").render(workers=rows, **about))
 
 
 def inert_json(values: Any) -> str:
-    """JSON that no HTML parser can leave: the characters that could are written as escapes."""
+    """Return JSON in which every character that could end its HTML element is escaped."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -168,7 +168,7 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
     parts.append(Part.of("Figure 3: skills on the easiest task, one data set", skills, says, heads=heads))
     if out is None:
         return parts, []
-    page = write_report(found["adaptive"], out / "difficulty.html", models=(), check=False, judged=against)
+    page = write_report(found["adaptive"], out / "difficulty.html", judged=against)
     return parts, [page, write_whole(out / "difficulty-roc.csv", against.table().write_csv)]
 
 

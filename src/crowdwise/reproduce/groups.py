@@ -200,5 +200,5 @@ def _files(out: Path, seed: int, scaling: Scaling) -> tuple[Path, Path]:
     lot = points(WORKERS[0], [5 + seed, WORKERS[0], 0], fresh=3)
     result = fitted("groups", lot, small_network(), 1, 0).result_
     against = judged({"groups": result}, lot.labels)
-    page = write_report(result, out / "groups.html", models=(), check=False, judged=against, scaling=scaling)
+    page = write_report(result, out / "groups.html", judged=against, scaling=scaling)
     return page, write_whole(out / "groups-scaling.csv", pl.DataFrame([vars(cost) for cost in scaling.rows]).write_csv)

@@ -16,7 +16,8 @@ import polars as pl
 
 from ..aggregation import aggregate
 from ..answers import Labels
-from ..comparison import score
+from ..comparison import compare, score
+from ..engine import Run
 from ..errors import option
 from ..inter_rater import rank_correlation
 from ..io import read
@@ -110,7 +111,8 @@ def _measured(
         return parts, []
     stem = title.split()[0].lower()
     ratings = result.workers.sort("rank", nulls_last=True)
-    page = result.report(out / f"{stem}.html", models=("majority-vote",), check=False)
+    votes = compare(result.answers, ["majority-vote"], folds=0, run=Run(seed=result.seed), against=result)
+    page = result.report(out / f"{stem}.html", comparison=votes)
     return parts, [write_whole(out / f"{stem}-workers.csv", ratings.write_csv), page]
 
 

@@ -109,8 +109,13 @@ class BaseResult(ABC):
             ) from error
 
     def report(self, path: str | Path, **options: Any) -> Path:
-        """Write one self-contained HTML page about this result, and return its path. `pictures` shows the images of
-        clicks (a folder) or items (an array); labels take `models` to compare with, and `check` for the cost curve."""
+        """Write one self-contained HTML page about this result, and return its path. No model is fitted for it.
+
+        Options of labels: `comparison`, the frame of `crowdwise.compare(answers, models, folds=0, against=result)`;
+        `cost`, a `crowdwise.cost_curve(result)` (default: one that is not checked); `judged`, methods compared with the
+        truth. Options of clicks: `pictures`, a folder of images. Options of pairs: `pictures`, an array (items, height,
+        width). `command` is the line that makes the page again (default: a line of Python).
+        """
         from ..report import write_report
 
         return write_report(self, path, **options)

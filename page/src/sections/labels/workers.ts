@@ -1,0 +1,20 @@
+// The section on workers.
+import type { Shared, WorkerRow, Workers } from "../../generated";
+import { el } from "../../dom";
+import { plain } from "../../format";
+import { ledger } from "../../ledger";
+import { columnsOf } from "../../worker-columns";
+import { workerDetail } from "../../worker-detail";
+
+export function draw({ headline, rows, total }: Workers, { classes }: Shared): HTMLElement[] {
+  const made = ledger<WorkerRow>({
+    what: "worker",
+    rows,
+    total,
+    columns: columnsOf(rows),
+    search: { hint: "Name or flag", texts: (row) => [row.worker, ...row.flags] },
+    only: { label: "Flagged only", className: "flagged-only", keep: (row) => row.flags.length > 0 },
+    detail: (row) => ({ label: `Worker ${plain(row.worker)}`, content: workerDetail(row, classes) }),
+  });
+  return [el("p", { class: "headline" }, headline), ...made.parts];
+}

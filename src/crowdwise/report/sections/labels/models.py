@@ -1,0 +1,62 @@
+"""Other models on the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ....result import LabelsResult
+from ...registry import section
+from ...text import count, rounded
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    model: str
+    differs: int  # labels that differ from those of this result
+    accuracy: float | None
+    log_loss: float | None
+    iterations: int
+    converged: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Models:
+    headline: str
+    rows: list[ModelRow]  # this result first
+
+    @property
+    def terms(self) -> Sequence[str]:
+        return ("gold",) if any(row.accuracy is not None for row in self.rows) else ()
+
+
+@section(
+    "labels", "models", order=120, title="Models compared", nav="Models",
+    intro="How labels and fit differ between models.",
+    terms=("iteration",),
+)  # fmt: skip
+def models(result: LabelsResult, *, comparison: pl.DataFrame | None = None) -> Models | None:
+    """`comparison` is the frame of `crowdwise.compare(answers, models, folds=0, against=result)`."""
+    if comparison is None or comparison.is_empty():
+        return None
+    others = [
+        ModelRow(
+            row["model"], row["differs"], rounded(row["accuracy"]), rounded(row["log_loss"]), row["iterations"],
+            row["converged"], rounded(row["seconds"], 3),
+        )
+        for row in comparison.iter_rows(named=True)
+        if row["model"] != result.model.name
+    ]  # fmt: skip
+    if not others:
+        return None
+    seconds = rounded(result.seconds, 3)
+    own = ModelRow(result.model.name, 0, None, None, result.trace.height, result.converged, seconds)
+    most = max(others, key=lambda row: row.differs)
+    headline = f"The labels of {most.model} differ on {count(most.differs)} of {count(result.answers.n_tasks)} tasks"
+    headline += "; no other model differs on more." if len(others) > 1 else "."
+    if (result.answers.gold >= 0).any():
+        headline += " The other models were fitted without gold and are scored on it."
+    return Models(headline, [own, *others])

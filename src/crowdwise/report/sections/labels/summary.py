@@ -1,0 +1,136 @@
+"""The summary of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....acquisition import expected, expected_accuracy, open_tasks
+from ....inter_rater import agreement
+from ....kernels.layout import Floats
+from ....result import LabelsResult
+from ...page import BaseSummary, Language, Tile
+from ...registry import summary
+from ...text import NOT_KNOWN, count, many, percent
+
+REVIEWED_SHARE = 0.5  # share of the labels expected to be wrong that the tasks to review hold
+MIN_WRONG = 0.5  # labels expected to be wrong, below which there is nothing to review
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(BaseSummary):
+    answers: int
+    tasks: int
+    workers: int
+    classes: list[Any]
+    prevalence: list[float]
+    expected_accuracy: float | None  # mean probability of the labels
+    expected_low: float | None  # range that held the share of right labels on 17 of 18 real sets
+    expected_high: float | None
+    alpha: float | None  # Krippendorff's
+    alpha_low: float | None
+    alpha_high: float | None
+    expected_wrong: float  # labels
+    to_review: int  # the most uncertain tasks, which hold half of them
+    flagged: int  # workers with a flag
+    gain: float | None  # in expected accuracy, by one more answer per task
+    ties: int
+
+    @property
+    def title(self) -> str:
+        return f"Labels estimated from {count(self.answers)} answers"
+
+    @property
+    def terms(self) -> Sequence[str]:
+        return (*super().terms, "expected accuracy", "Krippendorff's alpha", "gain", "answer")
+
+
+def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
+    """Return the five key figures; `alpha_note` says why there is no alpha."""
+    alpha, gain = values["alpha"], values["gain"]
+    return [
+        Tile(
+            "Expected accuracy of the labels",
+            _percent(values["expected_accuracy"]),
+            _range(values["expected_low"], values["expected_high"], _percent),
+            "The mean probability of the labels. The range is the error of this estimate on 17 of 18 real data sets "
+            "with known labels.",
+        ),
+        Tile(
+            "Agreement (Krippendorff's alpha)",
+            NOT_KNOWN if alpha is None else f"{alpha:.2f}",
+            alpha_note or _range(values["alpha_low"], values["alpha_high"], "{:.2f}".format),
+            "1: full agreement. 0: the agreement of random answers.",
+        ),
+        Tile(
+            "Tasks to review",
+            count(values["to_review"]),
+            f"of {count(values['tasks'])}; half of the {values['expected_wrong']:.0f} labels expected to be wrong are "
+            "among them",
+            "The most uncertain tasks. An expert, or another answer, helps most here.",
+        ),
+        Tile(
+            "Workers flagged",
+            count(values["flagged"]),
+            f"of {count(values['workers'])}",
+            "At chance, one label only, inverted, copying, or too fast. A flag is a reason to look, never a verdict.",
+        ),
+        Tile(
+            "Gain from one more answer per task",
+            NOT_KNOWN if gain is None else f"+{100 * gain:.1f}",
+            "points of expected accuracy" if gain is not None else "",
+            "The increase in expected accuracy if every task got one more answer from an average worker.",
+        ),
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return NOT_KNOWN if share is None else percent(share)
+
+
+def _range(low: float | None, high: float | None, text: Any) -> str:
+    return "" if low is None or high is None else f"{text(low)} to {text(high)}"
+
+
+@summary("labels")
+def summarise(result: LabelsResult, language: Language) -> Summary:
+    """Return the summary of a result of labels."""
+    answers = result.answers
+    right = expected(result, 1)[open_tasks(result)]
+    mean, low, high = expected_accuracy(result) or (None, None, None)
+    wrong, review = doubtful(right[:, 0])
+    alpha = agreement(answers).row(0, named=True)
+    values = {
+        "answers": answers.n_answers,
+        "tasks": answers.n_tasks,
+        "workers": answers.n_workers,
+        "classes": answers.classes.to_list(),
+        "prevalence": [float(share) for share in result.prevalence],
+        "expected_accuracy": mean,
+        "expected_low": low,
+        "expected_high": high,
+        "alpha": alpha["value"],
+        "alpha_low": alpha["low"],
+        "alpha_high": alpha["high"],
+        "expected_wrong": wrong,
+        "to_review": review,
+        "flagged": int((result.workers["flags"] != "").sum()),
+        "gain": float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
+        "ties": int(result.labels["tie"].sum()),
+    }
+    names = (("answer", "answers"), ("task", "tasks"), ("worker", "workers"))
+    parts = [many(int(values[name]), one) for one, name in names]
+    parts.append(f"{count(answers.n_classes)} class{'es' * (answers.n_classes != 1)}")
+    counted = f"{parts[0]}: {', '.join(parts[1:])}"
+    return Summary.of(result, language, counted=counted, tiles=_tiles(values, alpha["note"]), **values)
+
+
+def doubtful(p: Floats) -> tuple[float, int]:
+    """Return how many labels with these probabilities are expected to be wrong, and how many of the least probable
+    labels hold half of them."""
+    wrong = np.sort(1 - p)[::-1]
+    total = float(wrong.sum())
+    return total, int(np.searchsorted(np.cumsum(wrong), REVIEWED_SHARE * total)) + 1 if total >= MIN_WRONG else 0
