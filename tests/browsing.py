@@ -159,4 +159,3 @@ def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
     kept = {each.id: each for each in page.sections} | {i: replace(known[i], data=new) for i, new in data.items()}
     order = [each for i in known if (each := kept.get(i)) is not None and each.data is not None]
     return replace(page, sections=order, shared=shared or page.shared)
-

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from crowdwise.report.frame import page_of
 from learning import experts
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
@@ -18,7 +19,6 @@ import crowdwise as cw
 from crowdwise.errors import DataError, EmptyDataError, FeatureError, Interrupted, ParameterError
 from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
 from crowdwise.metrics import judged
-from crowdwise.report.frame import page_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -18,14 +18,14 @@ import polars as pl
 import pytest
 from browsing import WATCH, links, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
+from crowdwise.report.frame import Cells, page_of
+from crowdwise.report.judged import TRUTH, Compared, Expert, Expertise, Group, Groups, Roc, RocCurve
+from crowdwise.report.labels import Page as LabelsPage
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import crowdwise as cw
 from crowdwise.metrics import judged
 from crowdwise.report import Cost, Scaling
-from crowdwise.report.frame import Cells, page_of
-from crowdwise.report.judged import TRUTH, Compared, Expert, Expertise, Group, Groups, Roc, RocCurve
-from crowdwise.report.labels import Page as LabelsPage
 from crowdwise.report.render import page_html
 
 SECTIONS = [

@@ -19,17 +19,17 @@ import polars as pl
 import pytest
 from browsing import assert_script_knows
 from conftest import HOSTILE
+from crowdwise.cli.run import command_line
+from crowdwise.report.frame import page_of
+from crowdwise.report.labels import Page
+from crowdwise.report.summary import doubtful
 
 import crowdwise as cw
 from crowdwise import report as reporting
-from crowdwise.cli.run import command_line
 from crowdwise.engine.registry import MODELS
 from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
-from crowdwise.report.frame import page_of
-from crowdwise.report.labels import Page
 from crowdwise.report.render import page_html
-from crowdwise.report.summary import doubtful
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = Path(reporting.__file__).parent / "static"

@@ -16,14 +16,14 @@ import polars as pl
 import pytest
 from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
+from crowdwise.cli.run import command_line
+from crowdwise.report.frame import page_of
+from crowdwise.report.pairs import PairsPage
 from playwright.sync_api import expect
 
 import crowdwise as cw
-from crowdwise.cli.run import command_line
 from crowdwise.errors import ParameterError
 from crowdwise.report import notebook, pairs_items, pairs_pictures, summarise
-from crowdwise.report.frame import page_of
-from crowdwise.report.pairs import PairsPage
 from crowdwise.result import Clusters
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,14 +17,14 @@ import polars as pl
 import pytest
 from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
+from crowdwise.cli.run import command_line
+from crowdwise.report.frame import page_of
+from crowdwise.report.points import PointsPage
 from playwright.sync_api import Locator, Page, expect
 
 import crowdwise as cw
-from crowdwise.cli.run import command_line
 from crowdwise.errors import FileError
 from crowdwise.report import points_images
-from crowdwise.report.frame import page_of
-from crowdwise.report.points import PointsPage
 from crowdwise.report.render import page_html
 from crowdwise.result import Objects
 
