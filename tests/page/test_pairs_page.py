@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
+from browsing import data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
 from playwright.sync_api import expect
 
