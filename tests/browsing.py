@@ -150,7 +150,7 @@ def data_of(path: Path) -> dict[str, Any]:
     return data | data["sections"]
 
 
-def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
+def changed(page: ReportPage, **data: Any) -> ReportPage:
     """The same page with other data in some sections; None takes a section away."""
     known = {
         each.id: PageSection(each.id, each.title, each.nav, each.intro, None, each.terms)
@@ -158,5 +158,4 @@ def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
     }
     kept = {each.id: each for each in page.sections} | {i: replace(known[i], data=new) for i, new in data.items()}
     order = [each for i in known if (each := kept.get(i)) is not None and each.data is not None]
-    return replace(page, sections=order, shared=shared or page.shared)
-
+    return replace(page, sections=order)

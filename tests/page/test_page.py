@@ -221,7 +221,7 @@ def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
 
 def test_hostile_names_add_no_element_to_the_page(hostile: cw.Labels, hostile_html: str) -> None:
     frame = hostile.frame().with_columns(
-        (pl.col(name).rank("dense").cast(pl.String) + "th" for name in ("task", "worker", "label"))
+        pl.col(name).rank("dense").cast(pl.String) + "th" for name in ("task", "worker", "label")
     )
     result = cw.aggregate(cw.Labels(frame))
     votes = cw.compare(result.answers, ["majority-vote"], folds=0, against=result)
@@ -341,7 +341,9 @@ def test_figures_of_the_page_are_those_of_the_result(result: cw.LabelsResult, pa
     assert page.summary.expected_accuracy == pytest.approx(p.mean())
     assert sum(b.count for b in page["pictures"].histograms[0].bins) == result.answers.n_tasks
     assert sum(b.count for b in page["pictures"].histograms[1].bins) == result.answers.n_workers
-    assert [row.answers for row in page["tasks"].rows] == [len(row.votes) + row.more_votes for row in page["tasks"].rows]
+    assert [row.answers for row in page["tasks"].rows] == [
+        len(row.votes) + row.more_votes for row in page["tasks"].rows
+    ]
     everyone = page["pictures"].matrices[-1].cells
     assert sum(n for _, _, n in everyone) == pytest.approx(result.answers.n_answers, rel=0.02)
 
@@ -475,7 +477,9 @@ def test_more_classes_than_the_page_lists_keep_their_names() -> None:
     ]  # fmt: skip
     assert max(number for number in named if number is not None) < len(page.shared.classes)
     names = {str(task): str(label) for task, label in result.labels.select("task", "label").rows()}
-    assert [page.shared.classes[row.label] for row in rows if row.label is not None] == [names[row.task] for row in rows]
+    assert [page.shared.classes[row.label] for row in rows if row.label is not None] == [
+        names[row.task] for row in rows
+    ]
     assert re.search(r"1\u202f200\sclasses", page_html(page))
 
 

@@ -108,7 +108,7 @@ def test_refusals_have_their_status_and_write_nothing(
 def test_warnings_name_options_in_the_language_of_the_caller(files: Path, command: Any, tmp_path: Path) -> None:
     fit = cw.aggregate(cw.read(files / "answers.csv"), "dawid-skene", max_iter=1)
     assert "max_iter=2" in fit.warnings[0]
-    assert "max_iter=2" in fit.report(tmp_path / "page.html", models=(), check=False).read_text()
+    assert "max_iter=2" in fit.report(tmp_path / "page.html").read_text()
     words = ("aggregate", files / "answers.csv", "--model", "dawid-skene", "--max-iter", 1, "--out", tmp_path / "out")
     status, _, err = command(*words)
     assert status == 3
