@@ -55,11 +55,15 @@ _HOME = {
     "learn": "learn",
     "rate": "rating",
     "agreement": "inter_rater",
+    "next_answers": "acquisition",
     "next_tasks": "acquisition",
+    "next_images": "acquisition",
     "next_pairs": "acquisition",
     "cost_curve": "acquisition",
+    "expected_accuracy": "acquisition",
     "review": "acquisition",
     "compare": "comparison",
+    "inspect": "inspection",
     "match_objects": "metrics",
     "match_clusters": "metrics",
     "roc": "metrics",
@@ -96,11 +100,12 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import compat, errors, learn, simulate
-    from .acquisition import cost_curve, next_pairs, next_tasks, review
+    from .acquisition import cost_curve, expected_accuracy, next_answers, next_images, next_pairs, next_tasks, review
     from .aggregation import aggregate, model, models
     from .answers import Labels, Pairs, Points
     from .comparison import compare
     from .engine import Run
+    from .inspection import inspect
     from .inter_rater import agreement
     from .io import load, read, read_features, read_pairs, read_points
     from .labels.dawid_skene import DawidSkene

@@ -1,82 +1,237 @@
-"""Every model on the same answers, side by side."""
+"""Several models on the same answers, one row per model."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from .aggregation import model, model_class
-from .answers import Labels
-from .engine import Run
-from .engine.registry import DEFAULTS, MODELS
-from .errors import ParameterError
+from .aggregation import model, model_class, registered
+from .answers import Answers, Labels, Pairs, Points
+from .engine import Model, Run
+from .engine.registry import DEFAULTS
+from .engine.resources import require
+from .engine.verbs import perform, verb
+from .errors import MissingError, ParameterError
+from .inter_rater import click_distance
 from .kernels.layout import Bools, Floats, Ints
 from .kernels.special import TIE
 from .labels.model import LabelModel
-from .result import LabelsResult
+from .metrics import match_clusters, match_objects
+from .result import BaseResult, LabelsResult, PairsResult, PointsResult
 
-CHUNK = 1_000_000  # hidden answers scored at a time
+HIDDEN_AT_A_TIME = 1_000_000  # answers
+FOLDS = 5
+DOUBTFUL = 0.9  # probability of an object below which it is worth a look
+Watch: TypeAlias = Callable[[str], None] | None
 
 
 def compare(
     answers: Any,
-    models: Sequence[str | LabelModel] | None = None,
+    models: Sequence[str | Model[Any, Any]] | None = None,
     *,
-    folds: int = 5,
+    folds: int | None = None,
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
-    against: LabelsResult | None = None,
+    against: BaseResult | None = None,
+    features: Any = None,
+    truth: Any = None,
+    within: float | None = None,
 ) -> pl.DataFrame:
-    """One row per model: model, differs (labels unlike those of `against`, or of the default model), held_out (mean
-    log-likelihood of hidden answers), accuracy and log_loss (where gold is known; gold is not shown to the models),
-    iterations, converged, seconds.
+    """Fit several models to the same answers: one row per model, with iterations, converged and seconds.
+
+    - Labels: differs (labels unlike those of `against`, or of the default model), held_out (mean log-likelihood of
+      hidden answers, by cross-validation with `folds` parts, 5 by default), and, where gold is known, accuracy and
+      log_loss. Gold is not shown to the models.
+    - Points: objects, doubtful (those with a probability below 90 %), differs (objects of either result without a match
+      in the other), and, with `truth` (image, x, y), precision, recall and f1: means over images. Objects match if they
+      are at most `within` apart; the default is the distance at which clicks of two workers match.
+    - Pairs: clusters, differs (pairs asked that only one of both results puts into one cluster), held_out, and, with
+      `truth`, the scores of `match_clusters`. Models that need `features` are compared if these are given.
+
+    Without `models`, all models of the kind are compared whose libraries are installed, but for networks. A model that
+    must be given the number of objects or clusters gets the number that the default model finds.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=10, seed=3)
     >>> cw.compare(sim.answers, ["majority-vote", "pooled"], folds=2)["model"].to_list()
     ['majority-vote', 'pooled']
     """
-    chosen = chosen_models(models, folds)
-    run = run or Run()
-    data = Labels.from_any(answers)
-    gold, data = data.gold, data.with_gold(None)
+    data = answers if isinstance(answers, Answers) else Labels.from_any(answers)
+    chosen = chosen_models(models, folds, data.kind, features is not None)
+    given = {"folds": folds, "against": against, "features": features, "truth": truth, "within": within}
+    return perform("compare", data, chosen, run or Run(), watch, **given)  # type: ignore[no-any-return]
+
+
+def chosen_models(
+    models: Sequence[str | Model[Any, Any]] | None, folds: int | None, kind: str = "labels", features: bool = False
+) -> list[Any]:
+    """The models to compare; without a choice, those of the kind that can be fitted here. Wrong names and numbers are
+    refused."""
+    if folds is not None and folds < 2 and folds != 0:
+        raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
+    if models is None:
+        everything = (model_class(name, kind) for name in registered(kind))
+        usable = [each for each in everything if _usable(each, features)]
+        return [each() for each in usable]
+    wanted = [models] if isinstance(models, str) else models
+    return [model_class(each, kind)() if isinstance(each, str) else each for each in wanted]
+
+
+def check_models(models: Sequence[str] | None, folds: int | None) -> list[str] | None:
+    """Refuse unknown models and wrong folds; return the kind of answers of the models, None where none is named."""
+    chosen_models([], folds)
+    return sorted({model_class(name).kind for name in models}) if models else None
+
+
+def _usable(model: type[Model[Any, Any]], features: bool) -> bool:
+    if "deep" in model.extras or (model.features == "required" and not features):
+        return False
+    try:
+        require(model.extras, model.name)
+    except MissingError:
+        return False
+    return True
+
+
+@verb("compare", "labels")
+def compare_labels(
+    answers: Labels,
+    chosen: Sequence[LabelModel],
+    run: Run,
+    watch: Watch,
+    *,
+    folds: int = FOLDS,
+    against: LabelsResult | None = None,
+) -> pl.DataFrame:
+    """`compare` for labels."""
+    gold, data = answers.gold, answers.with_gold(None)
     chosen = [each for each in chosen if each.uses_weights or not data.weighted]
     usual = DEFAULTS["labels"] if not data.weighted else "weighted-vote"
     base = (model(usual).fit(data, run=run) if against is None else against).labels["label"]
+
+    def row(each: LabelModel, result: LabelsResult) -> dict[str, Any]:
+        accuracy, log_loss = score(result.posterior, gold)
+        return {
+            "differs": int((result.labels["label"] != base).sum()),
+            "held_out": held_out(each, data, folds, run) if folds else None,
+            "accuracy": accuracy,
+            "log_loss": log_loss,
+        }
+
+    table = _table(chosen, watch, lambda each: each.fit(data, run=run), row)
+    kinds = {"held_out": pl.Float64, "accuracy": pl.Float64, "log_loss": pl.Float64}
+    return table.cast({name: kind for name, kind in kinds.items() if name in table.columns})
+
+
+@verb("compare", "points")
+def compare_points(
+    points: Points,
+    chosen: Sequence[Model[Any, Any]],
+    run: Run,
+    watch: Watch,
+    *,
+    against: PointsResult | None = None,
+    truth: Any = None,
+    within: float | None = None,
+) -> pl.DataFrame:
+    """`compare` for clicks."""
+    require(("learn",), "compare")
+    base = model(DEFAULTS["points"]).fit(points, run=run) if against is None else against
+    radius = click_distance(points) if within is None else within
+    found = round(len(base.params.mean) / max(points.n_images, 1)) or 1
+
+    def row(each: Model[Any, Any], result: PointsResult) -> dict[str, Any]:
+        shared = match_objects(result, base.objects, within=radius)
+        scores = None if truth is None else match_objects(result, truth, within=radius)
+        return {
+            "objects": result.objects.height,
+            "doubtful": int((result.params.probability < DOUBTFUL).sum()),
+            "differs": int((shared["found"] + shared["true"] - 2 * shared["matched"]).sum()),
+            **({} if scores is None else scores.select("precision", "recall", "f1").mean().row(0, named=True)),
+        }
+
+    return _table(_numbered(chosen, "objects", found), watch, lambda each: each.fit(points, run=run), row)
+
+
+@verb("compare", "pairs")
+def compare_pairs(
+    pairs: Pairs,
+    chosen: Sequence[Model[Any, Any]],
+    run: Run,
+    watch: Watch,
+    *,
+    folds: int = FOLDS,
+    against: PairsResult | None = None,
+    features: Any = None,
+    truth: Any = None,
+) -> pl.DataFrame:
+    """`compare` for pairs."""
+
+    def fit(each: Model[Any, Any], data: Pairs = pairs) -> PairsResult:
+        return each.fit(data, features=features if each.features != "none" else None, run=run)  # type: ignore[no-any-return]
+
+    base = fit(model(DEFAULTS["pairs"])) if against is None else against
+
+    def row(each: Model[Any, Any], result: PairsResult) -> dict[str, Any]:
+        return {
+            "clusters": result.n_clusters,
+            "differs": int((result.asked["together"] != base.asked["together"]).sum()),
+            "held_out": _held_out_pairs(each, pairs, fit, folds, run) if folds else None,
+            **({} if truth is None else match_clusters(result, truth)),
+        }
+
+    return _table(_numbered(chosen, "clusters", base.n_clusters), watch, fit, row)
+
+
+def _table(
+    chosen: Sequence[Any], watch: Watch, fit: Callable[[Any], Any], row: Callable[[Any, Any], Any]
+) -> pl.DataFrame:
+    """One row per model: its name, what `row` finds in its result, and what the fit took."""
     rows = []
     for each in chosen:
         if watch is not None:
             watch(each.name)
         began = time.perf_counter()
-        result = each.fit(data, run=run)
+        result = fit(each)
         seconds = time.perf_counter() - began
-        accuracy, log_loss = score(result.posterior, gold)
-        rows.append(
-            {
-                "model": each.name,
-                "differs": int((result.labels["label"] != base).sum()),
-                "held_out": held_out(each, data, folds, run) if folds else None,
-                "accuracy": accuracy,
-                "log_loss": log_loss,
-                "iterations": result.trace.height,
-                "converged": result.converged,
-                "seconds": seconds,
-            }
-        )
-    kinds = {"model": pl.String, "held_out": pl.Float64, "accuracy": pl.Float64, "log_loss": pl.Float64}
-    return pl.DataFrame(rows, schema_overrides=kinds)
+        took = {"iterations": result.trace.height, "converged": result.converged, "seconds": seconds}
+        rows.append({"model": each.name, **row(each, result), **took})
+    return pl.DataFrame(rows, schema_overrides={"model": pl.String})
 
 
-def chosen_models(models: Sequence[str | LabelModel] | None, folds: int) -> list[LabelModel]:
-    """The models to compare, all without a choice; wrong names and numbers are refused."""
-    if folds < 2 and folds != 0:
-        raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
-    wanted = [models] if isinstance(models, str) else models or sorted(MODELS["labels"])
-    return [model_class(m, "labels")() if isinstance(m, str) else m for m in wanted]  # type: ignore[misc]
+def _numbered(chosen: Sequence[Model[Any, Any]], setting: str, found: int) -> list[Model[Any, Any]]:
+    """The models; those that must be given a number, and have it as the default, get the number found."""
+    defaults = {each.name: {field.name: field.default for field in fields(each)} for each in chosen}
+    return [
+        replace(each, **{setting: found})
+        if isinstance(defaults[each.name].get(setting), int) and getattr(each, setting) == defaults[each.name][setting]
+        else each
+        for each in chosen
+    ]
+
+
+def _held_out_pairs(
+    each: Model[Any, Any], pairs: Pairs, fit: Callable[[Any, Pairs], PairsResult], folds: int, run: Run
+) -> float | None:
+    """Mean log-probability of answers that the fit did not see: every answer is hidden once."""
+    fold, total, scored = run.rng().permutation(np.arange(pairs.n_answers) % folds), 0.0, 0
+    for f in range(folds):
+        hidden = fold == f
+        if hidden.any() and not hidden.all():
+            result = fit(each, pairs.take(~hidden))
+            same = result.same_chance(pairs.left[hidden], pairs.right[hidden])
+            a, b = (beta[:, 0] / beta.sum(1) for beta in (result.params.alpha, result.params.beta))
+            worker = pairs.worker[hidden]
+            says_same = same * a[worker] + (1 - same) * (1 - b[worker])
+            chance = np.where(pairs.same[hidden], says_same, 1 - says_same)
+            total += float(np.log(np.clip(chance, 1e-300, 1)).sum())
+            scored += int(hidden.sum())
+    return total / scored if scored else None
 
 
 def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
@@ -107,8 +262,8 @@ def hidden_likelihood(result: LabelsResult, data: Labels, hidden: Bools) -> floa
     """Sum over hidden answers of log sum_k q[i, k] P(label | truth k, worker)."""
     task, worker, label = (codes[hidden] for codes in data.codes())
     total = 0.0
-    for start in range(0, len(task), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(task), HIDDEN_AT_A_TIME):
+        part = slice(start, start + HIDDEN_AT_A_TIME)
         logs = result.model.emission(result.params, result.answers.layout, worker[part], label[part], task[part])
         total += float(np.log((np.exp(logs) * result.posterior[task[part]]).sum(1).clip(1e-300)).sum())
     return total

@@ -34,7 +34,7 @@ SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
     "errors", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn", "aggregation",
-    "comparison", "inter_rater", "metrics", "acquisition", "simulate", "compat", "io", "report", "reproduce", "cli",
+    "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat", "io", "report", "reproduce", "cli",
     "__main__",
 )  # fmt: skip
 # Reports of results and of classifiers are the only imports upwards, made when called; decision 0008 says why.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from . import options as opt
-from .options import expanded
+from .options import FITTING, expanded
 from .say import say_json
 
 app = typer.Typer(
@@ -17,17 +18,17 @@ app = typer.Typer(
     epilog="Start with: crowdwise demo",
     rich_markup_mode=None,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-def _example(text: str) -> str:
-    return f"Example: {text}"
+def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that shows an example, and its options in groups."""
+    return app.command(name, cls=opt.GroupedCommand, epilog=f"Example: {example}")
 
 
 @app.callback(invoke_without_command=True)
-def _top(version: Annotated[bool, typer.Option("--version", help="Say the version and leave")] = False) -> None:
+def _top(version: Annotated[bool, typer.Option("--version", help="Print the version and exit")] = False) -> None:
     if version:
         from .. import __version__
 
@@ -35,140 +36,104 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Say the versio
         raise typer.Exit
 
 
-@app.command(epilog=_example("crowdwise inspect answers.csv --label verdict"))
+@_command("crowdwise inspect answers.csv --label verdict")
 @expanded
-def inspect(source: opt.LabelsSource, as_json: opt.Json = False) -> None:
-    """Say what was understood of a file: rows, tasks, workers, labels, what was dropped and why."""
-    from ..report import inspect as inspection
-    from .show import inspected
+def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
+    """Show what was read from a file: its kind of answers, columns, counts, and what was dropped and why."""
+    from ..inspection import inspect as inspected
+    from .show import inspection
 
-    answers = source.answers()
+    found = inspected(source.loaded().answers if source.saved else source.answers())
     if as_json:
-        say_json(inspection(answers).as_dict())
+        say_json(found.as_dict())
     else:
-        inspected(answers)
+        inspection(found)
 
 
-@app.command(epilog=_example("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene"))
+@_command("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene")
 @expanded
 def aggregate(
-    source: opt.LabelsSource,
+    source: opt.Source,
+    features: opt.FeatureOptions,
     options: opt.FitOptions,
     out: opt.Out = None,
-    model: opt.Model = "pooled",
-    max_iter: Annotated[int | None, typer.Option(help="Iterations at most")] = None,
-    tol: Annotated[float | None, typer.Option(help="Convergence tolerance on worker skill")] = None,
-    precision: Annotated[str, typer.Option(help="Storage of large tables: auto, single or double")] = "auto",
+    model: opt.Model = None,
+    max_iter: Annotated[int | None, typer.Option(help="Maximum number of iterations", rich_help_panel=FITTING)] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Convergence tolerance on worker skill", rich_help_panel=FITTING)
+    ] = (None),
+    precision: Annotated[
+        str, typer.Option(help="Storage of large tables: auto, single or double", rich_help_panel=FITTING)
+    ] = "auto",
+    pictures: opt.Pictures = None,
+    content: opt.Content = None,
+    truth: opt.Truth = None,
+    within: opt.Within = None,
 ) -> None:
-    """Find the truth behind answers. Writes labels.csv, workers.csv, tasks.csv, report.html and the saved result to
-    --out; without --out, labels go to stdout as CSV."""
-    from .fits import fit_labels
-    from .run import Job
+    """Find the truth behind answers of any kind: labels, clicks on images, or same/different answers about pairs. The
+    kind is recognised by the columns of FILE. Writes the tables of the result as CSV, report.html and the saved result
+    to --out; without --out, the main table (labels, objects or clusters) goes to stdout as CSV."""
+    from .fits import PageOptions, fit
+    from .job import Job
 
     settings = {"max_iter": max_iter, "tol": tol}
-    fit_labels(Job(name=model, out=out, options=options, settings=settings, precision=precision), source)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
+    job = Job(
+        source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
+    )
+    fit(job, page)
 
 
-@app.command(epilog=_example("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged"))
+@_command("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results")
 @expanded
-def workers(
-    source: opt.FittedSource,
-    options: opt.ListOptions,
-    flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
-) -> None:
-    """Rate workers: skill with its interval, spammer score, trace, attention checks, time, and flags with reasons."""
-    from .show import rated
-
-    rated(source.result(), flagged, options)
-
-
-@app.command(epilog=_example("crowdwise tasks answers.csv --top 50 --out review.csv"))
-@expanded
-def tasks(
-    source: opt.FittedSource,
-    options: opt.ListOptions,
-) -> None:
-    """The queue of tasks most worth another look: votes, doubt, disagreement, and whether other models disagree."""
-    from ..acquisition import review
-    from .show import queued
-
-    result = source.result()
-    queued(review(result, None if options.out or options.as_json else options.top), result, options)
-
-
-@app.command(epilog=_example("crowdwise agreement answers.csv --json"))
-@expanded
-def agreement(source: opt.LabelsOrResult, as_json: opt.Json = False) -> None:
-    """How much workers agree beyond chance: Krippendorff, Fleiss, Cohen, Gwet, percent; each with its interval."""
-    from ..inter_rater import agreement as measured
-    from .show import agreed
-
-    answers = source.loaded().answers if source.saved else source.answers()
-    table = measured(answers)
-    if as_json:
-        say_json(table.to_dicts())
-    else:
-        agreed(table, answers)
-
-
-@app.command("next", epilog=_example("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv"))
-@expanded
-def next_(
-    source: opt.FittedSource,
-    options: opt.ListOptions,
-    budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
-    batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; else all")] = None,
-) -> None:
-    """Which tasks to ask again, and of whom where it matters, by what an answer is expected to gain."""
-    from ..acquisition import check_budget, next_tasks
-    from .show import asked
-
-    check_budget(budget, batch)
-    asked(next_tasks(source.result(), budget, batch=batch), budget, options)
-
-
-@app.command(epilog=_example("crowdwise report results; crowdwise report answers.csv --out report.html"))
-@expanded
-def report(
-    source: opt.FittedSource,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; else report.html in the folder of the result")
+def points(
+    source: opt.PointsSource,
+    options: opt.FitOptions,
+    out: opt.Out = None,
+    model: opt.Model = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper", rich_help_panel=FITTING)
     ] = None,
-    compare_with: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Models to compare with; may be repeated; else all, for small tables"),
+    objects: Annotated[
+        int | None, typer.Option(help="Number of objects in every image; estimated by default", rich_help_panel=FITTING)
     ] = None,
-    check: Annotated[
-        bool | None, typer.Option("--check/--no-check", help="Check the cost curve by one more fit; else if not large")
-    ] = None,
-    pictures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of a saved result of clicks: folder of the images")
-    ] = None,
+    pictures: opt.Pictures = None,
+    truth: opt.Truth = None,
+    within: opt.Within = None,
 ) -> None:
-    """Write one self-contained HTML page about a result."""
-    from ..comparison import chosen_models
-    from ..errors import ParameterError
-    from .run import command_line, labels_page, verb_of
-    from .say import words
+    """Find objects in the clicks of many workers: `aggregate` for clicks on images. Writes objects.csv, workers.csv,
+    clicks.csv, images.csv, report.html and the saved result, and matched.csv if the truth is given."""
+    from .fits import PageOptions, fit
+    from .job import Job
 
-    chosen_models(compare_with, 0)
-    given: dict[str, Any] = {"models": compare_with, "check": check, "pictures": pictures}
-    if source.saved:
-        result = source.any_loaded()
-    elif pictures is not None:
-        raise ParameterError("--pictures goes with a saved result of clicks, the folder of `crowdwise points`")
-    else:
-        result = source.result()
-    options = {name: value for name, value in given.items() if value is not None}
-    if result.kind == "labels":
-        options |= labels_page(result, options.pop("models", None), options.pop("check", None))
-    place = out or (source.folder or Path()) / "report.html"
-    words(f"wrote {result.report(place, command=command_line(verb_of(result), result), **options)}")
+    page = PageOptions(pictures=pictures, truth=truth, within=within)
+    settings = {"method": method, "objects": objects}
+    fit(Job(source=source, name=model, out=out, options=options, settings=settings), page)
 
 
-@app.command(
-    epilog=_example("crowdwise learn answers.csv --features features.parquet --workers adaptive --out results")
-)
+@_command("crowdwise pairs pairs.csv --features features.npz --out results")
+@expanded
+def pairs(
+    source: opt.PairsSource,
+    features: opt.FeatureOptions,
+    options: opt.FitOptions,
+    out: opt.Out = None,
+    model: opt.Model = None,
+    pictures: opt.Pictures = None,
+    content: opt.Content = None,
+    truth: opt.Truth = None,
+    ask: Annotated[int, typer.Option(help="Number of pairs worth asking next in next.csv")] = 100,
+) -> None:
+    """Find clusters of items in same/different answers, with or without features: `aggregate` for pairs. Writes
+    clusters.csv, sizes.csv, workers.csv, asked.csv, next.csv, report.html and the saved result."""
+    from .fits import PageOptions, fit
+    from .job import Job
+
+    page = PageOptions(pictures=pictures, content=content, truth=truth, ask=ask)
+    fit(Job(source=source, name=model, out=out, options=options, features=features), page)
+
+
+@_command("crowdwise learn answers.csv --features features.parquet --workers adaptive --out results")
 @expanded
 def learn(
     source: opt.LabelsSource,
@@ -184,12 +149,16 @@ def learn(
         ),
     ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
-    array: opt.NpzArray = None,
-    threshold: Annotated[float, typer.Option(help="Of two classes, the second is predicted above this")] = 0.5,
-    restarts: Annotated[int, typer.Option(help="Fits of a network, the best of which is kept")] = 1,
+    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    threshold: Annotated[
+        float, typer.Option(help="With two classes: probability above which to predict the second")
+    ] = (0.5),
+    restarts: Annotated[int, typer.Option(help="Number of fits of a network; the best one is kept")] = 1,
+    pictures: opt.Pictures = None,
+    content: opt.Content = None,
 ) -> None:
-    """Learn a classifier of features from answers. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
-    and members.csv where workers have groups, predictions.csv of rows without answers, roc.csv where gold is given, the
+    """Learn a classifier of features from labels. Writes labels.csv, workers.csv, tasks.csv, report.html, groups.csv
+    and members.csv if workers have groups, predictions.csv for rows without answers, roc.csv if gold is given, the
     saved result and the saved classifier."""
     from ..engine.resources import require
     from ..errors import check_choice
@@ -197,113 +166,164 @@ def learn(
     check_choice("--classifier", classifier, ("logistic", "mlp"))
     require(("learn",), "crowdwise learn")
     require(("deep",) if classifier == "mlp" else (), f"--classifier {classifier}")
-    from .fits import fit_classifier
-    from .run import Job
+    from .fits import Learner, PageOptions, fit_classifier
+    from .job import Job
 
-    job = Job(kind="learn", name=workers, out=out, options=options)
-    fit_classifier(job, source, features, array, classifier, threshold, restarts)
+    job = Job(source=source, name=workers, out=out, options=options, worker_side=True)
+    learner = Learner(features=features, array=array, classifier=classifier, threshold=threshold, restarts=restarts)
+    fit_classifier(job, learner, PageOptions(pictures=pictures, content=content))
 
 
-@app.command(epilog=_example("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results"))
+@_command("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged")
 @expanded
-def points(
-    source: opt.PointsSource,
-    options: opt.FitOptions,
-    out: opt.OutDir,
-    model: opt.Model = "click-mixture",
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="Of click-mixture: merge or paper")] = None,
-    objects: Annotated[int | None, typer.Option(help="Objects in every image; else found")] = None,
-    pictures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the images, shown under the clicks")
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="True objects (image, x, y), to be matched one to one")
-    ] = None,
-    within: Annotated[float, typer.Option(help="Distance within which an object is a true one")] = 4.0,
+def workers(
+    source: opt.FittedSource,
+    options: opt.ListOptions,
+    flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
 ) -> None:
-    """Find objects in the clicks of many workers. Writes objects.csv, workers.csv, clicks.csv, images.csv, report.html,
-    the saved result, and matched.csv where the truth is given."""
-    from .fits import fit_points
-    from .run import Job
+    """Rate workers, best first: skill with its interval, what else their answers show, and flags with reasons."""
+    from .show import rated
 
-    settings = {"method": method, "objects": objects}
-    job = Job(kind="points", name=model, out=out, options=options, settings=settings)
-    fit_points(job, source, pictures, truth, within)
+    rated(source.result(), flagged, options)
 
 
-@app.command(epilog=_example("crowdwise pairs pairs.csv --features features.npz --out results"))
+@_command("crowdwise tasks answers.csv --top 50 --out review.csv")
 @expanded
-def pairs(
-    source: opt.PairsSource,
-    options: opt.FitOptions,
-    out: opt.OutDir,
-    features: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table with a column item, or npz with arrays x and item")
-    ] = None,
-    array: opt.NpzArray = None,
-    unknown: Annotated[
-        str, typer.Option(metavar="RULE", help="Pairs whose items have no features: error or drop")
-    ] = "error",
-    model: opt.Model = "pair-mixture",
-    truth: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="True clusters: item, label; or pairs: left, right, answer")
-    ] = None,
-    ask: Annotated[int, typer.Option(help="Pairs worth asking next that are written")] = 100,
+def tasks(
+    source: opt.FittedSource,
+    options: opt.ListOptions,
 ) -> None:
-    """Find clusters of items in same/different answers, with or without features. Writes clusters.csv, sizes.csv,
-    workers.csv, asked.csv, next.csv, report.html and the saved result."""
-    from .fits import fit_pairs
-    from .run import Job
+    """List what is most worth another look: uncertain tasks (labels), doubtful objects (clicks) or uncertain items
+    (pairs)."""
+    from ..acquisition import review
+    from .show import queued
 
-    job = Job(kind="pairs", name=model, out=out, options=options)
-    fit_pairs(job, source, features, array, unknown, truth, ask)
+    result = source.result()
+    queued(review(result, None if options.out or options.as_json else options.top), result, options)
 
 
-@app.command(epilog=_example("crowdwise compare answers.csv --gold known.csv --folds 10"))
+@_command("crowdwise agreement answers.csv --json")
+@expanded
+def agreement(source: opt.AnswersOrResult, within: opt.Within = None, as_json: opt.Json = False) -> None:
+    """How much workers agree, each measure with its interval. Labels and pairs: Krippendorff, Fleiss, Cohen, Gwet,
+    percent. Clicks: F1 between workers."""
+    from ..inter_rater import agreement as measured
+    from .show import agreed
+
+    answers = source.loaded().answers if source.saved else source.answers()
+    table = measured(answers, within=within)
+    if as_json:
+        say_json(table.to_dicts())
+    else:
+        agreed(table, answers)
+
+
+@_command("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv", name="next")
+@expanded
+def next_(
+    source: opt.FittedSource,
+    options: opt.ListOptions,
+    budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
+    batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; all by default")] = None,
+) -> None:
+    """What to ask next, by expected gain: tasks and the workers to ask (labels), images to show to further workers
+    (clicks), or pairs of items (pairs)."""
+    from ..acquisition import check_budget, next_answers
+    from .show import asked
+
+    check_budget(budget, batch)
+    result = source.result()
+    asked(next_answers(result, budget, batch=batch), result, budget, options)
+
+
+@_command("crowdwise compare answers.csv --gold known.csv --folds 10")
 @expanded
 def compare(
-    source: opt.LabelsSource,
+    source: opt.Source,
+    features: opt.FeatureOptions,
     model: opt.Models = None,
-    folds: Annotated[int, typer.Option(help="Parts the answers are hidden in; 0 for no held-out score")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(help="Parts for cross-validation, default 5; 0 for no held-out score")
+    ] = None,
+    truth: opt.Truth = None,
+    within: opt.Within = None,
     seed: opt.Seed = 0,
     threads: opt.Threads = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Every model side by side: labels that differ from the default's, likelihood of hidden answers, and, where gold is
-    given, accuracy and log-loss. Gold is not shown to the models."""
-    from ..comparison import chosen_models
+    """Fit every model of the kind and compare: how results differ from the default's, likelihood of held-out answers
+    (labels, pairs), and scores against known labels (--gold) or the truth (--truth). Models do not see either."""
+    from ..comparison import check_models
     from ..comparison import compare as side_by_side
     from ..engine import Run
+    from .fits import PageOptions
     from .show import compared, watch_models
 
-    models, run = chosen_models(model, folds), Run(seed=seed, threads=threads)
-    answers = source.answers()
-    rows = side_by_side(answers, models, folds=folds, run=run, watch=watch_models())
+    among, run = check_models(model, folds), Run(seed=seed, threads=threads)
+    page = PageOptions(truth=truth, within=within)
+    answers, joined = features.joined(source.answers(among))
+    options = {"folds": folds, "truth": page.truth_table(), "within": within, "features": joined}
+    rows = side_by_side(answers, model, run=run, watch=watch_models(), **options)
     if as_json:
         say_json(rows.to_dicts())
     else:
         compared(rows, answers)
 
 
-@app.command(epilog=_example("crowdwise reproduce lecture --out lecture"))
+@_command("crowdwise report results; crowdwise report answers.csv --out report.html")
+@expanded
+def report(
+    source: opt.FittedSource,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page; default report.html in the folder of the result")
+    ] = None,
+    compare_with: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Labels: models to compare with; may be repeated; small tables: all"),
+    ] = None,
+    check: Annotated[
+        bool | None,
+        typer.Option("--check/--no-check", help="Labels: whether to check the cost curve by one more fit"),
+    ] = None,
+    pictures: opt.Pictures = None,
+    content: opt.Content = None,
+    truth: opt.Truth = None,
+    within: opt.Within = None,
+) -> None:
+    """Write one self-contained HTML page about a result."""
+    from ..comparison import check_models
+    from .fits import PageOptions, report_options
+    from .job import command_line
+    from .say import words
+
+    check_models(compare_with, None)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
+    result = source.result()
+    place = out or (source.folder or Path()) / "report.html"
+    options = report_options(result, page, compare_with, check)
+    words(f"wrote {result.report(place, command=command_line(), **options)}")
+
+
+@_command("crowdwise reproduce lecture --out lecture")
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="NAME", help="lecture, difficulty, groups, clicks or pairs")],
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of real data: for lecture cifar10s itself; else the folder that holds cifar10n, "
-            "cifar10h_counts and, for groups, labelme; for clicks fish_spots, smfish_cells and beads; for pairs "
-            "cmu_faces, mnist, mnist_pairs and product_er",
+            help="Folder with the real data of the study: cifar10s itself for lecture; for the others the folder that "
+            "holds cifar10n, cifar10h_counts and labelme (groups), cifar10n and cifar10h_counts (difficulty), "
+            "fish_spots, smfish_cells and beads (clicks), or cmu_faces, mnist, mnist_pairs and product_er (pairs)",
         ),
     ] = None,
     out: opt.Out = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure less: fewer seeds, starts and images")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Measure more: of pairs, all 60,000 images")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller run: fewer seeds, starts and images")] = False,
+    full: Annotated[bool, typer.Option("--full", help="A larger run: all 60,000 images (pairs)")] = False,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure a published study anew, beside its figures. A long one that was broken off goes on by the same --out."""
+    """Run a published study again and print its figures beside the published ones. An interrupted study continues if
+    --out is the same."""
     from ..reproduce import study
     from .say import words
     from .show import reproduced
@@ -311,7 +331,7 @@ def reproduce(
     reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full), as_json)
 
 
-@app.command(epilog=_example("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd"))
+@_command("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd")
 def simulate(
     name: Annotated[
         str,
@@ -321,16 +341,16 @@ def simulate(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers.csv, truth.csv, workers.csv, features")],
-    layout: Annotated[str, typer.Option(metavar="NAME", help="Of clicks: E, P1, P2, or H1 to H5")] = "P1",
-    tasks: Annotated[int, typer.Option(help="How many tasks")] = 1000,
-    workers: Annotated[int | None, typer.Option(help="How many workers; 50, of a pinwheel 20")] = None,
-    classes: Annotated[int, typer.Option(help="How many classes")] = 3,
+    layout: Annotated[str, typer.Option(metavar="NAME", help="Clicks: layout E, P1, P2, or H1 to H5")] = "P1",
+    tasks: Annotated[int, typer.Option(help="Number of tasks")] = 1000,
+    workers: Annotated[int | None, typer.Option(help="Number of workers; default 50, pinwheel 20")] = None,
+    classes: Annotated[int, typer.Option(help="Number of classes")] = 3,
     per_task: Annotated[int, typer.Option(help="Answers per task")] = 5,
-    load: Annotated[str, typer.Option(help="Work of workers: even, or skewed (a few do most)")] = "even",
-    fresh: Annotated[int, typer.Option(help="Further tasks with features and no answers (experts, triangle)")] = 0,
+    load: Annotated[str, typer.Option(help="Answers per worker: even, or skewed (a few workers give most)")] = "even",
+    fresh: Annotated[int, typer.Option(help="Additional tasks with features and no answers (experts, triangle)")] = 0,
     seed: opt.Seed = 0, as_json: opt.Json = False,
 ) -> None:  # fmt: skip
-    """Simulate a crowd whose truth and skills are known."""
+    """Simulate a crowd with known truth and known skills."""
     from ..errors import check_choice
     from ..simulate import clicks as clicked
     from ..simulate import crowd, pinwheel
@@ -356,7 +376,7 @@ def simulate(
         words(f"{len(answers)} {answers.noun}s of {answers.n_workers} workers on {about}", *files)
 
 
-@app.command(epilog=_example("crowdwise models --json"))
+@_command("crowdwise models --json")
 def models(as_json: opt.Json = False) -> None:
     """List the models of every kind of answers and their settings."""
     from ..aggregation import models as listed
@@ -376,12 +396,12 @@ def models(as_json: opt.Json = False) -> None:
         print(f"{head}\n    {row['description']}\n    {settings}".rstrip())
 
 
-@app.command(epilog=_example("crowdwise demo --out demo"))
+@_command("crowdwise demo --out demo")
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for everything it writes")] = Path("demo"),
     seed: opt.Seed = 7,
 ) -> None:
-    """Simulate a crowd, find the truth behind its answers, and say what came of it."""
+    """Simulate a crowd, estimate the truth from its answers, and compare with the simulated truth."""
     from .demo import run
 
     run(out, seed)

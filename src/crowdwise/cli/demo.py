@@ -10,7 +10,8 @@ from ..errors import for_shell
 from ..io import read
 from ..report import summarise
 from ..simulate import crowd
-from .run import quick_page, write_result
+from .fits import quick_page
+from .job import write_result
 from .say import table
 
 

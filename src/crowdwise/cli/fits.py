@@ -1,144 +1,256 @@
-"""Fits of every kind, from the command line: read, fit, write everything, report."""
+"""The commands that fit: one path for every kind of answers, and what each kind adds to the files and the report."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ..answers.reading import given
+from ..acquisition import cost_curve, next_pairs
+from ..comparison import chosen_models, compare
+from ..engine import Run
 from ..engine.resources import require
-from ..errors import FileError, ParameterError, check_choice
+from ..errors import DataError, ParameterError
 from ..io import read_features, read_table
-from .options import LabelsSource, PairsSource, PointsSource
-from .run import Job, quick_page, spreadsheet_safe, write_csv
+from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
 
-SHOWN = 20  # rows
+MAX_ROWS_SHOWN = 20
+MAX_ANSWERS_CHECKED = 5_000  # up to which the cost curve is checked by one more fit
+MAX_ANSWERS_COMPARED = 50_000  # up to which `report` compares all models by default
+WITHIN = 4.0  # distance at which an object found matches a true one
 
 
-def fit_labels(job: Job, source: LabelsSource) -> None:
-    """Labels; without a folder they go to stdout."""
-    result = job.fit(source.answers())
-    files = [] if job.out is None else job.write(result, **quick_page(result))
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What the page and the report of a fit need besides the result."""
 
-    def show() -> None:
-        if job.out is None:
-            labels = spreadsheet_safe(result.labels) if job.options.excel_safe else result.labels
-            sys.stdout.buffer.write(labels.write_csv().encode())
-            sys.stdout.flush()
+    pictures: Path | None = None
+    content: Path | None = None
+    truth: Path | None = None
+    within: float | None = None
+    ask: int | None = None  # pairs worth asking next that are written
 
-    job.close(result, files, {} if job.out else {"labels": result.labels.to_dicts()}, show)
+    def __post_init__(self) -> None:
+        check_folder(self.pictures, "--pictures")
+        check_file(self.content, "--content")
+        check_file(self.truth, "--truth")
+        if self.truth is not None:
+            require(("learn",), "--truth")
+        if self.within is not None and not self.within > 0:
+            raise ParameterError(f"--within is {self.within}; it must be a distance above 0")
+        if self.ask is not None and self.ask < 1:
+            raise ParameterError(f"--ask is {self.ask}; it must be at least 1")
+
+    def truth_table(self) -> pl.DataFrame | None:
+        """The true labels, objects or clusters."""
+        return None if self.truth is None else read_table(self.truth, None, None, None).frame
+
+    def page(self, result: Any, features: Any = None) -> dict[str, Any]:
+        """The options of the page of a result that follow from these."""
+        found = KIND_PAGES[result.kind](self, result, features) if result.kind in KIND_PAGES else {}
+        return {name: value for name, value in found.items() if value is not None}
 
 
-def fit_points(job: Job, source: PointsSource, pictures: Path | None, truth: Path | None, within: float) -> None:
-    """Objects, matched with true ones where they are known."""
+def _labels_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
+    return {"pictures": options.pictures, "content": options.content}
+
+
+def _points_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
+    return {"pictures": options.pictures}
+
+
+def _pairs_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
+    images = features.x if features is not None and _are_images(features.x.shape) else None
+    return {"pictures": images}
+
+
+KIND_PAGES: dict[str, Callable[[PageOptions, Any, Any], dict[str, Any]]] = {
+    "labels": _labels_page, "points": _points_page, "pairs": _pairs_page,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A result compared with the truth: a table for people, values for JSON, and a file."""
+
+    line: str
+    values: Any
+    name: str = "scores"
+    shown: pl.DataFrame | None = None
+    file: pl.DataFrame | None = None
+
+
+def score_labels(result: Any, truth: pl.DataFrame, within: float) -> Scores:
+    """The share of labels that are true."""
+    if not {"task", "label"} <= set(truth.columns):
+        raise DataError(f"--truth has columns {', '.join(truth.columns)}; wanted are task and label")
+    text = pl.all().cast(pl.String)
+    both = result.labels.select("task", "label").select(text).join(
+        truth.select("task", pl.col("label").alias("true")).select(text).drop_nulls(), on="task"
+    )  # fmt: skip
+    if both.is_empty():
+        raise DataError("the truth names no task of this result: nothing can be scored. Check its tasks")
+    accuracy = float((both["label"] == both["true"]).fill_null(value=False).mean())
+    return Scores(f"accuracy {accuracy:.4g} on {both.height} tasks", {"accuracy": accuracy, "tasks": both.height})
+
+
+def score_points(result: Any, truth: pl.DataFrame, within: float) -> Scores:
+    """Objects matched with true ones, image by image."""
     from ..metrics import match_objects
 
-    true = _truth_table(truth)
-    if truth is not None and not within > 0:
-        raise ParameterError(f"--within is {within}; it must be a distance above 0")
-    if pictures is not None and not pictures.is_dir():
-        raise FileError(f"--pictures {pictures} is no folder. Name the folder that holds the images")
-    result = job.fit(source.answers())
-    files = job.write(result, {"matched": None}, pictures=pictures)  # whatever the truth is, the fit is kept
-    matched = None if true is None else match_objects(result, true, within=within)
-    if matched is not None and job.out is not None:
-        files.append(write_csv(matched, job.out / "matched.csv", job.options.excel_safe))
-
-    def show() -> None:
-        if matched is not None:
-            scores = ("precision", "recall", "f1")
-            shown = matched.select("image", "found", "true", "matched", *scores)
-            table(shown.columns, shown.head(SHOWN).rows(), 3)
-            means = [float(matched[name].mean()) for name in scores]  # type: ignore[arg-type]
-            words("means over images: precision {:.3f}, recall {:.3f}, F1 {:.3f}".format(*means))
-
-    about = {"images": result.images.to_dicts()}
-    job.close(result, files, about if matched is None else about | {"matched": matched.to_dicts()}, show)
+    matched = match_objects(result, truth, within=within)
+    names = ("precision", "recall", "f1")
+    means = matched.select(names).mean().row(0)
+    shown = matched.select("image", "found", "true", "matched", *names)
+    line = "means over images: precision {:.3f}, recall {:.3f}, F1 {:.3f}".format(*means)
+    return Scores(line, matched.to_dicts(), "matched", shown, matched)
 
 
-def fit_pairs(
-    job: Job, source: PairsSource, features: Path | None, array: str | None, unknown: str, truth: Path | None, ask: int
-) -> None:
-    """Clusters, and which pairs to ask next."""
-    from ..acquisition import next_pairs
+def score_pairs(result: Any, truth: pl.DataFrame, within: float) -> Scores:
+    """Clusters compared with true ones."""
     from ..metrics import match_clusters
 
-    check_choice("--unknown", unknown, ("error", "drop"))
-    if job.model.features == "required" and features is None:
-        raise ParameterError(f"{job.name} needs features. Say --features FILE, or take --model pair-mixture")
-    if ask < 1:
-        raise ParameterError(f"--ask is {ask}; it must be at least 1")
-    true, found = _truth_table(truth), None
-    usual = given({"unknown": "error"}, features=features and features.name, array=array, unknown=unknown)
-    pairs = source.answers().with_options(**usual)
-    if features is not None:
-        found = read_features(features, pairs.items, array=array)
-        pairs = pairs.on(found.tasks, unknown)  # type: ignore[arg-type]
-    result = job.fit(pairs, found)
-    pictures = found.x if found is not None and _are_images(found.x.shape) else None
-    files = job.write(result, {"next": next_pairs(result, ask)}, pictures=pictures)
-    scores = {} if true is None else match_clusters(result, true)
+    values = match_clusters(result, truth)
+    return Scores(", ".join(f"{name} {value:.4g}" for name, value in values.items()), values)
+
+
+SCORERS = {"labels": score_labels, "points": score_points, "pairs": score_pairs}
+SHOWN = {"points": "images", "pairs": "sizes"}  # by kind: the table that JSON has, and people of pairs see
+
+
+def fit(job: Job, page: PageOptions) -> None:
+    """Read, fit, write and report. Without a folder, the first table of the result goes to stdout."""
+    answers, features = job.read()
+    if not job.source.insisted and not getattr(job.source, "kind", None):
+        words(f"{answers.intake.source}: {answers.title}, recognised by the columns {_columns(answers)}")
+    if page.truth is not None and answers.kind not in SCORERS:
+        raise ParameterError(f"--truth does not apply to {answers.title}. Omit it")
+    truth = page.truth_table()
+    result = job.fit(job.models[answers.kind], answers, features)
+    files: list[Path] = []
+    if job.out is not None:
+        further: dict[str, pl.DataFrame | None] = {"matched": None} if answers.kind == "points" else {}
+        if answers.kind == "pairs":
+            further = {"next": next_pairs(result, page.ask or 100)}
+        files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
+    scores = None if truth is None else SCORERS[answers.kind](result, truth, page.within or WITHIN)
+    if scores is not None and scores.file is not None and job.out is not None:
+        files.append(write_csv(scores.file, job.out / f"{scores.name}.csv", job.options.excel_safe))
+    main, first = next(iter(result.tables().items()))
 
     def show() -> None:
-        shown = result.sizes.head(SHOWN)
-        table(shown.columns, shown.rows(), 3)
-        if scores:
-            words("compared with the truth: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+        if answers.kind == "pairs":
+            table(result.sizes.columns, result.sizes.head(MAX_ROWS_SHOWN).rows(), 3)
+        if scores is not None and scores.shown is not None:
+            table(scores.shown.columns, scores.shown.head(MAX_ROWS_SHOWN).rows(), 3)
+        if scores is not None:
+            words(f"compared with the truth: {scores.line}")
+        if job.out is None:
+            safe = spreadsheet_safe(first) if job.options.excel_safe else first
+            sys.stdout.buffer.write(safe.write_csv().encode())
+            sys.stdout.flush()
 
-    about = {"sizes": result.sizes.to_dicts()}
-    job.close(result, files, about | ({"scores": scores} if scores else {}), show)
+    about: dict[str, Any] = {} if job.out else {main: first.to_dicts()}
+    if answers.kind in SHOWN:
+        about[SHOWN[answers.kind]] = result.tables()[SHOWN[answers.kind]].to_dicts()
+    job.close(result, files, about | ({} if scores is None else {scores.name: scores.values}), show)
 
 
-def fit_classifier(
-    job: Job, source: LabelsSource, features: Path, array: str | None, classifier: str, threshold: float, restarts: int
-) -> None:
-    """A classifier, its predictions, and, where gold is given, how other worker sides do."""
+def _columns(answers: Any) -> str:
+    return ", ".join(dict.fromkeys(answers.intake.columns.get(role, role) for role in answers.roles.required))
+
+
+def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
+    """Options of the page that a fit writes: a comparison with the vote only, and no further fit of a large table."""
+    if result.kind != "labels" or (job is not None and not job.options.page):
+        return {}
+    check = None if result.answers.n_answers <= MAX_ANSWERS_CHECKED else False
+    return compared_page(result, ["majority-vote"], check)
+
+
+def compared_page(result: Any, models: list[str] | None, check: bool | None) -> dict[str, Any]:
+    """The comparison and the cost curve of a page of labels; without `models`, all models if the table is small."""
+    options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
+    if models is None and result.answers.n_answers > MAX_ANSWERS_COMPARED:
+        return options
+    others = [each for each in chosen_models(models, None) if each.name != result.model.name]
+    if others:
+        run = Run(seed=result.seed)
+        options["comparison"] = compare(result.answers, others, folds=0, run=run, against=result)
+    return options
+
+
+def report_options(result: Any, page: PageOptions, models: list[str] | None, check: bool | None) -> dict[str, Any]:
+    """Options of the page that `crowdwise report` writes."""
+    if result.kind == "labels":
+        return compared_page(result, models, check) | page.page(result)
+    for flag, value in (("--compare-with", models), ("--check", check)):
+        if value is not None:
+            raise ParameterError(f"{flag} applies to labels; this is a result of {result.kind}. Omit it")
+    return page.page(result)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """The classifier of `crowdwise learn`."""
+
+    features: Path
+    array: str | None = None
+    classifier: str = "logistic"
+    threshold: float = 0.5
+    restarts: int = 1
+
+    def __post_init__(self) -> None:
+        check_file(self.features, "--features")
+        if self.restarts < 1:
+            raise ParameterError(f"--restarts is {self.restarts}; it must be at least 1")
+
+
+def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
+    """Fit a classifier, predict rows without answers and, where gold is given, compare other worker sides."""
     from ..learn import CrowdClassifier
     from ..learn.sides import BASELINES, rivals
     from ..metrics import judged
 
-    if restarts < 1:
-        raise ParameterError(f"--restarts is {restarts}; it must be at least 1")
-    asked = {"threshold": threshold, "restarts": restarts}
-    usual = {"classifier": "logistic", "threshold": 0.5, "restarts": 1}
-    recorded = given(usual, features=features.name, array=array, classifier=classifier, **asked)
-    model = CrowdClassifier(classifier, job.model, random_state=job.options.seed, **asked)
-    answers = source.answers()
-    found = read_features(features, answers.tasks, array=array)
-    x, rows = found.x.reshape(len(found.x), -1), answers.with_options(**recorded).by_row(found.tasks)
+    side = job.models["labels"]
+    model = CrowdClassifier(
+        learner.classifier, side, random_state=job.options.seed, threshold=learner.threshold, restarts=learner.restarts
+    )
+    answers = job.source.answers()
+    found = read_features(learner.features, answers.tasks, array=learner.array)
+    x, rows = found.x.reshape(len(found.x), -1), answers.by_row(found.tasks)
     with warnings.catch_warnings(record=True) as raised:
-        job.fit(answers, fit=lambda run: model.fit(x, rows, run=run))
+        job.fit(side, answers, fit=lambda run: model.fit(x, rows, run=run))
     result, known = model.result_, len(set(answers.gold.tolist()) - {-1}) > 1
     run = job.run()
-    shown = rivals(model, x, rows, BASELINES, run=run, watch=watch_models()) if known else {job.name: result}
+    shown = rivals(model, x, rows, BASELINES, run=run, watch=watch_models()) if known else {side.name: result}
     against = judged(shown, _gold_table(answers) if known else None)
     curves = against.table() if known else None
-    open_ = model.predictions(x, found.tasks).filter(pl.Series(~rows.answered))
-    files = job.write(result, {"predictions": open_, "roc": curves}, **quick_page(result), judged=against)
+    predicted = model.predictions(x, found.tasks).filter(pl.Series(~rows.answered))
+    files = job.write(
+        result,
+        {"predictions": predicted, "roc": curves},
+        **quick_page(result, job),
+        judged=against,
+        **page.page(result),
+    )
     areas = {} if curves is None else dict(curves.select("method", "auc").unique(maintain_order=True).rows())
 
     def show() -> None:
         words(*(f"warning: {each.message}" for each in raised))
-        words(f"{open_.height} rows without answers are predicted in predictions.csv")
+        words(f"predictions.csv holds predictions for {predicted.height} rows without answers")
         for name, area in areas.items():
-            words(f"AUC of the truth by {name}, which did not see the known labels: {area:.4f}")
+            words(f"AUC of {name}, fitted without the known labels: {area:.4f}")
 
-    about = {"classifier": classifier, "features": x.shape[1], "predicted": open_.height, "auc": areas}
+    about = {"classifier": learner.classifier, "features": x.shape[1], "predicted": predicted.height, "auc": areas}
     job.close(result, [*files, model.save(job.out or Path())], about, show)
-
-
-def _truth_table(file: Path | None) -> pl.DataFrame | None:
-    """What is truly there, to be compared with what was found."""
-    if file is None:
-        return None
-    require(("learn",), "--truth")
-    return read_table(file, None, None, None).frame
 
 
 def _gold_table(answers: Any) -> pl.DataFrame:

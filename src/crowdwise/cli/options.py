@@ -1,34 +1,79 @@
-"""Options that commands share, and what they lead to: answers, or a result that is loaded or fitted."""
+"""Options that commands share, in groups, and what they lead to: answers, or a result that is loaded or fitted."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
-if TYPE_CHECKING:
-    from ..answers import Labels, Pairs, Points
-    from ..result import LabelsResult
-
-
-def _option(metavar: str, help: str) -> Any:
-    return typer.Option(metavar=metavar, help=help)
+LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
+READING, FITTING = "Reading the file", "Fitting"
+FILE_HELP = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
 
 
-_FILE = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
-Model = Annotated[str, _option("NAME", "See `crowdwise models`")]
-Seed = Annotated[int, typer.Option(help="The one seed of everything random")]
-Threads = Annotated[int, typer.Option(help="Threads; 0 is all cores. The result does not depend on it")]
+class GroupedCommand(TyperCommand):
+    """A command whose --help lists options in groups, as plain text."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            usual = "Arguments" if each.param_type_name == "argument" else "Options"
+            if record is not None:
+                groups.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
+        for title in sorted(groups, key=lambda name: (name != "Arguments", name != "Options")):
+            with formatter.section(title):
+                formatter.write_dl(groups[title])
+
+
+def completed_models(incomplete: str) -> list[str]:
+    """Names of models that begin so, for completion in the shell."""
+    from ..aggregation import models
+
+    return [name for name in models()["name"].to_list() if name.startswith(incomplete)]
+
+
+def completed(*choices: str) -> Callable[[str], list[str]]:
+    """Completion from a list."""
+    return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
+
+
+def _option(metavar: str, help: str, group: str | None = None, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=group, **more)
+
+
+Model = Annotated[
+    str | None,
+    _option("NAME", "See `crowdwise models`; by default that of the kind of answers", autocompletion=completed_models),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)]
+Threads = Annotated[
+    int, typer.Option(help="Threads; 0 for all cores. Results do not depend on it", rich_help_panel=FITTING)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs")]
 Out = Annotated[Path | None, _option("DIR", "Folder for the results")]
 OutDir = Annotated[Path, _option("DIR", "Folder for the results")]
-Models = Annotated[list[str] | None, typer.Option("--model", metavar="NAME", help="Only these models; may be repeated")]
-NpzArray = Annotated[str | None, _option("NAME", "The array of an npz file, if not x")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="NAME", help="Only these models; may be repeated", autocompletion=completed_models),
+]
+Within = Annotated[float | None, typer.Option(help="Clicks: distance within which two places match (truth: 4)")]
+Pictures = Annotated[
+    Path | None, _option("DIR", "Folder of pictures for the page, named like the images, tasks or items")
+]
+Content = Annotated[
+    Path | None, _option("FILE", "Table for the page: task (or item), text and/or image, a file in --pictures")
+]
+Truth = Annotated[
+    Path | None,
+    _option("FILE", "True labels (task, label), objects (image, x, y) or clusters (item, label), to score the result"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +83,15 @@ class FitOptions:
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A setting of the model (for learn: of the worker side); may be repeated",
+            "--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated", rich_help_panel=FITTING
         ),
     ] = None
-    resume: Annotated[bool, typer.Option(help="Continue where an interrupted run stopped (needs --out)")] = False
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write report.html, too")] = True
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run (needs --out)", rich_help_panel=FITTING)] = (
+        False
+    )
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write report.html")] = True
     excel_safe: Annotated[
-        bool, typer.Option("--excel-safe", help="Make text of cells that a spreadsheet would take for formulas")
+        bool, typer.Option("--excel-safe", help="Quote cells that a spreadsheet would take for formulas")
     ] = False
     seed: Seed = 0
     threads: Threads = 0
@@ -60,135 +105,227 @@ class ListOptions:
     top: Annotated[int, typer.Option(min=1, help="Rows shown")] = 20
     out: Annotated[Path | None, _option("FILE", "Write the whole table as CSV")] = None
     raw: Annotated[
-        bool, typer.Option("--raw", help="Leave cells as they are that a spreadsheet would take for formulas")
+        bool, typer.Option("--raw", help="Do not quote cells that a spreadsheet would take for formulas")
     ] = False
     as_json: Json = False
 
     def write(self, table: Any) -> None:
         """Write the table, if asked for, and say so."""
         if self.out is not None:
-            from .run import write_csv
+            from .job import write_csv
             from .say import words
 
             words(f"wrote {write_csv(table, self.out, excel_safe=not self.raw)}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class FeatureOptions:
+    """Features of the items of pairs."""
+
+    features: Annotated[
+        Path | None, _option("FILE", "Features: a table with a column item, or npz with arrays x and item", PAIRS)
+    ] = None
+    array: Annotated[str | None, _option("NAME", "The array of an npz file, if not x", PAIRS)] = None
+    unknown: Annotated[
+        str | None, _option("RULE", "Pairs whose items have no features: error (default) or drop", PAIRS)
+    ] = None
+
+    def joined(self, answers: Any) -> tuple[Any, Any]:
+        """The answers about the items that have features, and the features; None without a file."""
+        if self.features is None:
+            return answers, None
+        from ..io import read_features
+
+        found = read_features(self.features, answers.items, array=self.array)
+        return answers.on(found.tasks, self.unknown or "error"), found
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
     """A file of answers, and how its text is read."""
 
-    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE)]
-    worker: Annotated[str | None, _option("COL", "Column of the worker")] = None
-    format: Annotated[str | None, _option("NAME", "csv, json, jsonl or parquet; else found")] = None
-    delimiter: Annotated[str | None, _option("CHAR", "What separates fields; else found")] = None
-    encoding: Annotated[str | None, _option("NAME", "For instance latin-1; else UTF-8, or UTF-16 by its mark")] = None
+    insisted: ClassVar[str | None] = None  # the kind of answers, where the command says it
 
-    def given(self, **other: Any) -> dict[str, Any]:
-        """The options by name, with some `other` values, as functions that read take them."""
-        options = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "file"}
-        delimiter = self.delimiter.replace("\\t", "\t") if self.delimiter else None
-        return options | {"delimiter": delimiter} | other
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelsSource(TableOptions):
-    """A file of labels."""
-
-    format: Annotated[str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; else found")] = None
-    task: Annotated[str | None, _option("COL", "Column of the task")] = None
-    label: Annotated[str | None, _option("COL", "Column of the label")] = None
-    gold: Annotated[str | None, _option("FILE", "Known labels: a table with task and label")] = None
-    gold_column: Annotated[str | None, _option("COL", "Known labels: a column of FILE")] = None
-    duplicates: Annotated[
-        str | None, _option("RULE", "A worker's second answer to a task: last, first, error or each")
+    file: Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
+    worker: Annotated[str | None, _option("COL", "Column of the worker", READING)] = None
+    format: Annotated[
+        str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; recognised by default", READING)
     ] = None
-    anonymous: Annotated[
-        str, _option("RULE", "Answers without a worker: refuse, or each (every one is another person)")
-    ] = "refuse"
-    missing: Annotated[list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated")] = (
-        None
-    )
-    wide: Annotated[
-        bool | None, typer.Option("--wide/--long", help="One column per worker, or one row per answer; else guessed")
+    delimiter: Annotated[str | None, _option("CHAR", "Separator of fields; recognised by default", READING)] = None
+    encoding: Annotated[
+        str | None, _option("NAME", "For instance latin-1; default UTF-8, or UTF-16 by its mark", READING)
     ] = None
 
-    def answers(self) -> Labels:
-        """Read the file."""
-        from ..errors import FileError, check_choice
+    def given(self) -> dict[str, Any]:
+        """The options that were given, as `crowdwise.read` takes them."""
+        names = [each.name for each in fields(self) if each.name not in ("file", "kind", *NOT_READING)]
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, [], ())}
+
+    def answers(self, among: Sequence[str] | None = None) -> Any:
+        """Read the file; `among` are the kinds of answers that it may hold."""
         from ..io import read
 
-        check_choice("--anonymous", self.anonymous, ("refuse", "each"))
-        if self.gold is not None and not Path(self.gold).exists():
-            raise FileError(
-                f"no gold file {self.gold}. Give a table with task and label, or name a column with --gold-column"
-            )
-        options = self.given(missing=self.missing or (), gold=Path(self.gold) if self.gold else self.gold_column)
-        del options["gold_column"]
-        return read(self.file, **options)
+        options = self.given()
+        for name, convert in (("delimiter", _delimiter), ("axes", _axes), ("box", _box), ("gold", _gold)):
+            if name in options:
+                options[name] = convert(options[name])
+        if "gold_column" in options:
+            options["gold"] = options.pop("gold_column")
+        return read(self.file, kind=self.insisted or getattr(self, "kind", None) or among, **options)
+
+
+NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options of sources that are fitted
+
+
+def _delimiter(text: str) -> str:
+    return text.replace("\\t", "\t")
+
+
+def _axes(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _gold(name: str) -> Path:
+    from ..errors import FileError
+
+    if not Path(name).exists():
+        raise FileError(f"no gold file {name}. Give a table with task and label, or name a column with --gold-column")
+    return Path(name)
+
+
+def _box(text: str) -> Any:
+    """Numbers, or the name of a table of boxes."""
+    from ..errors import ParameterError
+
+    if Path(text).exists():
+        return Path(text)
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            f"--box is {text!r}, which is neither a file nor numbers; write x0,y0,x1,y1, for instance --box 0,0,300,300"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointsSource(TableOptions):
+class RepeatOptions:
+    """What to do with repeated answers of one worker."""
+
+    duplicates: Annotated[
+        str | None,
+        _option(
+            "RULE",
+            "Repeated answers of a worker to a task: last, first, error or each; repeated clicks on one spot: first, "
+            "each or error",
+            READING,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """How labels are read."""
+
+    task: Annotated[str | None, _option("COL", "Column of the task", LABELS)] = None
+    label: Annotated[str | None, _option("COL", "Column of the label", LABELS)] = None
+    gold: Annotated[str | None, _option("FILE", "Known labels: a table with task and label", LABELS)] = None
+    gold_column: Annotated[str | None, _option("COL", "Known labels: a column of FILE", LABELS)] = None
+    anonymous: Annotated[
+        str | None,
+        _option("RULE", "Answers without a worker: refuse (default), or each (every one by another worker)", LABELS),
+    ] = None
+    missing: Annotated[
+        list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated", LABELS)
+    ] = None
+    wide: Annotated[
+        bool | None,
+        typer.Option(
+            "--wide/--long",
+            help="One column per worker, or one row per answer; recognised by default",
+            rich_help_panel=LABELS,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickOptions:
+    """How clicks are read."""
+
+    image: Annotated[str | None, _option("COL", "Column of the image", CLICKS)] = None
+    axes: Annotated[str | None, _option("COLS", "Columns of the coordinates: x,y or x,y,z", CLICKS)] = None
+    jobs: Annotated[
+        Path | None, _option("FILE", "Who looked at which image, also without a click: image, worker", CLICKS)
+    ] = None
+    box: Annotated[
+        str | None, _option("BOX", "Extent of all images, x0,y0,x1,y1, or a table with one row per image", CLICKS)
+    ] = None
+    unit: Annotated[str | None, _option("NAME", "pixels, percent or fraction (of the box)", CLICKS)] = None
+    outside: Annotated[str | None, _option("RULE", "Clicks outside the box: drop (default) or error", CLICKS)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How pairs are read."""
+
+    left: Annotated[str | None, _option("COL", "Column of one item", PAIRS)] = None
+    right: Annotated[str | None, _option("COL", "Column of the other item", PAIRS)] = None
+    answer: Annotated[str | None, _option("COL", "Column of the answer", PAIRS)] = None
+    hit: Annotated[str | None, _option("COL", "Column of the job: answers of one job are not independent", PAIRS)] = (
+        None
+    )
+    same: Annotated[list[str] | None, _option("VALUE", "An answer that means the same; may be repeated", PAIRS)] = None
+    contradictions: Annotated[
+        str | None,
+        _option("RULE", "Contradictory answers of a worker to one pair: drop (default), each or error", PAIRS),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindOption:
+    """The kind of answers, where the columns do not say it."""
+
+    kind: Annotated[
+        str | None,
+        _option(
+            "NAME",
+            "labels, points or pairs; recognised by the columns by default",
+            READING,
+            autocompletion=completed("labels", "points", "pairs"),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(PairOptions, ClickOptions, LabelOptions, RepeatOptions, KindOption, FileOptions):
+    """A file of answers of any kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelsSource(LabelOptions, RepeatOptions, FileOptions):
+    """A file of labels."""
+
+    insisted = "labels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointsSource(ClickOptions, RepeatOptions, FileOptions):
     """A file of clicks."""
 
-    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE.replace("Answers", "Clicks"))]
-    jobs: Annotated[
-        Path | None, _option("FILE", "Who looked at what: image, worker; also without a click")
-    ] = None  # fmt: skip
-    box: Annotated[str | None, _option("BOX", "x0,y0,x1,y1 of all images, or a table with one row per image")] = None
-    image: Annotated[str | None, _option("COL", "Column of the image")] = None
-    axes: Annotated[str | None, _option("COLS", "Columns of the coordinates: x,y or x,y,z")] = None
-    unit: Annotated[str | None, _option("NAME", "pixels; percent or fraction of the box; else as they are")] = None
-    outside: Annotated[str, _option("RULE", "Clicks outside the box: drop or error")] = "drop"
-    duplicates: Annotated[str, _option("RULE", "A worker's clicks on the same spot: first, each or error")] = "first"
-
-    def answers(self) -> Points:
-        """Read the file."""
-        from ..io import read_points
-
-        axes = None if self.axes is None else self.axes.split(",")
-        return read_points(self.file, **self.given(axes=axes, box=self._box()))
-
-    def _box(self) -> Any:
-        """Four numbers, or the name of a table of boxes."""
-        from ..errors import ParameterError
-
-        if self.box is None or Path(self.box).exists():
-            return self.box
-        try:
-            return tuple(float(part) for part in self.box.split(","))
-        except ValueError:
-            raise ParameterError(
-                f"--box is {self.box!r}, which is neither a file nor numbers; write x0,y0,x1,y1, for instance "
-                "--box 0,0,300,300"
-            ) from None
+    insisted = "points"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsSource(TableOptions):
+class PairsSource(PairOptions, FileOptions):
     """A file of same/different answers."""
 
-    left: Annotated[str | None, _option("COL", "Column of one item")] = None
-    right: Annotated[str | None, _option("COL", "Column of the other item")] = None
-    answer: Annotated[str | None, _option("COL", "Column of the answer")] = None
-    hit: Annotated[str | None, _option("COL", "Column of the job: answers of one job depend on each other")] = None
-    same: Annotated[list[str] | None, _option("VALUE", "An answer that means the same; may be repeated")] = None
-    contradictions: Annotated[
-        str, _option("RULE", "Answers of a worker to a pair that contradict: drop, each or error")
-    ] = "drop"
-
-    def answers(self) -> Pairs:
-        """Read the file."""
-        from ..io import read_pairs
-
-        return read_pairs(self.file, **self.given(same=self.same or None))
+    insisted = "pairs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelsOrResult(LabelsSource):
-    """A file of labels, or a saved result."""
+class AnswersOrResult(Source):
+    """A file of answers, or a saved result."""
 
-    file: Annotated[str, typer.Argument(metavar="FILE", help=f"{_FILE}. Or the folder of a saved result")]
+    file: Annotated[str, typer.Argument(metavar="FILE", help=f"{FILE_HELP}. Or the folder of a saved result")]
 
     @property
     def saved(self) -> bool:
@@ -202,8 +339,8 @@ class LabelsOrResult(LabelsSource):
         path = Path(self.file)
         return (path if path.is_dir() else path.parent) if self.saved else None
 
-    def any_loaded(self) -> Any:
-        """The saved result, of any kind; options that would need the answers read or fitted again are refused."""
+    def loaded(self) -> Any:
+        """The saved result; options for reading or fitting answers are refused."""
         from ..errors import ParameterError
         from ..io import load
 
@@ -212,44 +349,31 @@ class LabelsOrResult(LabelsSource):
         given = [name for name in given if name != "threads"]
         if given:
             raise ParameterError(
-                f"{self.file} is a saved result, so --{given[0].replace('_', '-')} has no meaning. "
+                f"{self.file} is a saved result, so --{given[0].replace('_', '-')} does not apply. "
                 "Give the file of answers, or omit the option"
             )
         return load(self.file)
 
-    def loaded(self) -> LabelsResult:
-        """The saved result of labels."""
-        from ..errors import ParameterError
-
-        found = self.any_loaded()
-        if found.kind != "labels":
-            raise ParameterError(
-                f"{self.file} holds a result of {found.kind}, not of labels; its tables are in its folder, and "
-                "`crowdwise report` makes its page"
-            )
-        return found  # type: ignore[no-any-return]
-
 
 @dataclass(frozen=True, kw_only=True)
-class FittedSource(LabelsOrResult):
-    """A file of labels that is fitted, or a saved result."""
+class FittedSource(FeatureOptions, AnswersOrResult):
+    """A file of answers that is fitted, or a saved result."""
 
-    model: Annotated[str | None, _option("NAME", "To fit answers: see `crowdwise models`")] = None
-    seed: Annotated[int | None, typer.Option(help="To fit answers: the one seed of everything random")] = None
+    model: Annotated[
+        str | None, _option("NAME", "Model to fit: see `crowdwise models`", FITTING, autocompletion=completed_models)
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)] = None
     threads: Threads = 0
 
-    def given(self, **other: Any) -> dict[str, Any]:
-        options = super().given(**other)
-        return {name: value for name, value in options.items() if name not in ("model", "seed", "threads")}
-
-    def result(self) -> LabelsResult:
+    def result(self) -> Any:
         """The saved result, or a fit of the answers."""
-        from .run import Job
+        from .job import Job
 
         if self.saved:
             return self.loaded()
-        job = Job(name=self.model or "pooled", options=FitOptions(seed=self.seed or 0, threads=self.threads))
-        return job.fit(self.answers())  # type: ignore[no-any-return]
+        features = FeatureOptions(features=self.features, array=self.array, unknown=self.unknown)
+        options = FitOptions(seed=self.seed or 0, threads=self.threads)
+        return Job(source=self, name=self.model, options=options, features=features).fitted()
 
 
 @functools.cache
@@ -258,8 +382,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters of the types above become one option for each of their fields: FILE first, then the
-    command's own options, then those."""
+    """Replace every parameter of a command that is a group of options by one parameter per option: FILE first, then the
+    command's own options, then those of the groups."""
     own, hints = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     keyword = inspect.Parameter.KEYWORD_ONLY

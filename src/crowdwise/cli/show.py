@@ -1,4 +1,4 @@
-"""Results for people and programs."""
+"""Answers and results printed for people, or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,34 +7,66 @@ from typing import Any
 
 import polars as pl
 
-from ..answers import Labels
-from ..report import inspect
+from ..answers import Answers
+from ..inspection import Inspection
 from ..reproduce import Study
-from ..result import LabelsResult
+from ..result import BaseResult
 from .options import ListOptions
 from .say import clean, say_json, table, words
 
+MAX_VALUES_SHOWN = 20
+# By kind of answers: columns of workers that are shown, where they have values. Other kinds show all.
+WORKERS = {
+    "labels": (
+        "spam_score", "trace", "checks", "check_score", "seconds", "agreement", "overuses",
+    ),
+    "points": ("images", "hit_rate", "spread"),
+    "pairs": ("sensitivity", "specificity", "weight"),
+}  # fmt: skip
+# By kind of answers: what the columns mean.
+SKILL = {
+    "labels": "skill: probability of a right answer, low to high: its 95 % interval; spam_score: 0 for answers that do "
+    "not depend on the truth, 1 for perfect ones; trace: mean of the diagonal of the confusion matrix",
+    "points": "skill: share of the worker's clicks that are on objects, low to high: its 95 % interval; hit_rate: "
+    "share of the objects that the worker clicked; spread: noise of the clicks, 1 is average",
+    "pairs": "skill: mean of sensitivity and specificity, low to high: its 95 % interval; weight: log-odds that an "
+    "answer adds",
+}
+REVIEW = {
+    "labels": "gain: what one more answer is expected to add to the probability that the label is right; entropy: "
+    "uncertainty in bits, of the posterior and of the votes; others: labels of other models where they differ",
+    "points": "probability: that the object is real; gain: what one more worker is expected to add to the probability "
+    "of deciding that rightly",
+    "pairs": "second: the next likely cluster; entropy: uncertainty of the cluster in bits",
+}
+NEXT = {
+    "labels": "{n} answer(s) to {rows} task(s), expected to make {gain:.1f} more labels right",
+    "points": "{n} look(s) at {rows} image(s), expected to decide {gain:.1f} more objects rightly",
+    "pairs": "{n} pair(s), expected to bring {gain:.1f} bits",
+}
 
-def inspected(answers: Labels) -> None:
-    """What was understood, for a person."""
-    intake, said = answers.intake, inspect(answers)
-    roles = ", ".join(f"{role} = {column!r}" for role, column in intake.columns.items())
-    print(clean(f"{intake.source}: {intake.shape} table, {intake.rows_read} rows read, {intake.rows_used} used"))
-    print(
-        clean(
-            f"columns: {roles}{' (guessed by name; say --task, --worker, --label otherwise)' if intake.guessed else ''}"
-        )
-    )
+
+def inspection(found: Inspection) -> None:
+    """Print what was understood of a table."""
+    intake = found.intake
+    print(clean(f"{intake.source}: {intake.rows_read} rows read, {intake.rows_used} used"))
+    print(clean(f"kind: {found.kind}"))
+    columns = ", ".join(f"{role} = {column!r}" for role, column in intake.columns.items())
+    print(clean(f"columns: {columns}"))
+    guessed = [role for role in intake.guessed if role in intake.columns]
+    if guessed:
+        print(clean(f"recognised by name: {', '.join(guessed)}; options such as --{guessed[0]} name other columns"))
     for note in intake.notes:
         print(clean(note))
     if intake.extras:
         print(clean(f"further columns kept: {', '.join(intake.extras)}"))
-    print(_sizes(answers))
-    for what, spread in (("task", said.answers_per_task), ("worker", said.answers_per_worker)):
-        print(f"answers a {what}: {spread.low} to {spread.high}, median {spread.median:g}")
-    table(["label", "answers"], said.labels[:20])
-    if answers.n_classes > 20:
-        print(f"... and {answers.n_classes - 20} more labels")
+    print(", ".join(f"{count} {name}" for name, count in found.counts.items()))
+    for name, spread in found.spreads.items():
+        print(f"{name}: {spread.low} to {spread.high}, median {spread.median:g}")
+    if found.values:
+        table([found.value, "answers"], found.values[:MAX_VALUES_SHOWN])
+        if len(found.values) > MAX_VALUES_SHOWN:
+            print(f"... and {len(found.values) - MAX_VALUES_SHOWN} more {found.value}s")
     for dropped in intake.dropped:
         print(clean(f"dropped {dropped.count}: {dropped.reason}"))
         for row in dropped.examples:
@@ -45,14 +77,13 @@ def inspected(answers: Labels) -> None:
         print(clean(f"warning: {warning}"))
 
 
-RATINGS = ("rank", "worker", "answers", "skill", "low", "high", "spam_score", "trace", "checks", "check_score")
-
-
-def rated(result: LabelsResult, flagged: bool, options: ListOptions) -> None:
-    """Workers, best first; flags with their reasons."""
+def rated(result: BaseResult, flagged: bool, options: ListOptions) -> None:
+    """Print workers, best first, and flags with their reasons."""
     rows = result.workers.sort("rank", nulls_last=True)
     rows = rows.filter(pl.col("flags") != "") if flagged else rows
-    known = [c for c in (*RATINGS, "seconds", "agreement", "overuses") if rows[c].null_count() < rows.height]
+    first = ("rank", "worker", "answers", "skill", "low", "high")
+    more = WORKERS.get(result.kind, tuple(c for c in rows.columns if c not in (*first, "flags", "reasons")))
+    known = [c for c in (*first, *more) if rows[c].null_count() < rows.height]
     shown = [*(c for c in known if c != "checks" or rows["checks"].sum() > 0), "flags"]
     if not _listed(rows, shown, options, "workers", rows.height, result.answers):
         return
@@ -60,24 +91,26 @@ def rated(result: LabelsResult, flagged: bool, options: ListOptions) -> None:
     for worker, reasons in why.head(most).rows():
         print(f"{clean(worker)[:60]}: {clean(reasons)}")
     _and_more(why.height - most, "flagged workers")
-    words(
-        "skill: chance of a right answer, low to high its 95 % interval; spam_score: 0 a spammer, 1 perfect; "
-        "trace: mean of the confusion matrix's diagonal"
-    )
+    words(*([SKILL[result.kind]] if result.kind in SKILL else []))
 
 
-def queued(rows: pl.DataFrame, result: LabelsResult, options: ListOptions) -> None:
-    """Tasks worth another look."""
+def queued(rows: pl.DataFrame, result: BaseResult, options: ListOptions) -> None:
+    """Print what is worth another look."""
     shown = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
-    if _listed(rows, shown, options, "tasks", result.answers.n_tasks, result.answers):
-        words(
-            "gain: what a further answer is expected to add to the chance of being right; entropy: doubt in bits, of "
-            "the posterior and of the votes; others: labels of other models where they differ"
-        )
+    total = next(iter(result.tables().values())).height
+    if _listed(
+        rows,
+        shown,
+        options,
+        f"{rows.columns[1] if result.kind == 'points' else rows.columns[0]}s",
+        total,
+        result.answers,
+    ):
+        words(*([REVIEW[result.kind]] if result.kind in REVIEW else []))
 
 
 def _listed(
-    rows: pl.DataFrame, shown: list[str], options: ListOptions, what: str, total: int, answers: Labels | None
+    rows: pl.DataFrame, shown: list[str], options: ListOptions, what: str, total: int, answers: Answers | None
 ) -> bool:
     """Write rows where asked for; print them as JSON, or the first of them as a table. Whether a person is reading."""
     options.write(rows)
@@ -91,27 +124,30 @@ def _listed(
     return True
 
 
-def agreed(rows: pl.DataFrame, answers: Labels) -> None:
-    """Measures of agreement."""
+def agreed(rows: pl.DataFrame, answers: Answers) -> None:
+    """Print measures of agreement."""
     print(_sizes(answers))
     table(["measure", "value", "low", "high"], rows.select("measure", "value", "low", "high").rows())
     for measure, note in rows.filter(pl.col("note") != "").select("measure", "note").rows():
         print(clean(f"{measure}: {note}"))
-    words("1 is full agreement, 0 what chance gives (percent is not held against chance); low to high: 95 % interval")
+    plain = "f1" if answers.kind == "points" else "percent"
+    words(f"1 is full agreement, 0 what chance gives ({plain} is not corrected for chance); low to high: 95 % interval")
 
 
-def asked(rows: pl.DataFrame, budget: int, options: ListOptions) -> None:
-    """What to ask next."""
-    now = int(rows["ask"].sum())
+def asked(rows: pl.DataFrame, result: BaseResult, budget: int, options: ListOptions) -> None:
+    """Print what to ask next."""
+    now = int(rows["ask"].sum()) if "ask" in rows.columns else rows.height
+    what = {"labels": "tasks", "points": "images"}.get(result.kind, result.kind)
     if options.as_json:
         options.write(rows)
-        say_json({"asked": now, "left": budget - now, "tasks": rows.to_dicts()})
+        say_json({"asked": now, "left": budget - now, what: rows.to_dicts()})
         return
-    shown = [c for c in rows.columns if rows[c].null_count() < rows.height or c == "task"]
-    _listed(rows, shown, options, "tasks", rows.height, None)
-    words(f"{now} answer(s) to {rows.height} task(s), expected to make {rows['gain'].sum():.1f} more labels right")
+    shown = [c for c in rows.columns if rows[c].null_count() < rows.height or c == rows.columns[0]]
+    _listed(rows, shown, options, what, rows.height, None)
+    line = NEXT.get(result.kind, "{n} answer(s)")
+    words(line.format(n=now, rows=rows.height, gain=rows["gain"].sum() if "gain" in rows.columns else 0.0))
     if budget > now:
-        words(f"{budget - now} answers of the budget are left: ask these, add what comes to the file, and run again")
+        words(f"{budget - now} answers of the budget are left: ask these, add the answers to the file, and run again")
 
 
 def _and_more(count: int, what: str) -> None:
@@ -120,7 +156,7 @@ def _and_more(count: int, what: str) -> None:
 
 
 def reproduced(found: Study, as_json: bool) -> None:
-    """A study's tables, one after another."""
+    """Print a study's tables."""
     if as_json:
         say_json(found.as_dict())
         return
@@ -135,21 +171,23 @@ def reproduced(found: Study, as_json: bool) -> None:
 
 
 def watch_models() -> Any:
-    """What tells a person which model is being fitted; None when nobody looks."""
+    """A function that prints which model is being fitted, or None when nobody is watching."""
     return (lambda name: words(f"fitting {name}")) if sys.stderr.isatty() else None
 
 
-def compared(rows: pl.DataFrame, answers: Labels) -> None:
-    """The comparison as a table."""
+def compared(rows: pl.DataFrame, answers: Answers) -> None:
+    """Print the comparison as a table."""
     print(_sizes(answers))
-    known = rows["accuracy"].null_count() < rows.height
-    columns = [c for c in rows.columns if known or c not in ("accuracy", "log_loss")]
+    columns = [name for name in rows.columns if rows[name].null_count() < rows.height]
     table(columns, rows.select(columns).rows())
-    words("differs: labels unlike the default model's; held_out: mean log-likelihood of hidden answers, more is better")
-    if known:
-        words("accuracy: a tie counts its share; log_loss: of the true label, less is better")
+    thing = {"labels": "labels", "points": "objects"}.get(answers.kind, "pairs")
+    words(f"differs: {thing} that differ from those of the default model")
+    if "held_out" in columns:
+        words("held_out: mean log-likelihood of held-out answers; higher is better")
+    if "log_loss" in columns:
+        words("accuracy: a tie counts its share; log_loss: of the true label; lower is better")
 
 
-def _sizes(answers: Labels) -> str:
-    counts = f"{answers.n_answers} answers, {answers.n_tasks} tasks, {answers.n_workers} workers"
-    return f"{counts}, {answers.n_classes} classes"
+def _sizes(answers: Any) -> str:
+    """The counts of a table of answers: "1800 answers, 300 tasks, 30 workers, 3 classes"."""
+    return repr(answers).partition("(")[2].removesuffix(")")

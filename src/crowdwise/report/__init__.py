@@ -11,7 +11,6 @@ from typing import Any
 from ..errors import for_python
 from ..result import BaseResult
 from ..result.files import write_whole
-from .inspection import Inspection, inspect
 from .page import BaseSummary, Language, Tile, page_of
 from .registry import section, summary, summary_of
 from .sections.labels.scaling import Cost, Scaling
@@ -42,6 +41,6 @@ def notebook(result: BaseResult) -> str:
 
 
 __all__ = [
-    "BaseSummary", "Cost", "Inspection", "Scaling", "Summary", "Table", "Tile", "inspect", "notebook", "section",
+    "BaseSummary", "Cost", "Scaling", "Summary", "Table", "Tile", "notebook", "section",
     "summarise", "summary", "table_of", "write_report",
 ]  # fmt: skip

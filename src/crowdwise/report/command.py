@@ -8,7 +8,6 @@ from typing import Any
 from .text import MAX_SENTENCE_CHARS, short
 
 READERS = {"labels": "read", "points": "read_points", "pairs": "read_pairs"}
-NOT_READ = ("features", "array", "unknown", "classifier", "threshold", "restarts")  # recorded, but not for the reader
 
 
 def changed_settings(model: Any) -> dict[str, Any]:
@@ -22,15 +21,15 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def python_line(result: Any) -> str:
-    """Return the line of Python that makes a result again."""
+    """Return the line of Python that makes a result again; `answers` stands for a table that came from no file."""
     model, intake = result.model, result.answers.intake
     options = {"gold" if name == "gold_column" else name: value for name, value in intake.options.items()}
-    reading = {name: value for name, value in options.items() if name not in NOT_READ}
-    table = f"crowdwise.{READERS.get(result.kind, 'read')}({_arguments([intake.source], reading)})"
+    reader = f"crowdwise.{READERS.get(result.kind, 'read')}"
+    table = f"{reader}({_arguments([intake.path], options)})" if intake.path else "answers"
     if model.kind == "learn":
         own = {"workers": model.name, "random_state": result.seed}
         return f"crowdwise.CrowdClassifier({_arguments([], own)}).fit(X, {table}, tasks)"
-    more = ", features=features" if "features" in options or getattr(result, "space", None) else ""
+    more = ", features=features" if getattr(result, "space", None) else ""
     settings = _arguments([model.name], changed_settings(model))
     return f"crowdwise.aggregate({table}, {settings}{more}, run=crowdwise.Run(seed={result.seed}))"
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ....acquisition import expected, worth
+from ....acquisition import expected, hull_slopes, open_tasks
 from ....kernels.layout import Ints
 from ....kernels.special import classes_of
 from ....result import LabelsResult
@@ -75,12 +75,12 @@ class Tasks:
     terms=("posterior",),
 )  # fmt: skip
 def tasks(result: LabelsResult) -> Tasks | None:
-    open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
+    open_ = open_tasks(result)
     if not open_.any():
         return None
     p = result.labels["probability"].fill_null(1.0).to_numpy().astype(np.float64)
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(MAX_TASKS_SHOWN, int(open_.sum()))]
-    gain = worth(expected(result, tasks=order))[:, 0]
+    gain = hull_slopes(expected(result, tasks=order))[:, 0]
     found = classes_of(result.posterior, result.prevalence, result.answers.gold)
     rows = [_task_row(result, found, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
     wrong, review = doubtful(p[open_])

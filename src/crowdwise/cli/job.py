@@ -1,9 +1,11 @@
-"""A fit from the command line: progress, signals, checkpoints, files, and the line that makes the result again."""
+"""A fit from the command line, for every kind of answers: read, fit with progress and checkpoints, write, report."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,64 +17,104 @@ from typing import Any
 import polars as pl
 import typer
 
-from ..acquisition import cost_curve
 from ..aggregation import model_class
-from ..comparison import chosen_models, compare
+from ..answers import KINDS
 from ..engine import Checkpoint, Model, Run
-from ..engine.registry import make
+from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
-from ..errors import Interrupted, ParameterError, for_shell
+from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
 from ..report import summarise
-from ..report.command import changed_settings
-from ..report.text import MAX_SENTENCE_CHARS, short
 from ..result import BaseResult
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
-from .options import FitOptions
+from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
-CHECKED = 5_000  # answers up to which the page's cost curve is checked by one more fit
-COMPARED = 50_000  # answers up to which `report` compares all models
-FORMULA = r"^[=+\-@\t\r]"  # what makes a spreadsheet take a cell for a formula
-REPEATED = ("missing", "same")  # flags that are given once per value; other lists are joined by commas
+FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to fit and where to put it; wrong settings are refused before any file is read."""
+    """What to read and fit, and where to put it. Wrong settings and missing libraries are refused before any file is
+    read, missing files before the fit."""
 
-    name: str
-    kind: str = "labels"
-    out: Path | None = None
+    source: FileOptions
     options: FitOptions = field(default_factory=FitOptions)
+    name: str | None = None  # of the model; None for the default of the kind
+    out: Path | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # besides those of --set
     precision: str = "auto"
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    worker_side: bool = False  # the model is a worker side beside a classifier
 
     def __post_init__(self) -> None:
-        require(self.model.extras, self.name)
         self.run()
+        models = self.models
         if self.options.resume and self.out is None:
             raise ParameterError("--resume needs --out, the folder that holds the checkpoint")
+        if self.out is not None and self.out.exists() and not self.out.is_dir():
+            raise FileError(f"--out {self.out} is a file; name a folder for the results")
+        only = next(iter(models.values())) if len(models) == 1 and not self.worker_side else None
+        if only is not None:
+            require(only.extras, only.name)
+            if only.features == "required" and self.features.features is None:
+                raise ParameterError(f"{only.name} needs features. Say --features FILE, or choose another --model")
+        if self.features.features is not None and not any(each.features != "none" for each in models.values()):
+            raise ParameterError(f"{self.name} takes no features. Omit --features")
+        check_choice("--unknown", self.features.unknown, ("error", "drop", None))
+        check_file(self.features.features, "--features")
 
     @cached_property
-    def model(self) -> Model[Any, Any]:
+    def models(self) -> dict[str, Model[Any, Any]]:
+        """The model by kind of answers, for every kind that the file may hold: one that has the model, takes all of its
+        settings and, where there are features, can use them."""
         settings = settings_of(self.options.setting or [], **self.settings)
-        if self.kind == "learn":
+        if self.worker_side:
             from ..learn.sides import by_name
 
-            return by_name(self.name, **settings)
-        return make(model_class(self.name, self.kind), settings)
+            return {"labels": by_name(str(self.name), **settings)}
+        insisted = self.source.insisted or getattr(self.source, "kind", None)
+        check_choice("--kind", insisted, (*KINDS, None))
+        if self.name is not None:
+            found = model_class(self.name, insisted)
+            return {found.kind: make(found, settings)}
+        made, refused = dict[str, Model[Any, Any]](), list[ParameterError]()
+        for kind in [insisted] if insisted else list(KINDS):
+            try:
+                made[kind] = make(model_class(default_model(kind), kind), settings)
+            except ParameterError as error:
+                refused.append(error)
+        if self.features.features is not None:
+            made = {kind: each for kind, each in made.items() if each.features != "none"} or made
+        if not made:
+            raise refused[0]
+        return made
 
     def run(self, **more: Any) -> Run:
         options = self.options
         return Run(seed=options.seed, threads=options.threads, precision=self.precision, **more)  # type: ignore[arg-type]
 
-    def fit(self, answers: Any, features: Any = None, fit: Callable[[Run], Any] | None = None) -> Any:
+    def read(self) -> Any:
+        """The answers, and the features that go with them or None."""
+        answers = self.source.answers(list(self.models))
+        if answers.kind not in self.models:
+            raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
+        return self.features.joined(answers)
+
+    def fitted(self) -> Any:
+        """The result of the fit of the answers."""
+        answers, features = self.read()
+        return self.fit(self.models[answers.kind], answers, features)
+
+    def fit(
+        self, model: Model[Any, Any], answers: Any, features: Any = None, fit: Callable[[Run], Any] | None = None
+    ) -> Any:
         """Fit the answers with the model, or by `fit`, with progress, signals and a checkpoint."""
-        fit = fit or (lambda run: self.model.fit(answers, features=features, run=run))
+        require(model.extras, model.name)
+        fit = fit or (lambda run: model.fit(answers, features=features, run=run))
         resume = self._resumed() if self.options.resume else None
-        with stoppable() as stop, progress(f"{self.name} on {len(answers)} {answers.noun}s") as watch:
+        with stoppable() as stop, progress(f"{model.name} on {len(answers)} {answers.noun}s") as watch:
             try:
                 return fit(self.run(watch=watch, stop=stop, resume=resume))
             except Interrupted as broken:
@@ -94,8 +136,8 @@ class Job:
     def write(
         self, result: BaseResult, further: dict[str, pl.DataFrame | None] | None = None, **page: Any
     ) -> list[Path]:
-        """Every table of a result and `further` ones as CSV, report.html and the saved result; the checkpoint goes. A
-        further table that is None is not written, and that of a former run goes."""
+        """Write every table of a result and `further` ones as CSV, report.html and the saved result, and remove the
+        checkpoint. A further table that is None is not written, and that of an earlier run is removed."""
         assert self.out is not None
         files = write_result(result, self.out, self.options.page, self.options.excel_safe, further, **page)
         (self.out / CHECKPOINT).unlink(missing_ok=True)
@@ -104,8 +146,8 @@ class Job:
     def close(
         self, result: BaseResult, files: Sequence[Path], about: dict[str, Any], show: Callable[[], None] | None = None
     ) -> None:
-        """Report what came of a fit: its summary with what else there is `about` it as JSON, or in words, with what
-        `show` prints in between. Leave with status 3 where it has not converged."""
+        """Report a fit: its summary and what else there is `about` it as JSON, or as text with what `show` prints. Exit
+        with status 3 if it has not converged."""
         summary = summarise(result, for_shell)
         if self.options.as_json:
             say_json(summary.as_dict() | about | ({} if self.out is None else {"out": str(self.out)}))
@@ -119,6 +161,24 @@ class Job:
             raise typer.Exit(3)
 
 
+def default_model(kind: str) -> str:
+    """The name of the default model of a kind."""
+    model_class("majority-vote")  # registers all models
+    return DEFAULTS[kind]
+
+
+def check_file(file: Path | None, flag: str) -> None:
+    """Refuse a file that is not there, before long work starts."""
+    if file is not None and not file.is_file():
+        raise FileError(f"{flag} {file}: there is no such file. Check the name")
+
+
+def check_folder(folder: Path | None, flag: str) -> None:
+    """Refuse a folder that is not there, before long work starts."""
+    if folder is not None and not folder.is_dir():
+        raise FileError(f"{flag} {folder}: there is no such folder. Name the folder that holds the pictures")
+
+
 def write_result(
     result: BaseResult,
     out: Path,
@@ -127,50 +187,30 @@ def write_result(
     further: dict[str, pl.DataFrame | None] | None = None,
     **options: Any,
 ) -> list[Path]:
-    """Every table of a result and `further` ones as CSV, report.html and the saved result."""
+    """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
     tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
     for name in (name for name, table in tables.items() if table is None):
-        (out / f"{name}.csv").unlink(missing_ok=True)  # of a former run
+        (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
     if page:
-        line = command_line(verb_of(result), result)
-        files.append(result.report(out / "report.html", command=line, **options))
+        files.append(result.report(out / "report.html", command=command_line(), **options))
     return [*files, result.save(out)]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:
-    """A table as CSV, for programs as it is, for people with cells that no spreadsheet computes."""
+    """Write a table as CSV: unchanged for programs, or safe to open in a spreadsheet."""
     return write_whole(path, (spreadsheet_safe(table) if excel_safe else table).write_csv)
 
 
 def spreadsheet_safe(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that begins with = + - @, a tab or a carriage return; the names
-    of columns too."""
+    """Put an apostrophe before every text and column name that begins with = + - @, a tab or a carriage return."""
     text = pl.col(pl.String)
     safe = table.with_columns(pl.when(text.str.contains(FORMULA)).then("'" + text).otherwise(text).name.keep())
     return safe.rename({name: f"'{name}" for name in table.columns if name[:1] in tuple("=+-@\t\r")})
 
 
-def quick_page(result: Any) -> dict[str, Any]:
-    """Options of the page of labels that a command writes: only the vote beside it, and no further fit of a large
-    table."""
-    return labels_page(result, ("majority-vote",), None if result.answers.n_answers <= CHECKED else False)
-
-
-def labels_page(result: Any, models: Sequence[str] | None, check: bool | None) -> dict[str, Any]:
-    """Options of the page of labels: these models beside it (default: all, for small tables), and the cost curve."""
-    options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
-    if models is None and result.answers.n_answers > COMPARED:
-        return options
-    others = [each for each in chosen_models(models, 0) if each.name != result.model.name]
-    if others:
-        run = Run(seed=result.seed)
-        options["comparison"] = compare(result.answers, others, folds=0, run=run, against=result)
-    return options
-
-
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
-    """NAME=VALUE and options to settings; numbers where they read as numbers."""
+    """Settings from NAME=VALUE and from options; values that read as numbers are numbers."""
     found = {name: value for name, value in options.items() if value is not None}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -178,7 +218,7 @@ def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:
             raise ParameterError(f"--set {pair!r} has no '='; write --set NAME=VALUE, for instance --set smoothing=0.1")
         key = name.replace("-", "_")
         if key in found:
-            raise ParameterError(f"--set {pair!r}: {key} was given before, as {found[key]!r}. Say it once")
+            raise ParameterError(f"--set {pair!r}: {key} is already given, as {found[key]!r}. Give it once")
         found[key] = _value(value)
     return found
 
@@ -198,7 +238,7 @@ def _value(text: str) -> Any:
 
 
 class Stop:
-    """Whether a signal has come, and which."""
+    """Whether a signal has arrived, and which."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -228,36 +268,6 @@ def stoppable() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def verb_of(result: Any) -> str:
-    """The command that makes such a result."""
-    return {"labels": "aggregate"}.get(result.model.kind, str(result.model.kind))
-
-
-def command_line(verb: str, result: Any, **further: Any) -> str:
-    """`crowdwise VERB FILE --flags ... --out results`; `further` are flags beside those of the recorded reading.
-
-    >>> import crowdwise as cw
-    >>> answers = cw.Labels([1, 1], ["a", "b"], ["x", "y"], source="it's.csv", options={"label": "verdict"})
-    >>> command_line("aggregate", cw.aggregate(answers, "majority-vote"))
-    'crowdwise aggregate \\'it\\'"\\'"\\'s.csv\\' --label verdict --model majority-vote --seed 0 --out results'
-    """
-    intake = result.answers.intake
-    line = ["crowdwise", verb, intake.source]
-    for name, value in {**intake.options, **further}.items():
-        line += _flag(name, value)
-    line += ["--workers" if verb == "learn" else "--model", result.model.name, "--seed", str(result.seed)]
-    for name, value in changed_settings(result.model).items():
-        line += ["--set", f"{name}={value}"]
-    return shlex.join([*(short(word, MAX_SENTENCE_CHARS) for word in line), "--out", "results"])
-
-
-def _flag(name: str, value: Any) -> list[str]:
-    """An option as words: --wide or --long, --axes left,top, --missing NA --missing -1, --label verdict."""
-    flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag] if value else ["--long" if name == "wide" else f"--no-{flag[2:]}"]
-    if isinstance(value, list) and name in REPEATED:
-        return [word for each in value for word in (flag, str(each))]
-    if isinstance(value, list):
-        return [flag, ",".join(f"{each:g}" if isinstance(each, float) else str(each) for each in value)]
-    return [flag, str(value)]
+def command_line() -> str:
+    """The command that is running, to be run again from any folder: `cd FOLDER && crowdwise ...`."""
+    return f"cd {shlex.quote(os.getcwd())} && {shlex.join(['crowdwise', *sys.argv[1:]])}"
