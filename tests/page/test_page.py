@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,7 +22,6 @@ from conftest import HOSTILE
 
 import crowdwise as cw
 from crowdwise import report as reporting
-from crowdwise.cli.run import command_line
 from crowdwise.engine.registry import MODELS
 from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
@@ -354,13 +354,18 @@ def test_the_command_on_the_page_makes_the_same_labels(
     monkeypatch.chdir(tmp_path)
     result.answers.frame().write_csv("it's answers.csv")
     fit = cw.aggregate(cw.read("it's answers.csv"), "dawid-skene", run=cw.Run(seed=3), max_iter=50, smoothing=0.5)
-    words = shlex.split(command_line("aggregate", fit))
-    assert words[0] == "crowdwise"
-    assert command(*words[1:])[0] == 0
-    assert cw.load("results").labels.equals(fit.labels)
-    page = (tmp_path / "results" / "report.html").read_text()
-    assert "crowdwise aggregate" in page
+    settings = ("--seed", 3, "--set", "max_iter=50", "--set", "smoothing=0.5")
+    assert command("aggregate", "it's answers.csv", "--model", "dawid-skene", *settings, "--out", "results")[0] == 0
+    page = Path("results", "report.html").read_text()
     assert "crowdwise.aggregate(" not in page
+    [(_, line)] = [each for each in Parsed(page).all("code") if each[1].startswith("cd ")]
+    shutil.rmtree("results")
+    monkeypatch.chdir("/")
+    cd, folder, then, crowdwise, *words = shlex.split(line)
+    assert (cd, folder, then, crowdwise) == ("cd", str(tmp_path), "&&", "crowdwise")
+    monkeypatch.chdir(folder)
+    assert command(*words)[0] == 0
+    assert cw.load("results").labels.equals(fit.labels)
 
 
 def test_the_line_of_python_on_the_page_makes_the_same_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,16 +380,6 @@ def test_the_line_of_python_on_the_page_makes_the_same_labels(tmp_path: Path, mo
     )
     assert line.endswith('"dawid-skene", smoothing=0.5, run=crowdwise.Run(seed=3))')
     assert eval(line, {"crowdwise": cw}).labels.equals(fit.labels)
-    words = "--label verdict --gold-column truth --missing NA --delimiter ';'"
-    assert words in command_line("aggregate", fit)
-
-
-def test_flags_of_the_command() -> None:
-    answers = cw.Labels([1, 1], ["a", "b"], ["x", "y"])
-    told = {"wide": False, "axes": ["left", "top"], "same": [1, "ja"], "box": [0.0, 1.5], "gold": "gold.csv"}
-    line = command_line("aggregate", cw.aggregate(answers.with_options(**told), "majority-vote"), threads=2)
-    wanted = "--long --axes left,top --same 1 --same ja --box 0,1.5 --gold gold.csv --threads 2 --model"
-    assert f"crowdwise aggregate table {wanted}" in line
 
 
 EDGES: dict[str, tuple[dict[str, list[Any]], dict[Any, Any] | None]] = {
