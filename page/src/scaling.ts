@@ -89,7 +89,7 @@ export function scalingSection({ scaling }: Page): HTMLElement[] {
   const { rows, methods, says } = scaling;
   return [
     figure({
-      label: "Seconds per iteration and megabytes against the number of workers, a line a method",
+      label: "Seconds per iteration and megabytes against the number of workers, one line per method",
       says,
       key: key(...methods.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m)])),
       draw: (width) => drawBoth(drawn, methods, width),

@@ -3,7 +3,7 @@ import { binName, drawHistogram, drawMixups, drawPrevalence } from "./charts";
 import { confusionTable } from "./confusion";
 import { drawCurve, drawTimes } from "./curves";
 import type { Histogram, Page } from "./data";
-import { asCount, asDecimal, asPercent, el, name, nothing, sentence } from "./dom";
+import { asCount, asDecimal, asPercent, chip, el, name, nothing, sentence } from "./dom";
 import { figure, key, type Mark } from "./figure";
 import { count, percent, plain, seconds } from "./format";
 import { number, table } from "./table";
@@ -23,7 +23,7 @@ export function prevalenceSection({ prevalence, prevalence_says: says, classes }
     draw: (width) => drawPrevalence(rows, classes, width),
     heads: [{ title: "Class" }, number("Raw votes"), number("Estimated truth"), number("Change in points")],
     rows: rows.map((r) => [
-      name(classes[r.label] ?? ""),
+      chip(classes[r.label] ?? ""),
       percent(r.votes),
       percent(r.truth),
       signed(100 * (r.truth - r.votes)),
@@ -47,13 +47,13 @@ export function mixupsSection({ mixups, classes }: Page): HTMLElement[] {
       draw: (width) => drawMixups(rows, classes, width),
       heads: [
         { title: "True class" },
-        { title: "Told" },
+        { title: "Label given" },
         number("Expected answers"),
         number("Share of the answers to this class"),
       ],
       rows: rows.map((r) => [
-        name(classes[r.truth] ?? ""),
-        name(classes[r.said] ?? ""),
+        chip(classes[r.truth] ?? ""),
+        chip(classes[r.said] ?? ""),
         count(r.answers),
         percent(r.share),
       ]),
@@ -65,7 +65,7 @@ const PLAN_MARKS: Mark[] = ["line", "dashes", "points"];
 
 export function curveSection({ curve }: Page): HTMLElement[] {
   const { points, says } = curve;
-  if (!points.length) return nothing(says, "What more answers would bring cannot be told.");
+  if (!points.length) return nothing(says, "The value of more answers cannot be estimated.");
   const plans = [...new Set(points.map((p) => p.plan))];
   return [
     figure({
@@ -91,7 +91,7 @@ export function timesSection({ times }: Page): HTMLElement[] {
   if (!drawn.length) return nothing(times.says, "No worker has a time above zero.");
   return [
     figure({
-      label: "Time of an answer against skill, a mark a worker",
+      label: "Median time per answer against skill, one mark per worker",
       says: times.says,
       key: key(["dot", "worker"], ["cross", "flagged worker"]),
       draw: (width) => drawTimes(drawn, width),
@@ -108,7 +108,8 @@ export function timesSection({ times }: Page): HTMLElement[] {
 
 function histogram(each: Histogram): HTMLElement {
   const title = el("h3", {}, each.title);
-  if (!each.bins.length) return el("div", {}, title, sentence(each.says || "Nothing to count."));
+  // One bar says no more than its sentence.
+  if (each.bins.length < 2) return el("div", {}, title, el("p", {}, each.says || "Nothing to count."));
   const made = figure({
     label: each.title,
     says: each.says,

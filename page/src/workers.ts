@@ -14,7 +14,7 @@ export function workersSection({ workers, classes }: Page): HTMLElement[] {
     what: "worker",
     rows,
     total,
-    columns: columnsOf(rows),
+    columns: columnsOf(rows, classes.length),
     search: { hint: "Name or flag", texts: (row) => [row.worker, ...row.flags] },
     only: { label: "Flagged only", className: "flagged-only", keep: (row) => row.flags.length > 0 },
     detail: (row) => ({ label: `Worker ${plain(row.worker)}`, content: workerDetail(row, classes) }),
