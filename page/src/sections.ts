@@ -106,10 +106,10 @@ export function timesSection({ times }: Page): HTMLElement[] {
   ];
 }
 
+/** A histogram of a single bar shows no more than its sentence, so the sentence is enough. */
+const isDrawn = ({ bins }: Histogram): boolean => bins.length > 1;
+
 function histogram(each: Histogram): HTMLElement {
-  const title = el("h3", {}, each.title);
-  // One bar says no more than its sentence.
-  if (each.bins.length < 2) return el("div", {}, title, el("p", {}, each.says || "Nothing to count."));
   const made = figure({
     label: each.title,
     says: each.says,
@@ -117,7 +117,7 @@ function histogram(each: Histogram): HTMLElement {
     heads: [{ title: each.unit || "Value" }, number("How many")],
     rows: each.bins.map((b) => [binName(each, b), count(b.count)]),
   });
-  return el("div", {}, title, made);
+  return el("div", {}, el("h3", {}, each.title), made);
 }
 
 export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
@@ -137,7 +137,12 @@ export function picturesSection({ pictures, classes }: Page): HTMLElement[] {
         el("div", { class: classes.length > 5 ? "matrices wide" : "matrices" }, ...matrices),
       )
     : sentence(pictures.says || "No confusion matrix is known.");
-  return [el("div", { class: "histograms" }, ...pictures.histograms.map(histogram)), shown];
+  const drawn = pictures.histograms.filter(isDrawn);
+  const sentences = pictures.histograms
+    .filter((each) => !isDrawn(each))
+    .map((each) => el("p", {}, el("strong", {}, `${each.title}: `), each.says || "nothing to count."));
+  const histograms = drawn.length ? [el("div", { class: "histograms" }, ...drawn.map(histogram))] : [];
+  return [...histograms, ...sentences, shown];
 }
 
 export function modelsSection({ models }: Page): HTMLElement[] {

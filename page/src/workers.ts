@@ -6,6 +6,8 @@ import { ledger } from "./ledger";
 import { columnsOf } from "./worker-columns";
 import { workerDetail } from "./worker-detail";
 
+const isFlagged = ({ flags }: WorkerRow): boolean => flags.length > 0;
+
 export function workersSection({ workers, classes }: Page): HTMLElement[] {
   const { rows, total } = workers;
   const says = el("p", { class: "says" }, workers.says);
@@ -16,7 +18,7 @@ export function workersSection({ workers, classes }: Page): HTMLElement[] {
     total,
     columns: columnsOf(rows, classes.length),
     search: { hint: "Name or flag", texts: (row) => [row.worker, ...row.flags] },
-    only: { label: "Flagged only", className: "flagged-only", keep: (row) => row.flags.length > 0 },
+    only: rows.some(isFlagged) ? { label: "Flagged only", className: "flagged-only", keep: isFlagged } : undefined,
     detail: (row) => ({ label: `Worker ${plain(row.worker)}`, content: workerDetail(row, classes) }),
   });
   return [says, ...made.parts];
