@@ -1,5 +1,5 @@
 // Elements are made here and nowhere else. Text goes in as text nodes only, so that no name can become markup.
-import { count, decimal, percent } from "./format";
+import { count, decimal, percent, plain } from "./format";
 
 export type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined>;
@@ -34,6 +34,11 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 /** A name that somebody else chose: kept apart, so that its direction does not spread. */
 export function name(text: string): HTMLElement {
   return el("bdi", {}, text);
+}
+
+/** A label or class as a chip, so that it cannot run into a number beside it. */
+export function chip(text: string): HTMLElement {
+  return el("bdi", { class: "label", title: plain(text) }, text);
 }
 
 /** What stands where a value is not known. */

@@ -40,7 +40,7 @@ export function bothClasses(people: Person[], methods: string[], classes: string
     people.flatMap((person) => {
       const [x, y] = [person.share(method, 0), person.share(method, 1)];
       if (x === null || y === null) return [];
-      const said = [x, y].map((share, label) => `${plain(classes[label] ?? "")} ${percent(share)}`).join(", ");
+      const said = [x, y].map((share, label) => `class ${plain(classes[label] ?? "")}: ${percent(share)}`).join(", ");
       return [{ person, method, x, y, about: `${plain(person.worker)}, ${plain(method)}: ${said}` }];
     }),
   );
@@ -103,8 +103,8 @@ export function drawStrips(
     people.flatMap((person) =>
       labels.flatMap((label) => {
         const share = person.share(method, label);
-        const who = `${plain(person.worker)}, ${plain(method)}: ${plain(classes[label] ?? "")}`;
-        return share === null ? [] : [{ label, share, about: `${who} ${percent(share)}` }];
+        const who = `${plain(person.worker)}, ${plain(method)}, class ${plain(classes[label] ?? "")}`;
+        return share === null ? [] : [{ label, share, about: `${who}: ${percent(share)}` }];
       }),
     ),
   );

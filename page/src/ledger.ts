@@ -11,6 +11,8 @@ export interface Column<Row> {
   numeric: boolean;
   downFirst: boolean; // the first click sorts from high to low
   names?: boolean; // names the row
+  phone?: "line" | "strip"; // on a phone: beside the name, or across the whole row; others show when a row is opened
+  scale?: () => Child; // what the head has below its title
   value: (row: Row) => number | string | null;
   cell: (row: Row) => Child;
 }
@@ -91,7 +93,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     shown: STEP,
     open: null,
   };
-  const body = el("tbody");
+  const body = el("tbody", { role: "rowgroup" });
   const heads = columns.map((each) => {
     const sorter = button("sort", each.title, () => {
       state.down = state.column === each ? !state.down : each.downFirst;
@@ -99,7 +101,11 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       fill();
     });
     sorter.title = each.help;
-    return el("th", { scope: "col", class: each.numeric && "number" }, sorter);
+    return el("th", { scope: "col", role: "columnheader", class: classOf(each) }, sorter, each.scale?.());
+  });
+  const sorting = sortChoice(columns, (column, down) => {
+    Object.assign(state, { column, down });
+    fill();
   });
   const status = el("p", { class: "status", role: "status" });
   const more = button("more", "", () => {
@@ -135,11 +141,12 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     const isOpen = state.open === row;
     const of = { type: "button", class: "pick", "aria-expanded": String(isOpen), "data-row": state.rows.indexOf(row) };
     const cells = columns.map((each) => {
-      const style = each.numeric && "number";
-      if (!each.names) return el("td", { class: style }, each.cell(row));
-      return el("th", { scope: "row", class: style }, detail ? el("button", of, each.cell(row)) : each.cell(row));
+      const style = { class: classOf(each), "data-title": each.title };
+      if (!each.names) return el("td", { role: "cell", ...style }, each.cell(row));
+      const named = detail ? el("button", of, each.cell(row)) : each.cell(row);
+      return el("th", { scope: "row", role: "rowheader", ...style }, named);
     });
-    const made = el("tr", { class: isOpen ? "chosen" : null }, ...cells);
+    const made = el("tr", { role: "row", class: isOpen ? "chosen" : null }, ...cells);
     if (!detail) return [made];
     made.addEventListener("click", (event) => {
       // A click that only ends a selection of text is not a choice.
@@ -152,7 +159,8 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") toggle(row, true);
     });
-    return [made, el("tr", { class: "detail-row" }, el("td", { colspan: columns.length }, box))];
+    const across = el("td", { role: "cell", colspan: columns.length }, box);
+    return [made, el("tr", { role: "row", class: "detail-row" }, across)];
   }
 
   function fill(rows?: Row[]): void {
@@ -169,6 +177,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       if (sorted) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
+    sorting.show(state.column, state.down);
     const total = told.total ?? 0;
     const of = total > state.rows.length ? `, of ${count(total)} in all` : "";
     status.textContent = `Showing ${count(visible.length)} of ${plural(found.length, what)}${of}.`;
@@ -179,12 +188,13 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
   const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;
   const table = el(
     "table",
-    { class: detail ? "workers" : "workers still" },
+    { class: detail ? "workers" : "workers still", role: "table" },
     el("caption", { class: "visually-hidden" }, title),
-    el("thead", {}, el("tr", {}, ...heads)),
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...heads)),
     body,
   );
-  const box = scrolling(`Table of ${what}s`, table);
+  const frame = scrolling(`Table of ${what}s`, table);
+  const box = table.parentElement!;
   fill();
   // Paper has no button: all that match are printed, or the first of very many.
   let before = state.shown;
@@ -197,11 +207,45 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     state.shown = before;
     fill();
   });
-  return { parts: [...controls(told, state, () => fill()), status, box, el("p", {}, more)], fill, open };
+  const above = el("div", { class: "controls" }, ...filters(told, state, () => fill()), sorting.node);
+  return { parts: [above, status, frame, el("p", {}, more)], fill, open };
 }
 
-/** Search by words, and the filter. */
-function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, fill: () => void): HTMLElement[] {
+function classOf<Row>({ numeric, names, phone }: Column<Row>): string {
+  return [numeric && "number", names ? "name" : (phone ?? "further")].filter(Boolean).join(" ");
+}
+
+interface SortChoice<Row> {
+  node: HTMLElement;
+  show: (column: Column<Row> | null, down: boolean) => void;
+}
+
+/** The order of the rows as one choice, for phones: their tables have no heads to press. */
+function sortChoice<Row>(
+  columns: Column<Row>[],
+  choose: (column: Column<Row> | null, down: boolean) => void,
+): SortChoice<Row> {
+  const words = ({ title }: Column<Row>, down: boolean) => `${title}, ${down ? "descending" : "ascending"}`;
+  const valueOf = (column: Column<Row> | null, down: boolean) =>
+    column ? `${columns.indexOf(column)} ${down ? "down" : "up"}` : "";
+  const options = columns.flatMap((each) =>
+    [each.downFirst, !each.downFirst].map((down) => el("option", { value: valueOf(each, down) }, words(each, down))),
+  );
+  const made = el("select", {}, el("option", { value: "" }, "As listed"), ...options);
+  made.addEventListener("change", () => {
+    const [at, way] = made.value.split(" ");
+    choose(at ? columns[Number(at)]! : null, way === "down");
+  });
+  return {
+    node: el("label", { class: "sort-by" }, "Sort by ", made),
+    show: (column, down) => {
+      made.value = valueOf(column, down);
+    },
+  };
+}
+
+/** Search by words, and the box to tick. */
+function filters<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, fill: () => void): HTMLElement[] {
   const made: HTMLElement[] = [];
   if (search) {
     const field = el("input", { type: "search", placeholder: search.hint, autocomplete: "off", spellcheck: "false" });
@@ -221,5 +265,5 @@ function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, f
     });
     made.push(el("label", { class: "check" }, box, ` ${only.label}`));
   }
-  return made.length ? [el("div", { class: "controls" }, ...made)] : [];
+  return made;
 }

@@ -1,4 +1,4 @@
-// A matrix of true classes against what is told, as a table: the numbers are read, the shading only helps.
+// A matrix of true classes against labels given, as a table: the numbers are read, the shading only helps.
 import { type Child, el, unknown } from "./dom";
 import { plain } from "./format";
 import { scrolling } from "./table";
@@ -53,12 +53,12 @@ export function matrixTable(
       ...shown.map((said) => {
         const found = entry(truth, said);
         if (!found) return cell(unknown(), 0, truth === said);
-        const about = `${plain(label(truth))} told as ${plain(label(said))}: ${found.about}`;
+        const about = `true class ${plain(label(truth))}, label given ${plain(label(said))}: ${found.about}`;
         return cell(found.words, found.share, truth === said, about);
       }),
     ),
   );
-  const corner = el("td", { class: "corner" }, "true \u2193 told \u2192");
+  const corner = el("td", { class: "corner" }, "true \u2193 given \u2192");
   const table = el(
     "table",
     { class: "confusion" },

@@ -1,6 +1,7 @@
 // The picture of the items: marks on a canvas, told about by pointer and by keys.
 import { bring, cleared, type Colour, coloursOf, onLook, onPaper, radiusOf, stepOf, within } from "./canvas";
 import { type Child, el, name, svg } from "./dom";
+import { framed } from "./edges";
 import { onWidth } from "./figure";
 import { count, percent, plain, plural } from "./format";
 import type { Dots, ItemMap } from "./generated";
@@ -36,8 +37,8 @@ export const isWanted = (map: ItemMap, i: number, { cluster, doubtful }: Wanted)
 export function sureWords({ cluster, probability, second, second_probability }: Dots, i: number): string[] {
   const p = probability[i] ?? null;
   const [other, q] = [second[i] ?? null, second_probability[i] ?? null];
-  const then = other !== null && q !== null && q >= LEAST ? `then cluster ${count(other)} with ${percent(q)}` : "";
-  return [`cluster ${count(cluster[i]!)}${p === null ? "" : ` with ${percent(p)}`}`, then];
+  const then = other !== null && q !== null && q >= LEAST ? `next: cluster ${count(other)}, probability ${percent(q)}` : "";
+  return [`cluster ${count(cluster[i]!)}${p === null ? "" : `, probability ${percent(p)}`}`, then];
 }
 
 export const answersWords = ({ answers }: Dots, i: number): string =>
@@ -257,7 +258,7 @@ export function cloud(
   });
   onLook(layout);
   return {
-    node,
+    node: framed(node),
     update: layout,
     choose: (dot) => {
       chosen = dot;

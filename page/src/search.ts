@@ -42,7 +42,7 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1, ticks: 5 }),
       axisX({ ...AXIS, ticks, tickFormat: whole, label: last ? "iteration" : null }),
-      axisY({ ...AXIS, ticks: 5, tickFormat: value, label }),
+      axisY({ ...AXIS, ticks: 5, tickFormat: of === 1 ? value : whole, label }),
       line(known, { x: "0", y: String(of), stroke: colour, strokeWidth: 2 }),
       dot(known.length <= 200 ? known : taken, { x: "0", y: String(of), r: 2.2, fill: colour, title: about }),
       dot(taken, { x: "0", y: String(of), r: 7, stroke: "currentColor", strokeWidth: 2.2, title: about }),

@@ -1,18 +1,19 @@
 // One image: its picture, the clicks on a canvas, the objects as ellipses; walked by pointer and by keys.
 import { bring, onLook, onPaper, stepOf, within } from "./canvas";
 import { el, svg } from "./dom";
+import { framed } from "./edges";
 import { onWidth } from "./figure";
 import { count, plain, plural } from "./format";
 import type { Box, Images, ImageRow, ObjectRow } from "./generated";
 import { type Colouring, type Look, paint, visible } from "./stage-marks";
-import { drawFinder, drawFrame, drawNumbers, drawObject, hasRoom } from "./stage-objects";
+import { drawFinder, drawFrame, drawNumbers, drawObject } from "./stage-objects";
 import { distance, fits, scaleOf } from "./stage-scale";
 import { clickLines, clickWords, objectLines } from "./stage-tip";
 import { tip as makeTip } from "./tip";
 
 const NEAR = 6; // pixels within which a click is meant
 const PAGE = 10; // clicks that "page up" and "page down" walk
-const FULL = "There is no room here for the numbers of workers: zoom in to see them.";
+const FULL = "There is no room for the numbers of all objects. Zoom in to see more of them.";
 
 export interface Wanted {
   clicks: boolean; // those on objects
@@ -95,9 +96,9 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
 
   function drawObjects(): void {
     ellipses.replaceChildren(drawFrame(box, scale), ...objects.map((o) => drawObject(o, scale, o === chosen)));
-    const roomy = hasRoom(objects, scale);
-    numbers.replaceChildren(...(roomy ? drawNumbers(objects, scale) : []));
-    hint.hidden = roomy;
+    const drawn = drawNumbers(objects, chosen, scale);
+    numbers.replaceChildren(...drawn);
+    hint.hidden = drawn.length === objects.length;
     reach(focused && objects.includes(focused) ? focused : objects[0]);
     ring();
   }
@@ -254,7 +255,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
   });
   onLook(layout);
   return {
-    node: el("div", {}, node, hint),
+    node: el("div", {}, framed(node), hint),
     show,
     update: layout,
     choose: (object) => {

@@ -267,7 +267,7 @@ def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
     titles = page.locator("#roc .chart title").all_text_contents()
     assert len(titles) == 8 * (1 + 5), "a curve, and five points to read"
     assert sum(title.endswith("curve 0.975") for title in titles) == 1
-    assert page.locator("#roc .key strong").inner_text() == "<b>adaptive</b> 0.975"
+    assert page.locator("#roc .key strong").inner_text() == "<b>adaptive</b>, area 0.975"
     dashes = page.locator("#roc .key [stroke-dasharray]")
     assert len(set(dashes.evaluate_all("all => all.map(e => e.getAttribute('stroke-dasharray'))"))) == 7
     assert page.locator("#roc .twin tbody tr").count() == 8
@@ -501,7 +501,7 @@ def test_j_and_k_walk_the_tasks(show: Any) -> None:
         page.keyboard.press("j")
     assert tasks.count() > 10, "walking past the end shows more"
     current = page.locator(".task.current")
-    assert current.locator(".position").inner_text() == "13"
+    assert current.locator(".position").inner_text() == "13."
     box = current.bounding_box()
     assert box is not None
     assert 0 <= box["y"] < 900, "the task is in sight"
@@ -520,7 +520,7 @@ def test_j_and_k_are_letters_while_one_types(show: Any) -> None:
 
 def test_j_and_k_can_be_switched_off(show: Any) -> None:
     page = show()
-    page.get_by_label("walk the tasks").uncheck()
+    page.get_by_label("move through the tasks").uncheck()
     page.keyboard.press("j")
     assert page.locator(".task.current").count() == 0
 

@@ -400,8 +400,8 @@ def described(row: dict[str, Any]) -> str:
     """What a tip says of an item."""
     doubt = " (doubtful)" if row["probability"] < 0.8 else ""
     answers = f"{row['answers']} answers" if row["answers"] else "placed by its features alone"
-    second = f"then cluster {row['second']} with {percent(row['second_probability'])}"
-    return f"{row['item']}cluster {row['cluster']} with {percent(row['probability'])}{doubt}{second}{answers}"
+    second = f"next: cluster {row['second']}, probability {percent(row['second_probability'])}"
+    return f"{row['item']}cluster {row['cluster']}, probability {percent(row['probability'])}{doubt}{second}{answers}"
 
 
 def test_a_cluster_can_be_picked_and_items_are_linked(visit: Any, wheel: cw.PairsResult, file: Path) -> None:
@@ -424,8 +424,8 @@ def test_a_cluster_can_be_picked_and_items_are_linked(visit: Any, wheel: cw.Pair
     expect(status).to_have_text(f"Showing {here} of {here} items.")
     page.get_by_role("button", name=first["item"]).click()
     expect(page.locator("#items .detail")).to_contain_text(
-        f"cluster {first['cluster']} with {percent(first['probability'])}then cluster {first['second']} with "
-        f"{percent(first['second_probability'])}"
+        f"cluster {first['cluster']}, probability {percent(first['probability'])}next: cluster {first['second']}, "
+        f"probability {percent(first['second_probability'])}"
     )
     assert page.locator("#items .rings .find").count() == 2
     choice.select_option(str(gone))
@@ -454,7 +454,7 @@ def test_pointer_and_keys_tell_of_items_with_their_pictures(visit: Any, wheel: c
     page.keyboard.press("Enter")
     assert page.locator("#items tr.chosen th").inner_text() == first["item"]
     page.keyboard.press("End")
-    expect(tip).to_contain_text(described(last).split("then")[0])
+    expect(tip).to_contain_text(described(last).split("next:")[0])
     assert canvas.get_attribute("aria-valuenow") == canvas.get_attribute("aria-valuemax") == "60"
     assert last["item"] in canvas.get_attribute("aria-valuetext")
     ring = page.locator("#items .rings .now").bounding_box()
@@ -496,7 +496,7 @@ def test_many_workers_are_bars_side_by_side(look: Any, wheel: cw.PairsResult, tm
     page = look(many.report(tmp_path / "page.html"), width=360)
     assert page.locator("#workers .chart rect").count() == 60
     assert "\u2026" in page.locator("#workers .chart").inner_text(), "a gap between the first and the last"
-    expect(page.locator("#workers .note")).to_have_text("The 30 best, and the 30 last.")
+    expect(page.locator("#workers .note")).to_have_text("The 30 best and the 30 worst workers.")
     assert width_of(page) <= 360
 
 

@@ -337,7 +337,7 @@ def test_images_rows_and_ellipses_are_linked(visit: Any, file: Path) -> None:
     assert section_ids(page) == [*SECTIONS[:4], "methods", *SECTIONS[4:]]
     assert objects_of(page).count() == 4
     assert objects_of(page).locator("xpath=self::*[contains(@class, 'doubtful')]").count() == 1
-    assert page.locator("#images .numbers text").all_text_contents() == ["3"] * 4
+    assert page.locator("#images .numbers text").all_text_contents() == ["4", "1", "2", "3"], "the doubtful first"
     caption = page.locator("#images figcaption")
     expect(caption).to_contain_text("15 clicks, 4 objects, 1 of them doubtful; 20.0\u202f% of the clicks are on no")
     wide, high = page.locator("#images rect.frame").evaluate("e => [e.width.baseVal.value, e.height.baseVal.value]")
@@ -442,7 +442,7 @@ def test_workers_search_and_methods_have_their_numbers(visit: Any, file: Path) -
     assert rings.all_text_contents() == ["iteration 3: evidence \u221260", "iteration 3: objects 7"]
     assert page.locator("#search .twin tbody tr").count() == 4
     assert page.locator("#methods .key bdi").all_text_contents() == ["merging", "<b>fcm</b>"]
-    rows = page.locator("#methods > .body > .scroll tbody tr").all_inner_texts()
+    rows = page.locator("#methods > .body > .scroller tbody tr").all_inner_texts()
     assert rows[0].split("\t") == ["merging", "99.0\u202f%", "0.004", "0.090", "4"]
     for figure in page.locator("figure:has(.chart)").all():
         assert figure.locator(".chart > [role=img]").get_attribute("aria-label")

@@ -1,6 +1,6 @@
 // What methods say of each worker, class by class, beside the truth where it is known.
 import type { Expertise, Shared } from "../../generated";
-import { asPercent, type Child, el, name } from "../../dom";
+import { asPercent, type Child, chip, el, name } from "../../dom";
 import {
   againstTruth,
   bothClasses,
@@ -53,7 +53,7 @@ function picture(everyone: Person[], methods: string[], { labels }: Expertise, c
   const cut = labels.length < classes.length;
   return {
     note: cut ? `The ${labels.length} most frequent of ${count(classes.length)} classes; the table has all.` : undefined,
-    label: "How often workers name each class where it is true, a tick a worker",
+    label: "How often workers name each class where it is true, one tick per worker",
     key: ticks(methods),
     draw: (width) => drawStrips(everyone, methods, labels, classes, width),
   };
@@ -65,7 +65,7 @@ export function draw(data: Expertise, { classes }: Shared): HTMLElement[] {
   const listed = everyone.flatMap((person) =>
     classes.flatMap((label, k): Child[][] => {
       const shares = methods.map((method) => person.share(method, k));
-      return shares.every((s) => s === null) ? [] : [[name(person.worker), name(label), ...shares.map(asPercent)]];
+      return shares.every((s) => s === null) ? [] : [[name(person.worker), chip(label), ...shares.map(asPercent)]];
     }),
   );
   const { note, ...chart } = picture(everyone, methods, data, classes);

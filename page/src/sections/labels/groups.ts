@@ -27,7 +27,7 @@ function groupFigure(groups: Group[], headline: string, note: string, classes: s
   const all = groups.map((group) => group.cells);
   const shown = mixedMost(all, classes);
   const made = groups.map((group, i) => {
-    const caption = `Group ${i + 1}: how often each class is told where each is true`;
+    const caption = `Group ${i + 1}: how often workers give each label (columns) for each true class (rows)`;
     return el(
       "div",
       {},
@@ -60,7 +60,7 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
       "p",
       { class: "note" },
       `Divergence of the two: ${decimal(divergence, 4)} bits.`,
-      shown.some((k) => !met.has(k)) && " Dashes: classes that were never true here.",
+      shown.some((k) => !met.has(k)) && " Dashes: classes that never occurred here.",
     ),
     cutNote(shown, classes),
     el("div", { class: sizeOf(classes) }, side("true", truth), side("estimated", estimated)),

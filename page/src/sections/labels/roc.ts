@@ -59,12 +59,12 @@ export function draw({ headline, positive, curves }: Roc, { classes }: Shared): 
   const whose = positive === null ? null : (classes[positive] ?? "");
   return [
     figure({
-      label: "ROC curves: true against false positive rate, a curve a method",
+      label: "ROC curves: true against false positive rate, one curve per method",
       headline,
       key: key(
         ...curves.map((c, i): [SVGElement, HTMLElement] => [
           lineSample(styleOf(i), i ? THIN : THICK),
-          el(i ? "span" : "strong", {}, name(c.method), ` ${decimal(c.auc, 3)}`),
+          el(i ? "span" : "strong", {}, name(c.method), `, area ${decimal(c.auc, 3)}`),
         ]),
       ),
       draw: (width) => drawRoc(curves, whose, width),
