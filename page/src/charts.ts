@@ -81,9 +81,9 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         ...AXIS,
         label: null,
         tickFormat: (i: number) => {
-          const [truth, said] = pair(rows[i]!);
-          const room = each + Math.max(0, each - Math.min(each, Array.from(truth).length, Array.from(said).length));
-          return `${short(truth, room)} \u2192 ${short(said, room)}`;
+          const [truth, given] = pair(rows[i]!);
+          const room = each + Math.max(0, each - Math.min(each, Array.from(truth).length, Array.from(given).length));
+          return `${short(truth, room)} \u2192 ${short(given, room)}`;
         },
       }),
       barX(rows, {

@@ -31,7 +31,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** A name that somebody else chose: kept apart, so that its direction does not spread. */
+/** A name from the data, isolated so that its text direction does not spread. */
 export function name(text: string): HTMLElement {
   return el("bdi", {}, text);
 }
@@ -47,13 +47,13 @@ export function unknown(): HTMLElement {
 }
 
 /** A value in words, or a dash. */
-export function told<T>(value: T | null, words: (value: T) => string): Child {
+export function orDash<T>(value: T | null, words: (value: T) => string): Child {
   return value === null ? unknown() : words(value);
 }
 
-export const asPercent = (value: number | null): Child => told(value, (v) => percent(v));
-export const asCount = (value: number | null): Child => told(value, count);
-export const asDecimal = (value: number | null): Child => told(value, (v) => decimal(v));
+export const asPercent = (value: number | null): Child => orDash(value, (v) => percent(v));
+export const asCount = (value: number | null): Child => orDash(value, count);
+export const asDecimal = (value: number | null): Child => orDash(value, (v) => decimal(v));
 
 export function button(className: string, text: string, click: () => void): HTMLButtonElement {
   const made = el("button", { type: "button", class: className }, text);
@@ -61,7 +61,7 @@ export function button(className: string, text: string, click: () => void): HTML
   return made;
 }
 
-/** Words that only a screen reader says. */
+/** Text for screen readers only. */
 export function aside(text: string): HTMLElement {
   return el("span", { class: "visually-hidden" }, text);
 }

@@ -22,7 +22,7 @@ type Part<Row> = Omit<Column<Row>, "numeric" | "downFirst"> & Partial<Column<Row
 /** A column; most hold numbers, of which the high ones are looked for. */
 export const column = <Row>(part: Part<Row>): Column<Row> => ({ numeric: true, downFirst: true, ...part });
 
-/** The columns that somebody has a value for, and those that are always shown. */
+/** The columns with a value in any row, and those that are always shown. */
 export function filled<Row>(columns: Column<Row>[], rows: Row[], always: Set<string>): Column<Row>[] {
   return columns.filter((each) => always.has(each.title) || rows.some((row) => each.value(row) !== null));
 }
@@ -76,16 +76,16 @@ function chosen<Row>({ search, only, keep }: Ledger<Row>, state: State<Row>): Ro
 
 export interface Drawn<Row> {
   parts: HTMLElement[]; // controls, how many are shown, the table, and the button for more
-  /** Shows these rows from now on, or what `keep` says now of those that it has. */
+  /** Shows these rows from now on, or filters the present ones again by `keep`. */
   fill: (rows?: Row[]) => void;
   /** Opens a row, or closes the one that is open. */
   open: (row: Row | null) => void;
 }
 
-export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
-  const { columns, detail, what } = told;
+export function ledger<Row>(options: Ledger<Row>): Drawn<Row> {
+  const { columns, detail, what } = options;
   const state: State<Row> = {
-    rows: told.rows,
+    rows: options.rows,
     query: "",
     only: false,
     column: null,
@@ -122,10 +122,10 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
 
   function open(row: Row | null): void {
     state.open = row;
-    if (row !== null) state.shown = Math.max(state.shown, chosen(told, state).indexOf(row) + 1);
+    if (row !== null) state.shown = Math.max(state.shown, chosen(options, state).indexOf(row) + 1);
     fill();
     if (row !== null) reveal(row);
-    told.opened?.(row);
+    options.opened?.(row);
   }
 
   /** Scrolls the table, where it has a height of its own, until a row can be seen; the page stays where it is. */
@@ -169,7 +169,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       state.open = null;
       state.shown = STEP;
     }
-    const found = chosen(told, state);
+    const found = chosen(options, state);
     const visible = found.slice(0, state.shown);
     body.replaceChildren(...visible.flatMap(line));
     heads.forEach((head, i) => {
@@ -178,7 +178,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       else head.removeAttribute("aria-sort");
     });
     sorting.show(state.column, state.down);
-    const total = told.total ?? 0;
+    const total = options.total ?? 0;
     const of = total > state.rows.length ? `, of ${count(total)} in all` : "";
     status.textContent = `Showing ${count(visible.length)} of ${plural(found.length, what)}${of}.`;
     more.hidden = visible.length === found.length;
@@ -200,14 +200,14 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
   let before = state.shown;
   window.addEventListener("beforeprint", () => {
     before = state.shown;
-    state.shown = Math.min(state.rows.length, told.printed ?? Infinity);
+    state.shown = Math.min(state.rows.length, options.printed ?? Infinity);
     fill();
   });
   window.addEventListener("afterprint", () => {
     state.shown = before;
     fill();
   });
-  const above = el("div", { class: "controls" }, ...filters(told, state, () => fill()), sorting.node);
+  const above = el("div", { class: "controls" }, ...filters(options, state, () => fill()), sorting.node);
   return { parts: [above, status, frame, el("p", {}, more)], fill, open };
 }
 

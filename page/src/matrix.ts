@@ -42,7 +42,7 @@ export function matrixTable(
   shown: number[],
   classes: string[],
   caption: string,
-  entry: (truth: number, said: number) => Entry | null,
+  entry: (truth: number, given: number) => Entry | null,
 ): HTMLElement {
   const label = (k: number) => classes[k] ?? "";
   const rows = shown.map((truth) =>
@@ -50,11 +50,11 @@ export function matrixTable(
       "tr",
       {},
       heading("row", label(truth)),
-      ...shown.map((said) => {
-        const found = entry(truth, said);
-        if (!found) return cell(unknown(), 0, truth === said);
-        const about = `true class ${plain(label(truth))}, label given ${plain(label(said))}: ${found.about}`;
-        return cell(found.words, found.share, truth === said, about);
+      ...shown.map((given) => {
+        const found = entry(truth, given);
+        if (!found) return cell(unknown(), 0, truth === given);
+        const about = `true class ${plain(label(truth))}, label given ${plain(label(given))}: ${found.about}`;
+        return cell(found.words, found.share, truth === given, about);
       }),
     ),
   );

@@ -2,7 +2,7 @@
 import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
 import { LETTER } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
-import { asCount, el, told } from "./dom";
+import { asCount, el, orDash } from "./dom";
 import { figure, key } from "./figure";
 import { count, decimal, significant } from "./format";
 import type { Iteration, Search } from "./generated";
@@ -68,14 +68,14 @@ export function searchFigure(search: Search, what: "objects" | "clusters"): HTML
     figure({
       label: `The criterion and the number of ${what} against the iteration`,
       headline,
-      key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
+      key: best === null ? undefined : key([ringSample(), "the iteration that the result is from"]),
       draw: (width) => draw(search, what, width),
-      heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
+      heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Result" }])],
       rows: rows.map(([iteration, objective, many]) => [
         count(iteration),
-        told(objective, (v) => decimal(v)),
+        orDash(objective, (v) => decimal(v)),
         asCount(many),
-        ...(best === null ? [] : [iteration === best ? "taken" : ""]),
+        ...(best === null ? [] : [iteration === best ? "result" : ""]),
       ]),
     }),
   ];

@@ -1,6 +1,6 @@
-// The columns of the table of workers; those that nobody has a value for are left out.
+// The columns of the table of workers; those without any value are omitted.
 import type { WorkerRow } from "./generated";
-import { asCount, asDecimal, asPercent, type Child, el, name, svg, told, unknown } from "./dom";
+import { asCount, asDecimal, asPercent, type Child, el, name, svg, orDash, unknown } from "./dom";
 import { count, percent, seconds } from "./format";
 import { type Column, column as of, filled } from "./ledger";
 
@@ -137,7 +137,7 @@ const allColumns = (chance: number | null): Column<WorkerRow>[] => [
     title: "Seconds",
     help: "Median time per answer",
     value: (r) => r.seconds,
-    cell: (r) => told(r.seconds, seconds),
+    cell: (r) => orDash(r.seconds, seconds),
   }),
 ];
 

@@ -23,8 +23,8 @@ function facts(row: WorkerRow, classes: string[]): HTMLElement {
 
 function reasons(row: WorkerRow): HTMLElement {
   if (!row.flags.length && !row.reasons.length) return sentence("Nothing about this worker is flagged.");
-  const said = row.reasons.length ? row.reasons : row.flags;
-  return el("ul", { class: "reasons" }, ...said.map((text) => el("li", {}, `\u2691 ${text}`)));
+  const texts = row.reasons.length ? row.reasons : row.flags;
+  return el("ul", { class: "reasons" }, ...texts.map((text) => el("li", {}, `\u2691 ${text}`)));
 }
 
 function surprises(row: WorkerRow, classes: string[]): HTMLElement {

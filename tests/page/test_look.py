@@ -292,4 +292,4 @@ def test_a_histogram_of_one_bar_is_a_sentence(look: Any, file: Path) -> None:
     titles = page.locator("#pictures .histograms h3").all_inner_texts()
     assert titles == ["Answers per worker", "Entropy of the votes"]
     assert page.locator("#pictures .histograms .chart svg").count() == 2
-    assert "Answers per task: The typical task has 7 answers." in page.locator("#pictures .body > p").all_inner_texts()
+    assert "Answers per task: The median task has 7 answers." in page.locator("#pictures .body > p").all_inner_texts()

@@ -1,4 +1,4 @@
-// Groups of workers who err alike, and, where the truth is known, workers as they were and as they were estimated.
+// Groups of workers with similar errors; where the truth is known, true and estimated confusion matrices.
 import { chanceTable, cutNote, mixedMost } from "../../chances";
 import type { Compared, Group, Groups, MatrixCell, Shared } from "../../generated";
 import { el, name } from "../../dom";
@@ -49,9 +49,9 @@ function groupFigure(groups: Group[], headline: string, note: string, classes: s
 function pair({ title, worker, divergence, truth, estimated }: Compared, classes: string[]): HTMLElement {
   const shown = mixedMost([truth, estimated], classes);
   const met = new Set(truth.map(([k]) => k));
-  const who = worker === null ? title : `${title}, ${plain(worker)}`;
+  const whose = worker === null ? title : `${title}, ${plain(worker)}`;
   const side = (words: string, cells: MatrixCell[]) =>
-    el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${who}: ${words}`));
+    el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${whose}: ${words}`));
   return el(
     "div",
     {},

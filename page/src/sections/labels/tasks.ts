@@ -70,7 +70,7 @@ function voteGroup(label: number, given: Vote[], row: TaskRow, classes: string[]
 
 /** Votes by label, those for the estimated label first. */
 function votes(row: TaskRow, classes: string[]): HTMLElement {
-  if (!row.votes.length) return sentence("Nobody answered this task.");
+  if (!row.votes.length) return sentence("This task has no answers.");
   const other = (label: number) => Number(label !== row.label);
   const labels = [...new Set(row.votes.map((vote) => vote.label))].sort((a, b) => other(a) - other(b) || a - b);
   const groups = labels.map((label) =>

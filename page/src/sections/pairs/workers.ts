@@ -1,8 +1,8 @@
-// The section on workers who compare items: what each weighs, and the table.
+// Workers by weight, and the table.
 import { axisX, axisY, barX, barY, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
 import { nameRoom } from "../../charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "../../chart-style";
-import { asCount, asDecimal, el, name, told } from "../../dom";
+import { asCount, asDecimal, el, name, orDash } from "../../dom";
 import { figure } from "../../figure";
 import { count, decimal, plain, short } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
@@ -114,7 +114,7 @@ const COLUMNS: Column<PairsWorker>[] = [
     title: "Counted",
     help: "Effective number of answers: answers from one job depend on each other",
     value: (r) => r.counted,
-    cell: (r) => told(r.counted, count),
+    cell: (r) => orDash(r.counted, count),
   }),
   column({
     title: "Weight",

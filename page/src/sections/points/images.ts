@@ -1,6 +1,6 @@
-// The section on images: one is chosen, looked at, and its objects are listed.
+// One image at a time, with its clicks, and the list of its objects.
 import { box, folded, select, zoom } from "../../controls";
-import { asCount, asPercent, button, type Child, el, name, sentence, svg, told } from "../../dom";
+import { asCount, asPercent, button, type Child, el, name, sentence, svg, orDash } from "../../dom";
 import { key, sample } from "../../figure";
 import { count, percent, plural, short, significant } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
@@ -44,13 +44,13 @@ const COLUMNS: Column<ObjectRow>[] = [
     title: "Clicks",
     help: "Expected number of clicks on it",
     value: (o) => o.clicks,
-    cell: (o) => told(o.clicks, (v) => v.toFixed(1)),
+    cell: (o) => orDash(o.clicks, (v) => v.toFixed(1)),
   }),
   column({
     title: "Spread",
     help: "How far clicks scatter around it",
     value: (o) => o.spread,
-    cell: (o) => told(o.spread, significant),
+    cell: (o) => orDash(o.spread, significant),
   }),
   column({
     title: "Place",
@@ -87,7 +87,7 @@ function objectDetail(image: ImageRow, images: Images, object: ObjectRow): HTMLE
 }
 
 function about({ jobs, total, off, objects }: ImageRow): string {
-  if (!total) return `${plural(jobs, "worker")} looked at this image, and nobody clicked.`;
+  if (!total) return `${plural(jobs, "worker")} looked at this image, and none clicked.`;
   const doubtful = objects.filter((o) => o.doubtful).length;
   const found = objects.length
     ? `${plural(objects.length, "object")}, ${doubtful ? `${count(doubtful)} of them doubtful` : "none doubtful"}`
@@ -140,7 +140,7 @@ export function draw(images: Images): HTMLElement[] {
   };
   let at = 0;
   let opened: ObjectRow | null = null;
-  const title = el("h3", { class: "on-paper" }); // on screens the list of images says it
+  const title = el("h3", { class: "on-paper" }); // on screens the list of images shows it
   const caption = el("figcaption", { "aria-live": "polite" });
   const pick = el("select", {}, ...rows.map((row, i) => el("option", { value: i }, optionWords(row))));
   pick.addEventListener("change", () => go(Number(pick.value)));

@@ -1,8 +1,8 @@
-// The section on workers who click: a picture of all by rank, and the table.
+// Workers by reliability, and the table.
 import { axisX, axisY, dot, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
 import { nameRoom } from "../../charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER } from "../../chart-style";
-import { asCount, asPercent, el, name, told } from "../../dom";
+import { asCount, asPercent, el, name, orDash } from "../../dom";
 import { figure } from "../../figure";
 import { count, percent, plain, short, significant } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
@@ -116,7 +116,7 @@ const COLUMNS: Column<PointsWorker>[] = [
     title: "Noise",
     help: "How far the worker's clicks scatter around objects, relative to other workers: 1 is typical",
     value: (r) => r.spread,
-    cell: (r) => told(r.spread, significant),
+    cell: (r) => orDash(r.spread, significant),
   }),
 ];
 
