@@ -87,7 +87,8 @@ def generated() -> str:
         "\n/** The data of every section that a script draws. */\nexport interface Sections {\n",
         *(f'  "{path}": {kind};\n' for path, _, kind in found),
         "}\n\n/** The function that draws each of them. */\n",
-        f"export const SECTIONS: {{ [P in keyof Sections]: (data: Sections[P], shared: {shared}) => HTMLElement[] }} = {{\n",
+        f"type Draw<Data> = (data: Data, shared: {shared}) => HTMLElement[];\n",
+        "export const SECTIONS: { [Path in keyof Sections]: Draw<Sections[Path]> } = {\n",
         *(f'  "{path}": {name},\n' for path, name, _ in found),
         "};\n",
     ]

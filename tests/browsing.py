@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from crowdwise.report.page import Page as ReportPage
 from crowdwise.report.page import PageSection
@@ -126,6 +126,60 @@ def width_of(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
+def on_a_phone(page: Page) -> Page:
+    """The same page on a small phone, at its top."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.evaluate("scrollTo(0, 0)")
+    return page
+
+
+def first_picture(page: Page) -> float:
+    """Pixels from the top of the page to its first chart or image. The facts of the file do not count: they stand
+    last on a page, wherever the template has them."""
+    page.locator("#summary .facts").evaluate_all("all => all.forEach(e => e.remove())")
+    return float(page.locator("main :is(.chart svg, .stage)").first.evaluate("e => e.getBoundingClientRect().top"))
+
+
+def small_targets(page: Page) -> list[str]:
+    """What can be pressed, and is less than 24 pixels wide or high."""
+    return list(
+        page.evaluate(
+            """() => [...document.querySelectorAll("nav a, main :is(a, button, input, select, summary, canvas)")]
+              .filter((e) => e.checkVisibility())
+              .map((e) => [e, e.getBoundingClientRect()])
+              .filter(([, box]) => box.width > 0 && (box.width < 24 || box.height < 24))
+              .map(([e, box]) => `${e.outerHTML.slice(0, 80)} ${box.width} x ${box.height}`)"""
+        )
+    )
+
+
+def cut_off(page: Page) -> list[str]:
+    """Elements that reach beyond the window, unless a box around them scrolls."""
+    return list(
+        page.evaluate(
+            """() => [...document.querySelectorAll("main *, header *")]
+              .filter((e) => e.checkVisibility() && !e.closest(".scroll, .stage-box, .visually-hidden, svg"))
+              .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+              .map((e) => e.outerHTML.slice(0, 80))"""
+        )
+    )
+
+
+def edges(frame: Locator) -> set[str]:
+    """The edges of a frame that say that there is more; each of them, and no other, is shaded."""
+    frame.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    found = frame.evaluate(
+        """e => {
+          const shadow = getComputedStyle(e, e.matches("nav") ? null : "::after").boxShadow;
+          const seen = shadow.match(/rgba?\\([^)]*\\) -?[\\d.]+px -?[\\d.]+px/g) ?? [];
+          const shaded = seen.filter((each) => !/^rgba\\(0, 0, 0, 0\\)/.test(each)).length;
+          return [[...e.classList].filter((name) => name.startsWith("more-")).map((name) => name.slice(5)), shaded];
+        }"""
+    )
+    assert found[1] == len(found[0])
+    return set(found[0])
+
+
 def serious(page: Page) -> list[tuple[str, str]]:
     """What axe finds that keeps somebody from reading."""
     if not AXE.exists():
@@ -150,7 +204,7 @@ def data_of(path: Path) -> dict[str, Any]:
     return data | data["sections"]
 
 
-def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
+def changed(page: ReportPage, **data: Any) -> ReportPage:
     """The same page with other data in some sections; None takes a section away."""
     known = {
         each.id: PageSection(each.id, each.title, each.nav, each.intro, None, each.terms)
@@ -158,4 +212,4 @@ def changed(page: ReportPage, *, shared: Any = None, **data: Any) -> ReportPage:
     }
     kept = {each.id: each for each in page.sections} | {i: replace(known[i], data=new) for i, new in data.items()}
     order = [each for i in known if (each := kept.get(i)) is not None and each.data is not None]
-    return replace(page, sections=order, shared=shared or page.shared)
+    return replace(page, sections=order)

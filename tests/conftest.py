@@ -75,8 +75,9 @@ def hostile_result(hostile: cw.Labels) -> cw.LabelsResult:
 
 @pytest.fixture(scope="session")
 def hostile_page(hostile_result: cw.LabelsResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of its page."""
-    return hostile_result.report(tmp_path_factory.mktemp("hostile") / "report.html")
+    """The file of its page, with another model beside it."""
+    votes = cw.compare(hostile_result.answers, ["majority-vote"], folds=0, against=hostile_result)
+    return hostile_result.report(tmp_path_factory.mktemp("hostile") / "report.html", comparison=votes)
 
 
 @pytest.fixture(params=["plain", "fast"])

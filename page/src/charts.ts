@@ -19,7 +19,7 @@ export function drawPrevalence(rows: ClassShare[], classes: string[], width: num
   const most = Math.max(0.01, ...rows.map((r) => Math.max(r.votes, r.truth)));
   const wide = width >= NARROW;
   const about = (r: ClassShare) =>
-    `${plain(classes[r.label] ?? "")}: ${percent(r.votes)} of the votes, ${percent(r.truth)} of the truth`;
+    `class ${plain(classes[r.label] ?? "")}: ${percent(r.votes)} of the votes, ${percent(r.truth)} of the estimated truth`;
   return plot({
     ...COMMON,
     width,
@@ -60,7 +60,7 @@ export function drawPrevalence(rows: ClassShare[], classes: string[], width: num
 export function drawMixups(rows: MixUp[], classes: string[], width: number): Element {
   const pair = (r: MixUp) => [classes[r.truth] ?? "", classes[r.given] ?? ""] as const;
   const { marginLeft, letters } = nameRoom(
-    rows.map((r) => pair(r).join(" told as ")),
+    rows.map((r) => pair(r).join(" given as ")),
     width,
   );
   const each = Math.max(3, Math.floor((letters - 3) / 2));
@@ -81,9 +81,9 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         ...AXIS,
         label: null,
         tickFormat: (i: number) => {
-          const [truth, said] = pair(rows[i]!);
-          const room = each + Math.max(0, each - Math.min(each, Array.from(truth).length, Array.from(said).length));
-          return `${short(truth, room)} \u2192 ${short(said, room)}`;
+          const [truth, given] = pair(rows[i]!);
+          const room = each + Math.max(0, each - Math.min(each, Array.from(truth).length, Array.from(given).length));
+          return `${short(truth, room)} \u2192 ${short(given, room)}`;
         },
       }),
       barX(rows, {
@@ -91,7 +91,7 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         y: (_: MixUp, i: number) => i,
         fill: COOL,
         title: (r: MixUp) =>
-          `${pair(r).map(plain).join(" told as ")}: ${count(r.answers)} answers, ${percent(r.share)}`,
+          `true class ${pair(r).map(plain).join(", label given ")}: ${count(r.answers)} answers, ${percent(r.share)} of those to this class`,
       }),
       text(rows, {
         x: "answers",

@@ -7,9 +7,9 @@ import { heaviest, matrixTable } from "./matrix";
 /** The classes with most answers, in their own order. */
 function busiest(cells: MatrixCell[], classes: number): number[] {
   const mass = new Array<number>(classes).fill(0);
-  for (const [truth, said, answers] of cells) {
+  for (const [truth, given, answers] of cells) {
     mass[truth] = (mass[truth] ?? 0) + answers;
-    if (said !== truth) mass[said] = (mass[said] ?? 0) + answers;
+    if (given !== truth) mass[given] = (mass[given] ?? 0) + answers;
   }
   const shown = heaviest(mass);
   return shown.length < classes ? shown.filter((k) => mass[k]! > 0) : shown;
@@ -26,13 +26,13 @@ function shortCount(answers: number, whole: boolean): string {
 export function confusionTable(cells: MatrixCell[], classes: string[], caption: string): HTMLElement {
   if (!cells.length) return sentence("No confusion matrix is known here.");
   const shown = busiest(cells, classes.length);
-  const at = new Map(cells.map(([truth, said, answers]) => [`${truth},${said}`, answers]));
+  const at = new Map(cells.map(([truth, given, answers]) => [`${truth},${given}`, answers]));
   const whole = cells.every(([, , answers]) => Number.isInteger(answers));
   const totals = new Map<number, number>();
   for (const [truth, , answers] of cells) totals.set(truth, (totals.get(truth) ?? 0) + answers);
 
-  const made = matrixTable(shown, classes, caption, (truth, said) => {
-    const answers = at.get(`${truth},${said}`) ?? 0;
+  const made = matrixTable(shown, classes, caption, (truth, given) => {
+    const answers = at.get(`${truth},${given}`) ?? 0;
     const share = answers / Math.max(totals.get(truth) ?? 0, 1e-12);
     return { words: shortCount(answers, whole), share, about: `${percent(share)} of the row` };
   });

@@ -1,5 +1,7 @@
 // What a reader sets: boxes to tick, and choices.
-import { el } from "./dom";
+import { type Child, el } from "./dom";
+
+const PHONE = "(max-width: 40rem)"; // as in page.css
 
 export function box(label: string, checked: boolean, change: (checked: boolean) => void): HTMLElement {
   const made = el("input", { type: "checkbox" });
@@ -12,6 +14,13 @@ export function select<T extends string>(label: string, options: T[], change: (v
   const made = el("select", {}, ...options.map((text) => el("option", {}, text)));
   made.addEventListener("change", () => change(made.value as T));
   return el("label", {}, `${label} `, made);
+}
+
+/** Controls that a phone folds away, so that the picture comes first. */
+export function folded(title: string, ...content: Child[]): HTMLElement {
+  const made = el("details", { class: "fold" }, el("summary", {}, title), el("div", { class: "controls" }, ...content));
+  made.open = !window.matchMedia(PHONE).matches;
+  return made;
 }
 
 /** How many times larger than the width that there is. */

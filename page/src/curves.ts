@@ -96,7 +96,7 @@ export function drawTimes(rows: WorkerTime[], width: number): Element {
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1 }),
       gridX(ticks, { stroke: FAINT, strokeOpacity: 1 }),
-      axisX(ticks, { ...AXIS, text: (v: number) => String(v), label: "median seconds an answer (logarithmic)" }),
+      axisX(ticks, { ...AXIS, text: (v: number) => String(v), label: "median seconds per answer (logarithmic)" }),
       axisY({ ...AXIS, tickFormat: (v: number) => percent(v, 0), label: "skill" }),
       dot(
         rows.filter((r) => !r[3]),

@@ -1,5 +1,5 @@
 // Elements are made here and nowhere else. Text goes in as text nodes only, so that no name can become markup.
-import { count, decimal, percent } from "./format";
+import { count, decimal, percent, plain } from "./format";
 
 export type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined>;
@@ -31,9 +31,14 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** A name that somebody else chose: kept apart, so that its direction does not spread. */
+/** A name from the data, isolated so that its text direction does not spread. */
 export function name(text: string): HTMLElement {
   return el("bdi", {}, text);
+}
+
+/** A label or class as a chip, so that it cannot run into a number beside it. */
+export function chip(text: string): HTMLElement {
+  return el("bdi", { class: "label", title: plain(text) }, text);
 }
 
 /** What stands where a value is not known. */
@@ -42,13 +47,13 @@ export function unknown(): HTMLElement {
 }
 
 /** A value in words, or a dash. */
-export function told<T>(value: T | null, words: (value: T) => string): Child {
+export function orDash<T>(value: T | null, words: (value: T) => string): Child {
   return value === null ? unknown() : words(value);
 }
 
-export const asPercent = (value: number | null): Child => told(value, (v) => percent(v));
-export const asCount = (value: number | null): Child => told(value, count);
-export const asDecimal = (value: number | null): Child => told(value, (v) => decimal(v));
+export const asPercent = (value: number | null): Child => orDash(value, (v) => percent(v));
+export const asCount = (value: number | null): Child => orDash(value, count);
+export const asDecimal = (value: number | null): Child => orDash(value, (v) => decimal(v));
 
 export function button(className: string, text: string, click: () => void): HTMLButtonElement {
   const made = el("button", { type: "button", class: className }, text);
@@ -56,7 +61,7 @@ export function button(className: string, text: string, click: () => void): HTML
   return made;
 }
 
-/** Words that only a screen reader says. */
+/** Text for screen readers only. */
 export function aside(text: string): HTMLElement {
   return el("span", { class: "visually-hidden" }, text);
 }

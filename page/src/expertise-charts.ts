@@ -1,4 +1,4 @@
-// Charts of how often workers name a class where it is true.
+// Charts of how often workers give a class when it is true.
 import { axisX, axisY, dot, gridX, link, type Markish, plot, tickX } from "@observablehq/plot";
 import { nameRoom } from "./charts";
 import { AXIS, COMMON, FAINT, NARROW } from "./chart-style";
@@ -40,8 +40,8 @@ export function bothClasses(people: Person[], methods: string[], classes: string
     people.flatMap((person) => {
       const [x, y] = [person.share(method, 0), person.share(method, 1)];
       if (x === null || y === null) return [];
-      const said = [x, y].map((share, label) => `${plain(classes[label] ?? "")} ${percent(share)}`).join(", ");
-      return [{ person, method, x, y, about: `${plain(person.worker)}, ${plain(method)}: ${said}` }];
+      const shares = [x, y].map((share, label) => `class ${plain(classes[label] ?? "")}: ${percent(share)}`).join(", ");
+      return [{ person, method, x, y, about: `${plain(person.worker)}, ${plain(method)}: ${shares}` }];
     }),
   );
 }
@@ -58,7 +58,7 @@ export function drawBothClasses(points: Point[], methods: string[], classes: str
   const spots = [...first.values()].map((p) => ({ name: p.person.worker, x: p.x, y: p.y }));
   const all = points.map((p): [number, number] => [p.x, p.y]);
   const faint = { stroke: "var(--muted)", strokeOpacity: points.length > MANY ? 0.3 : 0.6 };
-  const words = classes.map((each) => `says ${short(each, lettersLeft(width, 22))} where it is true`);
+  const words = classes.map((each) => `gives ${short(each, lettersLeft(width, 22))} when it is true`);
   return square({ width, range, x: words[0]!, y: words[1]!, diagonal: false }, [
     link(lines, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", ...faint }),
     ...(spots.length <= NAMED ? labels(spots, all, width, range) : []),
@@ -83,7 +83,7 @@ export function againstTruth(people: Person[], methods: string[], classes: strin
 
 export function drawAgainstTruth(points: Point[], methods: string[], width: number): Element {
   const range = rangeOf(points.flatMap((p) => [p.x, p.y]));
-  const words = { x: "names the class where it is true: in truth", y: "as estimated" };
+  const words = { x: "gives the class when it is true: truth", y: "estimated" };
   return square({ width, range, ...words, diagonal: true }, methodDots(points, methods));
 }
 
@@ -103,8 +103,8 @@ export function drawStrips(
     people.flatMap((person) =>
       labels.flatMap((label) => {
         const share = person.share(method, label);
-        const who = `${plain(person.worker)}, ${plain(method)}: ${plain(classes[label] ?? "")}`;
-        return share === null ? [] : [{ label, share, about: `${who} ${percent(share)}` }];
+        const who = `${plain(person.worker)}, ${plain(method)}, class ${plain(classes[label] ?? "")}`;
+        return share === null ? [] : [{ label, share, about: `${who}: ${percent(share)}` }];
       }),
     ),
   );
@@ -122,7 +122,7 @@ export function drawStrips(
     y: { type: "band", domain: labels, paddingInner: 12 / (band + 12), paddingOuter: 0, round: false },
     marks: [
       gridX({ ticks, stroke: FAINT, strokeOpacity: 1 }),
-      axisX({ ...AXIS, ticks, tickFormat: (v: number) => percent(v, 0), label: "names the class where it is true" }),
+      axisX({ ...AXIS, ticks, tickFormat: (v: number) => percent(v, 0), label: "gives the class when it is true" }),
       axisY({ ...AXIS, label: null, tickFormat: (k: number) => short(classes[k] ?? "", letters) }),
       ...lanes.map((own, i) =>
         tickX(own, {

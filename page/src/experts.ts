@@ -3,7 +3,7 @@ import type { Expert } from "./generated";
 
 export interface Person {
   worker: string;
-  /** How often this worker names a class where it is true, as a method says. */
+  /** How often this worker gives a class when it is true, as estimated by a method. */
   share: (method: string, label: number) => number | null;
 }
 

@@ -417,7 +417,8 @@ export interface Sections {
 }
 
 /** The function that draws each of them. */
-export const SECTIONS: { [P in keyof Sections]: (data: Sections[P], shared: Shared) => HTMLElement[] } = {
+type Draw<Data> = (data: Data, shared: Shared) => HTMLElement[];
+export const SECTIONS: { [Path in keyof Sections]: Draw<Sections[Path]> } = {
   "labels/prevalence": labels_prevalence,
   "labels/workers": labels_workers,
   "labels/tasks": labels_tasks,

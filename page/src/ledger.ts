@@ -11,6 +11,8 @@ export interface Column<Row> {
   numeric: boolean;
   downFirst: boolean; // the first click sorts from high to low
   names?: boolean; // names the row
+  phone?: "line" | "strip"; // on a phone: beside the name, or across the whole row; others show when a row is opened
+  scale?: () => Child; // what the head has below its title
   value: (row: Row) => number | string | null;
   cell: (row: Row) => Child;
 }
@@ -20,7 +22,7 @@ type Part<Row> = Omit<Column<Row>, "numeric" | "downFirst"> & Partial<Column<Row
 /** A column; most hold numbers, of which the high ones are looked for. */
 export const column = <Row>(part: Part<Row>): Column<Row> => ({ numeric: true, downFirst: true, ...part });
 
-/** The columns that somebody has a value for, and those that are always shown. */
+/** The columns with a value in any row, and those that are always shown. */
 export function filled<Row>(columns: Column<Row>[], rows: Row[], always: Set<string>): Column<Row>[] {
   return columns.filter((each) => always.has(each.title) || rows.some((row) => each.value(row) !== null));
 }
@@ -74,16 +76,16 @@ function chosen<Row>({ search, only, keep }: Ledger<Row>, state: State<Row>): Ro
 
 export interface Drawn<Row> {
   parts: HTMLElement[]; // controls, how many are shown, the table, and the button for more
-  /** Shows these rows from now on, or what `keep` says now of those that it has. */
+  /** Shows these rows from now on, or filters the present ones again by `keep`. */
   fill: (rows?: Row[]) => void;
   /** Opens a row, or closes the one that is open. */
   open: (row: Row | null) => void;
 }
 
-export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
-  const { columns, detail, what } = told;
+export function ledger<Row>(options: Ledger<Row>): Drawn<Row> {
+  const { columns, detail, what } = options;
   const state: State<Row> = {
-    rows: told.rows,
+    rows: options.rows,
     query: "",
     only: false,
     column: null,
@@ -91,7 +93,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     shown: STEP,
     open: null,
   };
-  const body = el("tbody");
+  const body = el("tbody", { role: "rowgroup" });
   const heads = columns.map((each) => {
     const sorter = button("sort", each.title, () => {
       state.down = state.column === each ? !state.down : each.downFirst;
@@ -99,7 +101,11 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       fill();
     });
     sorter.title = each.help;
-    return el("th", { scope: "col", class: each.numeric && "number" }, sorter);
+    return el("th", { scope: "col", role: "columnheader", class: classOf(each) }, sorter, each.scale?.());
+  });
+  const sorting = sortChoice(columns, (column, down) => {
+    Object.assign(state, { column, down });
+    fill();
   });
   const status = el("p", { class: "status", role: "status" });
   const more = button("more", "", () => {
@@ -116,10 +122,10 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
 
   function open(row: Row | null): void {
     state.open = row;
-    if (row !== null) state.shown = Math.max(state.shown, chosen(told, state).indexOf(row) + 1);
+    if (row !== null) state.shown = Math.max(state.shown, chosen(options, state).indexOf(row) + 1);
     fill();
     if (row !== null) reveal(row);
-    told.opened?.(row);
+    options.opened?.(row);
   }
 
   /** Scrolls the table, where it has a height of its own, until a row can be seen; the page stays where it is. */
@@ -135,11 +141,12 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     const isOpen = state.open === row;
     const of = { type: "button", class: "pick", "aria-expanded": String(isOpen), "data-row": state.rows.indexOf(row) };
     const cells = columns.map((each) => {
-      const style = each.numeric && "number";
-      if (!each.names) return el("td", { class: style }, each.cell(row));
-      return el("th", { scope: "row", class: style }, detail ? el("button", of, each.cell(row)) : each.cell(row));
+      const style = { class: classOf(each), "data-title": each.title };
+      if (!each.names) return el("td", { role: "cell", ...style }, each.cell(row));
+      const named = detail ? el("button", of, each.cell(row)) : each.cell(row);
+      return el("th", { scope: "row", role: "rowheader", ...style }, named);
     });
-    const made = el("tr", { class: isOpen ? "chosen" : null }, ...cells);
+    const made = el("tr", { role: "row", class: isOpen ? "chosen" : null }, ...cells);
     if (!detail) return [made];
     made.addEventListener("click", (event) => {
       // A click that only ends a selection of text is not a choice.
@@ -152,7 +159,8 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") toggle(row, true);
     });
-    return [made, el("tr", { class: "detail-row" }, el("td", { colspan: columns.length }, box))];
+    const across = el("td", { role: "cell", colspan: columns.length }, box);
+    return [made, el("tr", { role: "row", class: "detail-row" }, across)];
   }
 
   function fill(rows?: Row[]): void {
@@ -161,7 +169,7 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       state.open = null;
       state.shown = STEP;
     }
-    const found = chosen(told, state);
+    const found = chosen(options, state);
     const visible = found.slice(0, state.shown);
     body.replaceChildren(...visible.flatMap(line));
     heads.forEach((head, i) => {
@@ -169,7 +177,8 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
       if (sorted) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    const total = told.total ?? 0;
+    sorting.show(state.column, state.down);
+    const total = options.total ?? 0;
     const of = total > state.rows.length ? `, of ${count(total)} in all` : "";
     status.textContent = `Showing ${count(visible.length)} of ${plural(found.length, what)}${of}.`;
     more.hidden = visible.length === found.length;
@@ -179,29 +188,64 @@ export function ledger<Row>(told: Ledger<Row>): Drawn<Row> {
   const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;
   const table = el(
     "table",
-    { class: detail ? "workers" : "workers still" },
+    { class: detail ? "workers" : "workers still", role: "table" },
     el("caption", { class: "visually-hidden" }, title),
-    el("thead", {}, el("tr", {}, ...heads)),
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...heads)),
     body,
   );
-  const box = scrolling(`Table of ${what}s`, table);
+  const frame = scrolling(`Table of ${what}s`, table);
+  const box = table.parentElement!;
   fill();
   // Paper has no button: all that match are printed, or the first of very many.
   let before = state.shown;
   window.addEventListener("beforeprint", () => {
     before = state.shown;
-    state.shown = Math.min(state.rows.length, told.printed ?? Infinity);
+    state.shown = Math.min(state.rows.length, options.printed ?? Infinity);
     fill();
   });
   window.addEventListener("afterprint", () => {
     state.shown = before;
     fill();
   });
-  return { parts: [...controls(told, state, () => fill()), status, box, el("p", {}, more)], fill, open };
+  const above = el("div", { class: "controls" }, ...filters(options, state, () => fill()), sorting.node);
+  return { parts: [above, status, frame, el("p", {}, more)], fill, open };
 }
 
-/** Search by words, and the filter. */
-function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, fill: () => void): HTMLElement[] {
+function classOf<Row>({ numeric, names, phone }: Column<Row>): string {
+  return [numeric && "number", names ? "name" : (phone ?? "further")].filter(Boolean).join(" ");
+}
+
+interface SortChoice<Row> {
+  node: HTMLElement;
+  show: (column: Column<Row> | null, down: boolean) => void;
+}
+
+/** The order of the rows as one choice, for phones: their tables have no heads to press. */
+function sortChoice<Row>(
+  columns: Column<Row>[],
+  choose: (column: Column<Row> | null, down: boolean) => void,
+): SortChoice<Row> {
+  const words = ({ title }: Column<Row>, down: boolean) => `${title}, ${down ? "descending" : "ascending"}`;
+  const valueOf = (column: Column<Row> | null, down: boolean) =>
+    column ? `${columns.indexOf(column)} ${down ? "down" : "up"}` : "";
+  const options = columns.flatMap((each) =>
+    [each.downFirst, !each.downFirst].map((down) => el("option", { value: valueOf(each, down) }, words(each, down))),
+  );
+  const made = el("select", {}, el("option", { value: "" }, "As listed"), ...options);
+  made.addEventListener("change", () => {
+    const [at, way] = made.value.split(" ");
+    choose(at ? columns[Number(at)]! : null, way === "down");
+  });
+  return {
+    node: el("label", { class: "sort-by" }, "Sort by ", made),
+    show: (column, down) => {
+      made.value = valueOf(column, down);
+    },
+  };
+}
+
+/** Search by words, and the box to tick. */
+function filters<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, fill: () => void): HTMLElement[] {
   const made: HTMLElement[] = [];
   if (search) {
     const field = el("input", { type: "search", placeholder: search.hint, autocomplete: "off", spellcheck: "false" });
@@ -221,5 +265,5 @@ function controls<Row>({ what, search, only }: Ledger<Row>, state: State<Row>, f
     });
     made.push(el("label", { class: "check" }, box, ` ${only.label}`));
   }
-  return made.length ? [el("div", { class: "controls" }, ...made)] : [];
+  return made;
 }

@@ -1,4 +1,4 @@
-// A matrix of true classes against what is told, as a table: the numbers are read, the shading only helps.
+// A matrix of true classes against labels given, as a table: the numbers are read, the shading only helps.
 import { type Child, el, unknown } from "./dom";
 import { plain } from "./format";
 import { scrolling } from "./table";
@@ -42,7 +42,7 @@ export function matrixTable(
   shown: number[],
   classes: string[],
   caption: string,
-  entry: (truth: number, said: number) => Entry | null,
+  entry: (truth: number, given: number) => Entry | null,
 ): HTMLElement {
   const label = (k: number) => classes[k] ?? "";
   const rows = shown.map((truth) =>
@@ -50,15 +50,15 @@ export function matrixTable(
       "tr",
       {},
       heading("row", label(truth)),
-      ...shown.map((said) => {
-        const found = entry(truth, said);
-        if (!found) return cell(unknown(), 0, truth === said);
-        const about = `${plain(label(truth))} told as ${plain(label(said))}: ${found.about}`;
-        return cell(found.words, found.share, truth === said, about);
+      ...shown.map((given) => {
+        const found = entry(truth, given);
+        if (!found) return cell(unknown(), 0, truth === given);
+        const about = `true class ${plain(label(truth))}, label given ${plain(label(given))}: ${found.about}`;
+        return cell(found.words, found.share, truth === given, about);
       }),
     ),
   );
-  const corner = el("td", { class: "corner" }, "true \u2193 told \u2192");
+  const corner = el("td", { class: "corner" }, "true \u2193 given \u2192");
   const table = el(
     "table",
     { class: "confusion" },

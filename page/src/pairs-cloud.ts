@@ -1,6 +1,7 @@
-// The picture of the items: marks on a canvas, told about by pointer and by keys.
+// The map of the items: marks on a canvas, with details by pointer and keyboard.
 import { bring, cleared, type Colour, coloursOf, onLook, onPaper, radiusOf, stepOf, within } from "./canvas";
 import { type Child, el, name, svg } from "./dom";
+import { framed } from "./edges";
 import { onWidth } from "./figure";
 import { count, percent, plain, plural } from "./format";
 import type { Dots, ItemMap } from "./generated";
@@ -9,7 +10,7 @@ import { scaleOf } from "./stage-scale";
 import { tip as makeTip } from "./tip";
 
 const NEAR = 8; // pixels within which a mark is meant
-const PAGE = 10; // marks that "page up" and "page down" walk
+const PAGE = 10; // marks that "page up" and "page down" move by
 const LEAST = 0.01; // probability of another cluster that is worth a word
 const NUMBERED = 60; // clusters that have their number in the picture, at most
 const LETTER = { wide: 7, high: 17 }; // pixels
@@ -36,14 +37,14 @@ export const isWanted = (map: ItemMap, i: number, { cluster, doubtful }: Wanted)
 export function sureWords({ cluster, probability, second, second_probability }: Dots, i: number): string[] {
   const p = probability[i] ?? null;
   const [other, q] = [second[i] ?? null, second_probability[i] ?? null];
-  const then = other !== null && q !== null && q >= LEAST ? `then cluster ${count(other)} with ${percent(q)}` : "";
-  return [`cluster ${count(cluster[i]!)}${p === null ? "" : ` with ${percent(p)}`}`, then];
+  const then = other !== null && q !== null && q >= LEAST ? `next: cluster ${count(other)}, probability ${percent(q)}` : "";
+  return [`cluster ${count(cluster[i]!)}${p === null ? "" : `, probability ${percent(p)}`}`, then];
 }
 
 export const answersWords = ({ answers }: Dots, i: number): string =>
   answers[i] ? plural(answers[i]!, "answer") : "placed by its features alone";
 
-/** The picture; `pictureOf` gives small images of items, `pick` is told of marks that are clicked. */
+/** The picture; `pictureOf` gives small images of items, `pick` is called with marks that are clicked. */
 export function cloud(
   map: ItemMap,
   wanted: Wanted,
@@ -61,7 +62,7 @@ export function cloud(
   let width = 0;
   let scale = scaleOf(map.box, 300, 1);
   let shown: number[] = []; // places in `dots`, the most doubtful first
-  let current = -1; // place in `shown` of the one that keys walk
+  let current = -1; // place in `shown` of the one that keys have reached
   let chosen: number | null = null;
 
   const at = (i: number): [number, number] => [scale.x(dots.x[i]!), scale.y(-dots.y[i]!)];
@@ -191,7 +192,7 @@ export function cloud(
       [other],
       [answersWords(dots, i)],
     ];
-    tip.tell(...at(i), lines);
+    tip.show(...at(i), lines);
     ring(i);
   }
 
@@ -200,12 +201,12 @@ export function cloud(
     ring();
   }
 
-  /** Says to who cannot see it what is on the canvas. */
+  /** Describes the canvas to screen readers. */
   function describe(): void {
     canvas.setAttribute("aria-disabled", String(!shown.length));
     canvas.setAttribute("aria-valuemax", String(Math.max(1, shown.length)));
     canvas.setAttribute("aria-valuenow", String(Math.max(1, current + 1)));
-    const all = shown.length ? `${plural(shown.length, "item")}; arrow keys walk them` : "no item is shown";
+    const all = shown.length ? `${plural(shown.length, "item")}; use the arrow keys` : "no item is shown";
     const one = (i: number) => `${plain(dots.item[i]!)}: ${sureWords(dots, i)[0]}, ${answersWords(dots, i)}`;
     canvas.setAttribute("aria-valuetext", current < 0 ? all : one(shown[current]!));
   }
@@ -257,7 +258,7 @@ export function cloud(
   });
   onLook(layout);
   return {
-    node,
+    node: framed(node),
     update: layout,
     choose: (dot) => {
       chosen = dot;

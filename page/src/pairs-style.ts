@@ -1,4 +1,4 @@
-// How clusters are told apart in the picture: by a colour and a shape, and by their number.
+// The colour and the shape of each cluster in the map.
 import { svg } from "./dom";
 import { sample } from "./figure";
 

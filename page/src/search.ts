@@ -2,7 +2,7 @@
 import { axisX, axisY, dot, gridY, line, plot } from "@observablehq/plot";
 import { LETTER } from "./charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "./chart-style";
-import { asCount, el, told } from "./dom";
+import { asCount, el, orDash } from "./dom";
 import { figure, key } from "./figure";
 import { count, decimal, significant } from "./format";
 import type { Iteration, Search } from "./generated";
@@ -42,7 +42,7 @@ function drawOne({ rows, best }: Search, { of, label, last }: Part, marginLeft: 
     marks: [
       gridY({ stroke: FAINT, strokeOpacity: 1, ticks: 5 }),
       axisX({ ...AXIS, ticks, tickFormat: whole, label: last ? "iteration" : null }),
-      axisY({ ...AXIS, ticks: 5, tickFormat: value, label }),
+      axisY({ ...AXIS, ticks: 5, tickFormat: of === 1 ? value : whole, label }),
       line(known, { x: "0", y: String(of), stroke: colour, strokeWidth: 2 }),
       dot(known.length <= 200 ? known : taken, { x: "0", y: String(of), r: 2.2, fill: colour, title: about }),
       dot(taken, { x: "0", y: String(of), r: 7, stroke: "currentColor", strokeWidth: 2.2, title: about }),
@@ -68,14 +68,14 @@ export function searchFigure(search: Search, what: "objects" | "clusters"): HTML
     figure({
       label: `The criterion and the number of ${what} against the iteration`,
       headline,
-      key: best === null ? undefined : key([ringSample(), "the answer that was taken"]),
+      key: best === null ? undefined : key([ringSample(), "the iteration that the result is from"]),
       draw: (width) => draw(search, what, width),
-      heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Taken" }])],
+      heads: [number("Iteration"), number(criterion), number(title), ...(best === null ? [] : [{ title: "Result" }])],
       rows: rows.map(([iteration, objective, many]) => [
         count(iteration),
-        told(objective, (v) => decimal(v)),
+        orDash(objective, (v) => decimal(v)),
         asCount(many),
-        ...(best === null ? [] : [iteration === best ? "taken" : ""]),
+        ...(best === null ? [] : [iteration === best ? "result" : ""]),
       ]),
     }),
   ];

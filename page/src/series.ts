@@ -1,4 +1,4 @@
-// How methods are told apart in a chart: each has a colour, a dash and a symbol of its own.
+// The colour, the dash and the symbol of each method in a chart.
 import { COOL, WARM } from "./chart-style";
 import { svg } from "./dom";
 import { sample } from "./figure";

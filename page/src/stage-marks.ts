@@ -100,7 +100,7 @@ export function paint(canvas: HTMLCanvasElement, image: ImageRow, images: Images
   }
 }
 
-/** A thin line from each click to the centre of its object, so that no colour is needed to tell them. */
+/** A thin line from each click to the centre of its object, so that colour is not needed. */
 function spokes(pen: CanvasRenderingContext2D, image: ImageRow, scale: Scale, look: Look, colour: Colour): void {
   const { clicks } = image;
   const centre = new Map(image.objects.filter((o) => look.objects.has(o.object)).map((o) => [o.object, o]));

@@ -1,10 +1,10 @@
-// Objects as ellipses, which can be reached by keys, with the number of workers beside them.
+// Objects as ellipses, which can be reached by keys, with their number beside them: the one of the table.
 import { svg } from "./dom";
 import { percent, plural } from "./format";
 import type { Box, ImageRow, ObjectRow } from "./generated";
 import { extent, type Scale } from "./stage-scale";
 
-const [DIGIT, HIGH] = [6.5, 12]; // pixels
+const [DIGIT, HIGH] = [7.7, 12]; // pixels
 const CORNERS = [
   [true, false],
   [true, true],
@@ -51,18 +51,26 @@ export function drawObject(object: ObjectRow, scale: Scale, chosen: boolean): SV
   );
 }
 
-export function hasRoom(objects: ObjectRow[], { width, height }: Scale): boolean {
+function hasRoom(objects: ObjectRow[], { width, height }: Scale): boolean {
   return objects.length <= NUMBERS && width * height >= ROOM * objects.length;
 }
 
-/** The number of workers beside each ellipse, unless it would cover a centre or another number. */
-export function drawNumbers(objects: ObjectRow[], scale: Scale): SVGElement[] {
+/**
+ * The number of each object beside its ellipse, unless it would cover a centre or another number. The chosen object and
+ * the doubtful ones come first; where there is little room, only these have a number.
+ */
+export function drawNumbers(objects: ObjectRow[], chosen: ObjectRow | null, scale: Scale): SVGElement[] {
   const taken = objects.map(({ x, y }): Box => [scale.x(x) - 3, scale.y(y) - 3, scale.x(x) + 3, scale.y(y) + 3]);
-  return objects.flatMap((object) => {
-    const text = String(object.supporters ?? "");
-    const place = text ? free(object, text.length * DIGIT + 2, taken, scale) : null;
-    return place ? [svg("text", { x: place[0] + 1, y: place[3] - 2 }, text)] : [];
-  });
+  const urgency = (object: ObjectRow) => (object === chosen ? 2 : Number(object.doubtful));
+  const roomy = hasRoom(objects, scale);
+  const numbered = objects.filter((object) => roomy || urgency(object) > 0);
+  return numbered
+    .sort((a, b) => urgency(b) - urgency(a))
+    .flatMap((object) => {
+      const text = String(object.object);
+      const place = free(object, text.length * DIGIT + 2, taken, scale);
+      return place ? [svg("text", { x: place[0] + 1, y: place[3] - 2 }, text)] : [];
+    });
 }
 
 /** A place at a corner of an ellipse that nothing has taken yet. */

@@ -35,7 +35,7 @@ export function extent({ ellipse }: ObjectRow, { across, down }: Scale): number 
   return Math.max(2, (ellipse?.[0] ?? 0) * Math.min(across, down));
 }
 
-const REACH = 9; // pixels around the centre of an object that belong to it, however small it is
+const REACH = 12; // pixels around the centre of an object that belong to it, however small it is
 
 /** How far a place in pixels is from an object: less than 1 if it is on it. */
 export function distance({ x, y, ellipse }: ObjectRow, scale: Scale, [left, top]: [number, number]): number {

@@ -1,4 +1,4 @@
-// What is told of a click or an object.
+// The words of a tip about a click or an object.
 import { type Child, el, name } from "./dom";
 import { count, decimal, percent, plain, plural, significant } from "./format";
 import type { Images, ImageRow, ObjectRow } from "./generated";

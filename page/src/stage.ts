@@ -1,18 +1,19 @@
 // One image: its picture, the clicks on a canvas, the objects as ellipses; walked by pointer and by keys.
 import { bring, onLook, onPaper, stepOf, within } from "./canvas";
 import { el, svg } from "./dom";
+import { framed } from "./edges";
 import { onWidth } from "./figure";
 import { count, plain, plural } from "./format";
 import type { Box, Images, ImageRow, ObjectRow } from "./generated";
 import { type Colouring, type Look, paint, visible } from "./stage-marks";
-import { drawFinder, drawFrame, drawNumbers, drawObject, hasRoom } from "./stage-objects";
+import { drawFinder, drawFrame, drawNumbers, drawObject } from "./stage-objects";
 import { distance, fits, scaleOf } from "./stage-scale";
 import { clickLines, clickWords, objectLines } from "./stage-tip";
 import { tip as makeTip } from "./tip";
 
 const NEAR = 6; // pixels within which a click is meant
-const PAGE = 10; // clicks that "page up" and "page down" walk
-const FULL = "There is no room here for the numbers of workers: zoom in to see them.";
+const PAGE = 10; // clicks that "page up" and "page down" move by
+const FULL = "There is no room for the numbers of all objects. Zoom in to see more of them.";
 
 export interface Wanted {
   clicks: boolean; // those on objects
@@ -33,7 +34,7 @@ export interface Stage {
 
 export const isShown = ({ probability }: ObjectRow, { least }: Wanted): boolean => (probability ?? 0) >= least;
 
-/** The stage, empty until an image is shown; `pick` is told of objects that are clicked. */
+/** The stage, empty until an image is shown; `pick` is called with objects that are clicked. */
 export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) => void): Stage {
   const picture = el("img", { class: "picture", alt: "", draggable: "false" });
   const canvas = el("canvas", { role: "slider", tabindex: 0, "aria-valuemin": 1, "aria-label": "Clicks" });
@@ -52,7 +53,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
   let scale = scaleOf(box, 300, 1);
   let clicks: number[] = []; // that are shown
   let objects: ObjectRow[] = []; // likewise
-  let current = -1; // place in `clicks` of the one that keys walk
+  let current = -1; // place in `clicks` of the one that keys have reached
   let focused: ObjectRow | undefined; // the one that keys reach
   let chosen: ObjectRow | null = null;
 
@@ -95,14 +96,14 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
 
   function drawObjects(): void {
     ellipses.replaceChildren(drawFrame(box, scale), ...objects.map((o) => drawObject(o, scale, o === chosen)));
-    const roomy = hasRoom(objects, scale);
-    numbers.replaceChildren(...(roomy ? drawNumbers(objects, scale) : []));
-    hint.hidden = roomy;
+    const drawn = drawNumbers(objects, chosen, scale);
+    numbers.replaceChildren(...drawn);
+    hint.hidden = drawn.length === objects.length;
     reach(focused && objects.includes(focused) ? focused : objects[0]);
     ring();
   }
 
-  /** Marks what is chosen, and the click that is told about. */
+  /** Marks the selected object, and the click with a tip. */
   function ring(click = -1): void {
     const at = click < 0 ? [] : [[scale.x(image.clicks.x[click]!), scale.y(image.clicks.y[click]!)] as const];
     rings.replaceChildren(
@@ -111,24 +112,24 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
     );
   }
 
-  /** Says to who cannot see it what is on the canvas. */
+  /** Describes the canvas to screen readers. */
   function describe(): void {
     ellipses.setAttribute("aria-label", `Objects of image ${plain(image.image)}`);
     canvas.setAttribute("aria-disabled", String(!clicks.length));
     canvas.setAttribute("aria-valuemax", String(Math.max(1, clicks.length)));
     canvas.setAttribute("aria-valuenow", String(Math.max(1, current + 1)));
-    const all = clicks.length ? `${plural(clicks.length, "click")}; arrow keys walk them` : "no click is shown";
+    const all = clicks.length ? `${plural(clicks.length, "click")}; use the arrow keys` : "no click is shown";
     const one = () => `Click ${count(current + 1)}: ${clickWords(images, image, clicks[current]!)}`;
     canvas.setAttribute("aria-valuetext", current < 0 ? all : one());
   }
 
   function tellClick(i: number): void {
-    tip.tell(scale.x(image.clicks.x[i]!), scale.y(image.clicks.y[i]!), clickLines(images, image, i));
+    tip.show(scale.x(image.clicks.x[i]!), scale.y(image.clicks.y[i]!), clickLines(images, image, i));
     ring(i);
   }
 
   function tellObject(object: ObjectRow): void {
-    tip.tell(scale.x(object.x), scale.y(object.y), objectLines(image, object));
+    tip.show(scale.x(object.x), scale.y(object.y), objectLines(image, object));
     ring();
   }
 
@@ -254,7 +255,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
   });
   onLook(layout);
   return {
-    node: el("div", {}, node, hint),
+    node: el("div", {}, framed(node), hint),
     show,
     update: layout,
     choose: (object) => {

@@ -1,5 +1,6 @@
 // Plain tables: the twin of every chart, and the lists.
 import { type Child, el } from "./dom";
+import { framed } from "./edges";
 
 export interface Head {
   title: string;
@@ -31,7 +32,7 @@ export function table(caption: string, heads: Head[], rows: Child[][], className
   return scrolling(caption, made);
 }
 
-/** A box that scrolls sideways by itself (also by keyboard), so that the page never does. */
+/** A box that scrolls by itself (also by keyboard), so that the page never does; its edges show where there is more. */
 export function scrolling(label: string, content: HTMLElement): HTMLElement {
-  return el("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": label }, content);
+  return framed(el("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": label }, content));
 }

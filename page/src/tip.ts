@@ -1,18 +1,18 @@
-// A box that tells of a place in a picture, beside it.
+// A box with details of a place in a picture, beside it.
 import { type Child, el } from "./dom";
 
 const AWAY = 14; // pixels from the place
 
 export interface Tip {
   node: HTMLElement;
-  tell: (x: number, y: number, lines: Child[][]) => void;
+  show: (x: number, y: number, lines: Child[][]) => void;
   hide: () => void;
 }
 
 /** A box beside a place, inside of what can be seen of `around`. */
 export function tip(around: () => HTMLElement): Tip {
   const node = el("div", { class: "tip", "aria-hidden": "true", hidden: true });
-  function tell(x: number, y: number, lines: Child[][]): void {
+  function show(x: number, y: number, lines: Child[][]): void {
     node.replaceChildren(...lines.filter((parts) => parts.some(Boolean)).map((parts) => el("div", {}, ...parts)));
     node.hidden = false;
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = around();
@@ -24,7 +24,7 @@ export function tip(around: () => HTMLElement): Tip {
   }
   return {
     node,
-    tell,
+    show,
     hide: () => {
       node.hidden = true;
     },

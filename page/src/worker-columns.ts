@@ -1,39 +1,56 @@
-// The columns of the table of workers; those that nobody has a value for are left out.
+// The columns of the table of workers; those without any value are omitted.
 import type { WorkerRow } from "./generated";
-import { asCount, asDecimal, asPercent, type Child, el, name, svg, told, unknown } from "./dom";
+import { asCount, asDecimal, asPercent, type Child, el, name, svg, orDash, unknown } from "./dom";
 import { count, percent, seconds } from "./format";
 import { type Column, column as of, filled } from "./ledger";
 
-const SPAN = 80; // pixels from skill 0 to skill 1
+/** Places of a strip, in percent of its width: all strips of a column have one scale. */
+const at = (value: number): string => `${(100 * Math.min(1, Math.max(0, value))).toFixed(2)}%`;
 
-/** Skill as a dot in its interval, on a line from 0 to 1. */
-export function skillPicture({ skill, low, high }: Pick<WorkerRow, "skill" | "low" | "high">): SVGElement | null {
-  if (skill === null) return null;
-  const at = (value: number) => (4 + SPAN * Math.min(1, Math.max(0, value))).toFixed(1);
-  const line = (className: string, from: number, to: number) =>
+/** A share as a dot in its interval, on a line from 0 to 100 %; a dashed mark is the chance level. */
+function strip(share: number, low: number | null, high: number | null, chance: number | null): SVGElement {
+  const across = (className: string, from: number, to: number) =>
     svg("line", { class: className, x1: at(from), x2: at(to), y1: 8, y2: 8 });
+  const mark = (className: string, place: number, from: number, to: number) =>
+    svg("line", { class: className, x1: at(place), x2: at(place), y1: from, y2: to });
   return svg(
     "svg",
-    { class: "interval", width: SPAN + 8, height: 16, viewBox: `0 0 ${SPAN + 8} 16`, "aria-hidden": "true" },
-    line("scale", 0, 1),
-    low !== null && high !== null && line("range", low, high),
-    svg("circle", { class: "point", cx: at(skill), cy: 8, r: 4 }),
+    { class: "interval", width: "100%", height: 16, "aria-hidden": "true" },
+    across("scale", 0, 1),
+    ...[0, 0.5, 1].map((place) => mark("scale", place, 4, 12)),
+    chance !== null && mark("chance", chance, 0, 16),
+    low !== null && high !== null && across("range", low, high),
+    svg("circle", { class: "point", cx: at(share), cy: 8, r: 4.5 }),
   );
+}
+
+/** The scale of the strips below it: 0, 50 and 100 %, and what guessing would reach, where that is known. */
+export function stripScale(chance: number | null): HTMLElement {
+  const ticks = [0, 0.5, 1].map((value) => el("span", { class: "tick" }, percent(value, 0)));
+  const guess = chance !== null && el("span", { class: "guess" }, "guessing");
+  if (guess) guess.style.left = at(chance);
+  return el("div", { class: "strip-scale", "aria-hidden": "true" }, guess, el("div", { class: "ticks" }, ...ticks));
 }
 
 export function interval({ low, high }: Pick<WorkerRow, "low" | "high">): string | null {
   return low === null || high === null ? null : `${(100 * low).toFixed(1)}\u2013${percent(high)}`;
 }
 
-/** A share as a picture, a number and its interval. */
-export function shareCell(skill: number | null, low: number | null, high: number | null): Child {
-  if (skill === null) return unknown();
+/** A share as a strip, a number and its interval. */
+export function shareCell(
+  share: number | null,
+  low: number | null,
+  high: number | null,
+  chance: number | null = null,
+): Child {
+  if (share === null) return unknown();
   const range = interval({ low, high });
   return el(
     "div",
     { class: "skill" },
-    skillPicture({ skill, low, high }),
-    el("span", { class: "value" }, percent(skill)),
+    strip(share, low, high, chance),
+    el("span", { class: "value" }, percent(share)),
+    " ",
     range && el("small", {}, range),
   );
 }
@@ -55,7 +72,7 @@ function checkCell(row: WorkerRow): Child {
 
 const column = of<WorkerRow>;
 
-const ALL: Column<WorkerRow>[] = [
+const allColumns = (chance: number | null): Column<WorkerRow>[] => [
   column({
     title: "Rank",
     help: "By the lower end of skill, the best first",
@@ -76,20 +93,25 @@ const ALL: Column<WorkerRow>[] = [
     title: "Flags",
     help: "What makes a worker worth a look",
     numeric: false,
-    value: (r) => r.flags.length,
+    phone: "line",
+    value: (r) => (r.flags.length || r.status !== "ok" ? r.flags.length : null),
     cell: flagChips,
   }),
   column({ title: "Answers", help: "Answers given", value: (r) => r.answers, cell: (r) => asCount(r.answers) }),
   column({
     title: "Skill",
-    help: "Chance of a right answer, with its interval",
+    help:
+      "Chance of a right answer, with its 95\u202f% interval" +
+      (chance === null ? "" : `. Guessing would reach ${percent(chance, 0)}`),
     numeric: false,
+    phone: "strip",
+    scale: () => stripScale(chance),
     value: (r) => r.skill,
-    cell: (r) => shareCell(r.skill, r.low, r.high),
+    cell: (r) => shareCell(r.skill, r.low, r.high, chance),
   }),
   column({
     title: "Spam score",
-    help: "0: answers whatever the truth is; 1: answers give the truth away",
+    help: "0: the answers do not depend on the truth. 1: the answers reveal the truth",
     value: (r) => r.spam_score,
     cell: (r) => asDecimal(r.spam_score),
   }),
@@ -101,26 +123,27 @@ const ALL: Column<WorkerRow>[] = [
   }),
   column({
     title: "Checks",
-    help: "Right answers to tasks with gold",
+    help: "Share of right answers to tasks with a known label",
     value: (r) => r.check_score ?? (r.checks ? 0 : null),
     cell: checkCell,
   }),
   column({
     title: "Agreement",
-    help: "How often others gave the same answer",
+    help: "How often other workers gave the same answer",
     value: (r) => r.agreement,
     cell: (r) => asPercent(r.agreement),
   }),
   column({
     title: "Seconds",
-    help: "Median time of an answer",
+    help: "Median time per answer",
     value: (r) => r.seconds,
-    cell: (r) => told(r.seconds, seconds),
+    cell: (r) => orDash(r.seconds, seconds),
   }),
 ];
 
-const ALWAYS = new Set(["Worker", "Answers", "Flags"]);
+const ALWAYS = new Set(["Worker", "Answers"]);
 
-export function columnsOf(rows: WorkerRow[]): Column<WorkerRow>[] {
-  return filled(ALL, rows, ALWAYS);
+/** The columns that these workers fill; guessing one of `classes` would be right once in so many. */
+export function columnsOf(rows: WorkerRow[], classes: number): Column<WorkerRow>[] {
+  return filled(allColumns(classes > 1 ? 1 / classes : null), rows, ALWAYS);
 }

@@ -1,7 +1,7 @@
 // What is shown when a worker is chosen.
 import { confusionTable } from "./confusion";
 import type { WorkerRow } from "./generated";
-import { type Child, el, name, sentence } from "./dom";
+import { type Child, chip, el, name, sentence } from "./dom";
 import { percent, plural } from "./format";
 import { table } from "./table";
 import { interval } from "./worker-columns";
@@ -15,7 +15,7 @@ function facts(row: WorkerRow, classes: string[]): HTMLElement {
   if (row.check_score !== null) lines.push([`${percent(row.check_score)} right in ${plural(row.checks, "check")}`]);
   if (row.overuses !== null) {
     const much = row.overuse === null ? "" : `, by ${percent(row.overuse)} of the answers`;
-    lines.push(["tells ", name(classes[row.overuses] ?? ""), ` more often than expected${much}`]);
+    lines.push(["gives label ", chip(classes[row.overuses] ?? ""), ` more often than expected${much}`]);
   }
   if (row.status !== "ok") lines.push([row.status]);
   return el("ul", { class: "facts-line" }, ...lines.map((parts) => el("li", {}, ...parts)));
@@ -23,22 +23,22 @@ function facts(row: WorkerRow, classes: string[]): HTMLElement {
 
 function reasons(row: WorkerRow): HTMLElement {
   if (!row.flags.length && !row.reasons.length) return sentence("Nothing about this worker is flagged.");
-  const said = row.reasons.length ? row.reasons : row.flags;
-  return el("ul", { class: "reasons" }, ...said.map((text) => el("li", {}, `\u2691 ${text}`)));
+  const texts = row.reasons.length ? row.reasons : row.flags;
+  return el("ul", { class: "reasons" }, ...texts.map((text) => el("li", {}, `\u2691 ${text}`)));
 }
 
 function surprises(row: WorkerRow, classes: string[]): HTMLElement {
   if (!row.surprises.length) return sentence("No answer of this worker stands out.");
   const heads = [
     { title: "Task" },
-    { title: "Told" },
-    { title: "Seems to be" },
+    { title: "Label given" },
+    { title: "Estimated label" },
     { title: "Probability", numeric: true },
   ];
   const lines = row.surprises.map((s) => [
     name(s.task),
-    name(classes[s.given] ?? ""),
-    name(classes[s.label] ?? ""),
+    chip(classes[s.given] ?? ""),
+    chip(classes[s.label] ?? ""),
     percent(s.probability),
   ]);
   return table("Most surprising answers", heads, lines);
@@ -61,8 +61,8 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
           el(
             "p",
             { class: "note" },
-            `${plural(Math.round(total), "answer")}: a row is what the task seems to be, a column what was told. ` +
-              "The outlined diagonal is right.",
+            `${plural(Math.round(total), "answer")}. Rows: estimated true class. Columns: label given by the worker. ` +
+              "Outlined cells are right answers.",
           ),
       ),
       el(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from crowdwise.report.frame import page_of
 from learning import experts
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
@@ -19,6 +18,7 @@ import crowdwise as cw
 from crowdwise.errors import DataError, EmptyDataError, FeatureError, Interrupted, ParameterError
 from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
 from crowdwise.metrics import judged
+from crowdwise.report.page import page_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -134,9 +134,9 @@ def test_rivals_of_one_name_all_have_their_curve(tmp_path: Path) -> None:
     page = own.report(tmp_path / "page.html", truth=SIM.truth, rivals=[rival, fit(workers="soft-vote")]).read_text()
     assert "adaptive (2)" in page
     against = judged({"adaptive": own.result_, "soft-vote": fit(workers="soft-vote").result_}, SIM.truth)
-    made = page_of(own.result_, {"models": (), "check": False, "judged": against})
-    assert [curve.method for curve in made.roc.curves] == ["adaptive", "soft-vote"]
-    assert made.expertise.methods == ["truth", "adaptive"]  # a vote takes all workers for alike
+    made = page_of(own.result_, {"judged": against})
+    assert [curve.method for curve in made["roc"].curves] == ["adaptive", "soft-vote"]
+    assert made["expertise"].methods == ["truth", "adaptive"]  # a vote takes all workers for alike
 
 
 def test_gains_go_by_the_ease_of_a_task() -> None:

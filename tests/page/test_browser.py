@@ -16,20 +16,24 @@ from typing import Any, Literal
 
 import polars as pl
 import pytest
-from browsing import WATCH, links, section_ids, serious, unfold, width_of
+from browsing import WATCH, changed, links, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
-from crowdwise.report.frame import Cells, page_of
-from crowdwise.report.judged import TRUTH, Compared, Expert, Expertise, Group, Groups, Roc, RocCurve
-from crowdwise.report.labels import Page as LabelsPage
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import crowdwise as cw
 from crowdwise.metrics import judged
 from crowdwise.report import Cost, Scaling
+from crowdwise.report.page import Page as ReportPage
+from crowdwise.report.page import page_of
+from crowdwise.report.parts import MatrixCell
 from crowdwise.report.render import page_html
+from crowdwise.report.sections.labels.expertise import TRUTH, Expert, Expertise
+from crowdwise.report.sections.labels.groups import Compared, Group, Groups
+from crowdwise.report.sections.labels.roc import Roc, RocCurve, RocPoint
 
 SECTIONS = [
-    "summary", "prevalence", "workers", "tasks", "mixups", "curve", "times", "pictures", "models", "log", "glossary",
+    "summary", "prevalence", "workers", "tasks", "mixups", "curve", "times", "pictures", "models", "about",
+    "glossary", "again",
 ]  # fmt: skip
 BOX = "e.getBoundingClientRect()"
 Report = Literal[
@@ -63,16 +67,22 @@ def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         if name == "hostile":
             return Path(request.getfixturevalue("hostile_page"))
         if name == "demo":
-            return request.getfixturevalue("demo").report(path)
+            return compared(request.getfixturevalue("demo"), path, cost=True)
         if name == "cifar10s":
             answers = request.getfixturevalue("shared_data") / "cifar10s" / "answers.parquet"
             result = cw.aggregate(cw.read(answers, duplicates="last"))
-            return result.report(path, models=["majority-vote"], check=False)
+            return compared(result, path)
         page = _class_by_class(*CLASS_BY_CLASS[name]) if name in CLASS_BY_CLASS else GROUPED[name]()
         path.write_text(page_html(page), "utf-8")
         return path
 
     return report
+
+
+def compared(result: cw.LabelsResult, path: Path, cost: bool = False) -> Path:
+    """The file of a page with another model beside it, and with the cost curve checked."""
+    votes = cw.compare(result.answers, ["majority-vote"], folds=0, against=result)
+    return result.report(path, comparison=votes, cost=cw.cost_curve(result, check=cost))
 
 
 CLASS_BY_CLASS = {
@@ -82,27 +92,34 @@ CLASS_BY_CLASS = {
 }
 
 
-LEAN = {"models": (), "check": False}
+cell = MatrixCell
 
 
-def _class_by_class(classes: int, workers: int, methods: list[str], known: bool = True) -> LabelsPage:
+def named(page: ReportPage, classes: list[str]) -> ReportPage:
+    """The page with other names of its classes."""
+    return replace(page, shared=replace(page.shared, classes=classes))
+
+
+def _class_by_class(classes: int, workers: int, methods: list[str], known: bool = True) -> ReportPage:
     """A page with curves of all methods, and with what some of them say of each worker; names are hostile."""
     made = cw.simulate.crowd("confusion", tasks=40, workers=5, classes=classes, per_task=3, seed=2)
-    page = page_of(cw.aggregate(made.answers), LEAN)
+    page = page_of(cw.aggregate(made.answers), {})
     rates = [n / 1999 for n in range(2000)]
-    curves = [RocCurve(m, 0.975 - n / 20, [(x, x ** (0.03 + n / 15)) for x in rates]) for n, m in enumerate(METHODS)]
+    curves = [
+        RocCurve(m, 0.975 - n / 20, [RocPoint(x, x ** (0.03 + n / 15)) for x in rates]) for n, m in enumerate(METHODS)
+    ]
     rows = [
         Expert(f"{HOSTILE[w % 20]} {w}", k, method, (40 + 7 * w + 11 * k + 3 * n) % 60 / 100 + 0.4)
         for w in range(workers) for k in range(classes) for n, method in enumerate(methods)
     ]  # fmt: skip
     names = [name[:120] for name in (HOSTILE[0], HOSTILE[-1], *HOSTILE[1:])][:classes]
-    experts = Expertise("The estimates are near the truth.", methods, rows)
+    experts = Expertise("The estimates are near the truth.", methods, list(range(classes)), rows)
     roc = Roc("One method finds most.", None if classes > 2 else 1, curves)
-    return replace(page, classes=names, roc=roc if known else None, expertise=experts if known else None)
+    return named(changed(page, roc=roc if known else None, expertise=experts if known else None), names)
 
 
 @functools.cache
-def _groups() -> LabelsPage:
+def _groups() -> ReportPage:
     """Groups of a real fit beside the truth, and costs. Names are hostile, and one worker never met the last class."""
     made = cw.simulate.triangle(60, seed=1, fresh=0)
     result = cw.aggregate(made.answers, "groups")
@@ -112,28 +129,28 @@ def _groups() -> LabelsPage:
         for n, method in enumerate(methods) for workers in (100, 1500, 10000)
     ]  # fmt: skip
     scaling = Scaling("One grows.", methods, costs)
-    told = page_of(result, {**LEAN, "judged": judged({"groups": result}, made.truth), "scaling": scaling})
-    assert told.groups is not None
-    assert told.expertise is not None
-    pairs = [replace(each, worker=each.worker and HOSTILE[9 * n]) for n, each in enumerate(told.groups.compared[:3])]
-    pairs.append(Compared("Told worst", "M" * 120, 0.25, [(0, 0, 1.0), (1, 0, 1.0)], [(0, 0, 0.9996), (1, 2, 1.0)]))
-    names = [HOSTILE[0], "M" * 120, HOSTILE[9]]
-    return replace(
+    told = page_of(result, {"judged": judged({"groups": result}, made.truth), "scaling": scaling})
+    groups = told["groups"]
+    pairs = [replace(each, worker=each.worker and HOSTILE[9 * n]) for n, each in enumerate(groups.compared[:3])]
+    true, estimated = [cell(0, 0, 1.0), cell(1, 0, 1.0)], [cell(0, 0, 0.9996), cell(1, 2, 1.0)]
+    pairs.append(Compared("Estimated worst", "M" * 120, 0.25, true, estimated))
+    page = changed(
         told,
-        classes=names,
-        workers=replace(told.workers, rows=told.workers.rows[:5]),
-        tasks=replace(told.tasks, rows=told.tasks.rows[:2]),
-        expertise=replace(told.expertise, rows=told.expertise.rows[:12]),
-        groups=replace(told.groups, note="Take care.", compared=pairs),
+        workers=replace(told["workers"], rows=told["workers"].rows[:5]),
+        tasks=replace(told["tasks"], rows=told["tasks"].rows[:2]),
+        expertise=replace(told["expertise"], rows=told["expertise"].rows[:12]),
+        groups=replace(groups, note="Take care.", compared=pairs),
     )
+    return named(page, [HOSTILE[0], "M" * 120, HOSTILE[9]])
 
 
-def _groups_of_many() -> LabelsPage:
+def _groups_of_many() -> ReportPage:
     """A hundred classes: one group mixes up the last ones, the other says anything, and not all of it is kept."""
-    sure: Cells = [(k, k, 0.9 if k > 88 else 1.0) for k in range(100)] + [(k, 188 - k, 0.1) for k in range(89, 100)]
-    any_: Cells = [(k, told, 0.01) for k in range(100) for told in range(100) if (k + told) % 4 == 0 and k != 94]
+    sure = [cell(k, k, 0.9 if k > 88 else 1.0) for k in range(100)]
+    sure += [cell(k, 188 - k, 0.1) for k in range(89, 100)]
+    any_ = [cell(k, told, 0.01) for k in range(100) for told in range(100) if (k + told) % 4 == 0 and k != 94]
     groups = Groups("Two groups.", "", [Group(0.9, 9, 0.9, 0.1, sure), Group(0.1, 1, 0.1, 4.6, any_)], "", [])
-    return replace(_groups(), classes=[f"c{k}" for k in range(100)], expertise=None, groups=groups, scaling=None)
+    return named(changed(_groups(), expertise=None, groups=groups, scaling=None), [f"c{k}" for k in range(100)])
 
 
 GROUPED = {"groups": _groups, "groups of many": _groups_of_many}
@@ -180,8 +197,10 @@ def usual(request: pytest.FixtureRequest) -> Any:
 
 def test_every_section_has_its_heading_and_is_drawn(read: Any, usual: Report) -> None:
     page = read(usual)
-    assert section_ids(page) == SECTIONS
-    assert links(page) == [f"#{section}" for section in SECTIONS]
+    order = section_ids(page)
+    assert [section for section in order if section != "log"] == SECTIONS
+    assert ("log" in order) == (usual != "hostile"), "only where rows were dropped, or there are notes"
+    assert links(page) == [f"#{section}" for section in order]
     assert page.get_by_text("could not be drawn").count() == 0
     sections = page.locator("main > section").evaluate_all(
         """all => all.map((section) => ({
@@ -189,7 +208,7 @@ def test_every_section_has_its_heading_and_is_drawn(read: Any, usual: Report) ->
           named: section.getAttribute("aria-labelledby"), drawn: section.querySelectorAll(".body > *").length,
         }))"""
     )
-    for name, section in zip(SECTIONS, sections, strict=True):
+    for name, section in zip(order, sections, strict=True):
         assert section["headings"] == [section["named"]]
         assert section["drawn"] > 0 or name == "summary"
 
@@ -242,13 +261,13 @@ def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
 ) -> None:
     page = read(name)
     order = section_ids(page)
-    assert order[7:11] == ["pictures", "expertise", "roc", "models"]
+    assert order[6:10] == ["pictures", "expertise", "roc", "about"]
     assert links(page) == [f"#{section}" for section in order]
     assert page.get_by_text("could not be drawn").count() == 0
     titles = page.locator("#roc .chart title").all_text_contents()
     assert len(titles) == 8 * (1 + 5), "a curve, and five points to read"
     assert sum(title.endswith("curve 0.975") for title in titles) == 1
-    assert page.locator("#roc .key strong").inner_text() == "<b>adaptive</b> 0.975"
+    assert page.locator("#roc .key strong").inner_text() == "<b>adaptive</b>, area 0.975"
     dashes = page.locator("#roc .key [stroke-dasharray]")
     assert len(set(dashes.evaluate_all("all => all.map(e => e.getAttribute('stroke-dasharray'))"))) == 7
     assert page.locator("#roc .twin tbody tr").count() == 8
@@ -262,11 +281,11 @@ def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
 
 def test_none_has_a_heading_or_a_link_where_it_is_not_known() -> None:
     html = page_html(_class_by_class(2, 3, [TRUTH], known=False))
-    assert 'id="models"' in html
+    assert 'id="workers"' in html
     assert not re.search('(id="|href="#)(roc|expertise|groups|scaling)', html)
 
 
-def shares(cells: Cells, classes: int) -> list[str]:
+def shares(cells: list[MatrixCell], classes: int) -> list[str]:
     """A matrix of probabilities as the page writes it, row by row; a row without any is not known."""
     met = {truth for truth, _, _ in cells}
     at = {(truth, told): f"{100 * p:.1f}\u202f%" for truth, told, p in cells}
@@ -278,20 +297,20 @@ def matrices(within: Locator) -> list[list[str]]:
 
 
 def test_groups_and_compared_workers_show_the_numbers_of_the_data(read: Any) -> None:
-    page, told = read("groups"), _groups().groups
+    page, told = read("groups"), _groups()["groups"]
     assert told is not None
     order = section_ids(page)
-    assert order[8:12] == ["expertise", "groups", "scaling", "roc"]
+    assert order[7:11] == ["expertise", "groups", "scaling", "roc"]
     assert links(page) == [f"#{section}" for section in order]
     groups, pairs = page.locator("#groups figure").all()
-    assert groups.locator("figcaption").inner_text() == told.says
+    assert groups.locator("figcaption").inner_text() == told.headline
     assert groups.locator("figcaption + .caution:has(+ .matrices)").inner_text() == "Take care."
     assert groups.locator("h3").all_inner_texts() == ["Group 1", "Group 2", "Group 3"]
     facts = [[f"{100 * g.share:.1f}\u202f%", f"{g.workers:g}", f"{g.similarity:.2f}", f"{g.entropy:.2f} bits"]
              for g in told.groups]  # fmt: skip
     assert groups.locator("dd").all_inner_texts() == [fact for each in facts for fact in each]
     assert matrices(groups) == [shares(group.cells, 3) for group in told.groups]
-    assert pairs.locator("figcaption").inner_text() == told.compared_says
+    assert pairs.locator("figcaption").inner_text() == told.compared_headline
     for pair, each in zip(pairs.locator(".pairs > div").all(), told.compared, strict=True):
         whose = f"{each.title}: {each.worker}" if each.worker else each.title
         assert pair.locator("h3").text_content() == whose
@@ -327,7 +346,7 @@ def test_of_many_classes_those_are_shown_that_groups_mix_up(read: Any) -> None:
 
 
 def test_costs_are_lines_of_their_own_style_and_a_table(show: Any) -> None:
-    page, told = show("groups"), _groups().scaling
+    page, told = show("groups"), _groups()["scaling"]
     assert told is not None
     chart = page.locator("#scaling .chart")
     assert page.locator("#scaling .key bdi").all_text_contents() == told.methods
@@ -482,7 +501,7 @@ def test_j_and_k_walk_the_tasks(show: Any) -> None:
         page.keyboard.press("j")
     assert tasks.count() > 10, "walking past the end shows more"
     current = page.locator(".task.current")
-    assert current.locator(".position").inner_text() == "13"
+    assert current.locator(".position").inner_text() == "13."
     box = current.bounding_box()
     assert box is not None
     assert 0 <= box["y"] < 900, "the task is in sight"
@@ -501,7 +520,7 @@ def test_j_and_k_are_letters_while_one_types(show: Any) -> None:
 
 def test_j_and_k_can_be_switched_off(show: Any) -> None:
     page = show()
-    page.get_by_label("walk the tasks").uncheck()
+    page.get_by_label("move through the tasks").uncheck()
     page.keyboard.press("j")
     assert page.locator(".task.current").count() == 0
 

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,23 +18,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import assert_script_knows
 from conftest import HOSTILE
-from crowdwise.cli.run import command_line
-from crowdwise.report.frame import page_of
-from crowdwise.report.labels import Page
-from crowdwise.report.summary import doubtful
 
 import crowdwise as cw
 from crowdwise import report as reporting
 from crowdwise.engine.registry import MODELS
 from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
+from crowdwise.report.page import Page, page_of
 from crowdwise.report.render import page_html
+from crowdwise.report.sections.labels.summary import doubtful
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = Path(reporting.__file__).parent / "static"
-LEAN = {"models": (), "check": False}  # a page without what takes long
 LINKS = ("src", "href", "srcset", "action", "formaction", "poster", "data", "background", "ping", "cite")
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
@@ -117,10 +114,10 @@ def timeless(of: Any) -> Any:
 
 
 def test_report_writes_one_file_and_names_it(result: cw.LabelsResult, tmp_path: Path) -> None:
-    path = result.report(tmp_path / "new" / "page.html", **LEAN)
+    path = result.report(tmp_path / "new" / "page.html")
     assert path == tmp_path / "new" / "page.html"
     assert [file.name for file in path.parent.iterdir()] == ["page.html"]
-    assert path.read_text() == page_html(page_of(result, LEAN))
+    assert path.read_text() == page_html(page_of(result, {}))
     assert path.read_text().startswith("<!DOCTYPE html>")
 
 
@@ -132,10 +129,6 @@ def test_the_data_in_the_page_is_the_page(page: Page, html: str) -> None:
     assert json.loads(Parsed(html).data) == json.loads(json.dumps(page.as_dict()))
 
 
-def test_the_script_knows_the_fields_of_the_data(page: Page) -> None:
-    assert_script_knows("data.ts", page)
-
-
 def test_an_error_while_building_leaves_the_old_file(
     result: cw.LabelsResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +138,7 @@ def test_an_error_while_building_leaves_the_old_file(
     (tmp_path / "report.html").write_text("old")
     monkeypatch.setattr("crowdwise.report.render.page_html", broken)
     with pytest.raises(RuntimeError, match="broken"):
-        result.report(tmp_path / "report.html", **LEAN)
+        result.report(tmp_path / "report.html")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("report.html", "old")]
 
 
@@ -158,7 +151,7 @@ def test_a_full_disk_leaves_the_old_file(
     (tmp_path / "report.html").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(cw.errors.FileError, match=r"No space left.*kept"):
-        result.report(tmp_path / "report.html", **LEAN)
+        result.report(tmp_path / "report.html")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("report.html", "old")]
 
 
@@ -216,7 +209,7 @@ def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
     script = (STATIC / "page.js").read_text()
     asks = r"\beval\(|new Function\b|\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import(Scripts)?\("
     assert re.findall(asks, script) == []
-    own = "".join(file.read_text() for file in (ROOT / "page" / "src").glob("*.ts"))  # D3 has .html(), never called
+    own = "".join(file.read_text() for file in (ROOT / "page" / "src").rglob("*.ts"))  # D3 has .html(), never called
     assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.html\(", own) == []
     for style in ("page.css", "plot.css"):
         assert re.findall(r"url\(|@import|expression\(", (STATIC / style).read_text()) == []
@@ -226,8 +219,13 @@ def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
 # ----------------------------------------------------------------------------------------------- hostile names (S1)
 
 
-def test_hostile_names_add_no_element_to_the_page(html: str, hostile_html: str) -> None:
-    tame, found = Parsed(html).tags(), Parsed(hostile_html).tags()
+def test_hostile_names_add_no_element_to_the_page(hostile: cw.Labels, hostile_html: str) -> None:
+    frame = hostile.frame().with_columns(
+        pl.col(name).rank("dense").cast(pl.String) + "th" for name in ("task", "worker", "label")
+    )
+    result = cw.aggregate(cw.Labels(frame))
+    votes = cw.compare(result.answers, ["majority-vote"], folds=0, against=result)
+    tame, found = Parsed(page_html(page_of(result, {"comparison": votes}))).tags(), Parsed(hostile_html).tags()
     free = {"li", "ul", "h3", "bdi", "strong"}  # lists of warnings and notes differ
     assert {tag: n for tag, n in found.items() if tag not in free} == {t: n for t, n in tame.items() if t not in free}
 
@@ -236,8 +234,8 @@ def test_hostile_names_are_in_the_data_as_they_are(hostile_html: str) -> None:
     data = json.loads(Parsed(hostile_html).data)
     short = set(HOSTILE[:-1])
     assert short <= set(data["classes"])
-    assert short <= {row["worker"] for row in data["workers"]["rows"]}
-    assert short <= {row["task"] for row in data["tasks"]["rows"]}
+    assert short <= {row["worker"] for row in data["sections"]["workers"]["rows"]}
+    assert short <= {row["task"] for row in data["sections"]["tasks"]["rows"]}
 
 
 def test_no_character_of_the_data_can_end_its_element(hostile_html: str) -> None:
@@ -248,7 +246,7 @@ def test_no_character_of_the_data_can_end_its_element(hostile_html: str) -> None
 
 def test_templates_do_not_compute_what_names_say(hostile_html: str) -> None:
     assert "{{7*7}}" in hostile_html
-    assert "49" not in {row["worker"] for row in json.loads(Parsed(hostile_html).data)["workers"]["rows"]}
+    assert "49" not in {row["worker"] for row in json.loads(Parsed(hostile_html).data)["sections"]["workers"]["rows"]}
 
 
 def test_the_name_of_the_file_stays_text(hostile_html: str, hostile: cw.Labels) -> None:
@@ -264,7 +262,7 @@ def test_a_label_of_a_megabyte_leaves_the_page_small(hostile_html: str, hostile_
 
 
 def test_each_flag_has_one_reason_whatever_names_it_tells(hostile_result: cw.LabelsResult) -> None:
-    rows = [row for row in page_of(hostile_result, LEAN).workers.rows if row.flags]
+    rows = [row for row in page_of(hostile_result, {})["workers"].rows if row.flags]
     assert {flag for row in rows for flag in row.flags} >= {"copies", "one label"}
     assert [(row.flags, row.reasons) for row in rows if len(row.flags) != len(row.reasons)] == []
     assert any("a, b" in reason for row in rows for reason in row.reasons)
@@ -274,7 +272,7 @@ def test_a_file_name_that_is_no_text_can_be_told(tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(b"caf\xe9.csv")
     file.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n")
     result = cw.aggregate(cw.read(file))
-    html = result.report(tmp_path / "report.html", models=()).read_bytes().decode()
+    html = result.report(tmp_path / "report.html").read_bytes().decode()
     assert "caf\\udce9.csv" in html
     assert "caf" in result._repr_html_()
 
@@ -332,19 +330,21 @@ def test_the_summary_has_five_tiles(result: cw.LabelsResult, html: str) -> None:
 
 
 def test_figures_of_the_page_are_those_of_the_result(result: cw.LabelsResult, page: Page) -> None:
-    assert page.workers.total == result.answers.n_workers == len(page.workers.rows)
-    assert [row.worker for row in page.workers.rows] == result.workers.sort("rank")["worker"].to_list()
-    assert [row.skill for row in page.workers.rows] == result.workers.sort("rank")["skill"].round(4).to_list()
+    assert page["workers"].total == result.answers.n_workers == len(page["workers"].rows)
+    assert [row.worker for row in page["workers"].rows] == result.workers.sort("rank")["worker"].to_list()
+    assert [row.skill for row in page["workers"].rows] == result.workers.sort("rank")["skill"].round(4).to_list()
     p = result.labels["probability"].sort()
-    assert [row.probability for row in page.tasks.rows] == p.head(len(page.tasks.rows)).round(4).to_list()
+    assert [row.probability for row in page["tasks"].rows] == p.head(len(page["tasks"].rows)).round(4).to_list()
     wrong = (1 - p).to_numpy()  # most first
-    assert page.tasks.to_review == page.summary.to_review
+    assert page["tasks"].to_review == page.summary.to_review
     assert wrong[: page.summary.to_review - 1].sum() < wrong.sum() / 2 <= wrong[: page.summary.to_review].sum()
     assert page.summary.expected_accuracy == pytest.approx(p.mean())
-    assert sum(b.count for b in page.pictures.histograms[0].bins) == result.answers.n_tasks
-    assert sum(b.count for b in page.pictures.histograms[1].bins) == result.answers.n_workers
-    assert [row.answers for row in page.tasks.rows] == [len(row.votes) + row.more_votes for row in page.tasks.rows]
-    everyone = page.pictures.matrices[-1].cells
+    assert sum(b.count for b in page["pictures"].histograms[0].bins) == result.answers.n_tasks
+    assert sum(b.count for b in page["pictures"].histograms[1].bins) == result.answers.n_workers
+    assert [row.answers for row in page["tasks"].rows] == [
+        len(row.votes) + row.more_votes for row in page["tasks"].rows
+    ]
+    everyone = page["pictures"].matrices[-1].cells
     assert sum(n for _, _, n in everyone) == pytest.approx(result.answers.n_answers, rel=0.02)
 
 
@@ -354,13 +354,18 @@ def test_the_command_on_the_page_makes_the_same_labels(
     monkeypatch.chdir(tmp_path)
     result.answers.frame().write_csv("it's answers.csv")
     fit = cw.aggregate(cw.read("it's answers.csv"), "dawid-skene", run=cw.Run(seed=3), max_iter=50, smoothing=0.5)
-    words = shlex.split(command_line("aggregate", fit))
-    assert words[0] == "crowdwise"
-    assert command(*words[1:])[0] == 0
-    assert cw.load("results").labels.equals(fit.labels)
-    page = (tmp_path / "results" / "report.html").read_text()
-    assert "crowdwise aggregate" in page
+    settings = ("--seed", 3, "--set", "max_iter=50", "--set", "smoothing=0.5")
+    assert command("aggregate", "it's answers.csv", "--model", "dawid-skene", *settings, "--out", "results")[0] == 0
+    page = Path("results", "report.html").read_text()
     assert "crowdwise.aggregate(" not in page
+    [(_, line)] = [each for each in Parsed(page).all("code") if each[1].startswith("cd ")]
+    shutil.rmtree("results")
+    monkeypatch.chdir("/")
+    cd, folder, then, crowdwise, *words = shlex.split(line)
+    assert (cd, folder, then, crowdwise) == ("cd", str(tmp_path), "&&", "crowdwise")
+    monkeypatch.chdir(folder)
+    assert command(*words)[0] == 0
+    assert cw.load("results").labels.equals(fit.labels)
 
 
 def test_the_line_of_python_on_the_page_makes_the_same_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,22 +374,12 @@ def test_the_line_of_python_on_the_page_makes_the_same_labels(tmp_path: Path, mo
     answers = cw.read('"a".csv', label="verdict", gold="truth", missing=["NA"], delimiter=";")
     assert answers.intake.options == {"label": "verdict", "gold_column": "truth", "missing": ["NA"], "delimiter": ";"}
     fit = cw.aggregate(answers, "dawid-skene", run=cw.Run(seed=3), smoothing=0.5)
-    line = page_of(fit, LEAN).command
+    line = page_of(fit, {}).command
     assert line.startswith(
         'crowdwise.aggregate(crowdwise.read("\\"a\\".csv", label="verdict", gold="truth", missing=["NA"]'
     )
     assert line.endswith('"dawid-skene", smoothing=0.5, run=crowdwise.Run(seed=3))')
     assert eval(line, {"crowdwise": cw}).labels.equals(fit.labels)
-    words = "--label verdict --gold-column truth --missing NA --delimiter ';'"
-    assert words in command_line("aggregate", fit)
-
-
-def test_flags_of_the_command() -> None:
-    answers = cw.Labels([1, 1], ["a", "b"], ["x", "y"])
-    told = {"wide": False, "axes": ["left", "top"], "same": [1, "ja"], "box": [0.0, 1.5], "gold": "gold.csv"}
-    line = command_line("aggregate", cw.aggregate(answers.with_options(**told), "majority-vote"), threads=2)
-    wanted = "--long --axes left,top --same 1 --same ja --box 0,1.5 --gold gold.csv --threads 2 --model"
-    assert f"crowdwise aggregate table {wanted}" in line
 
 
 EDGES: dict[str, tuple[dict[str, list[Any]], dict[Any, Any] | None]] = {
@@ -410,7 +405,9 @@ EDGES: dict[str, tuple[dict[str, list[Any]], dict[Any, Any] | None]] = {
 def test_edges_have_a_page_of_finite_numbers(name: str, model: str) -> None:
     columns, gold = EDGES[name]
     result = cw.aggregate(cw.Labels(columns, gold=gold), model)
-    page = page_of(result, {} if model == "pooled" else {"models": ["pooled"]})  # all others once is enough
+    others = None if model == "pooled" else ["pooled"]  # all others once is enough
+    comparison = cw.compare(result.answers, others, folds=0, against=result)
+    page = page_of(result, {"comparison": comparison, "cost": cw.cost_curve(result)})
     assert all(math.isfinite(value) for value in values(page.as_dict()) if isinstance(value, float))
     parsed = Parsed(page_html(page))
     shown = zip(parsed.elements, parsed.texts, strict=True)
@@ -418,31 +415,30 @@ def test_edges_have_a_page_of_finite_numbers(name: str, model: str) -> None:
     told += [value for value in values(page.as_dict()) if isinstance(value, str)]
     assert [text for text in told if re.search(r"\b(nan|inf|None|NaN)\b", text)] == []
     assert len(page.summary.tiles) == 5
-    for says in (page.prevalence_says, page.workers.says, page.tasks.says, page.mixups.says, page.curve.says):
-        assert says.endswith(".")
+    assert [section.id for section in page.sections if not section.headline.endswith(".")] == []
     assert "crowdwise-report" in result._repr_html_()
 
 
 def test_what_cannot_be_had_is_left_out() -> None:
-    page = page_of(cw.aggregate(cw.Labels(EDGES["all gold"][0], gold={1: "a", 2: "b"})), {"models": ()})
-    assert (page.tasks.rows, page.curve.points, page.times, page.models) == ([], [], None, None)
+    page = page_of(cw.aggregate(cw.Labels(EDGES["all gold"][0], gold={1: "a", 2: "b"})), {})
+    assert [section.id for section in page.sections] == ["prevalence", "workers", "mixups", "pictures"]
     assert page.summary.expected_accuracy is None
     assert "not known" in [tile.value for tile in page.summary.tiles]
-    page = page_of(cw.aggregate(EDGES["nobody answers"][0]), {"models": ()})
-    assert [row.task for row in page.tasks.rows] == ["1"]
-    assert page.tasks.total == 2
+    page = page_of(cw.aggregate(EDGES["nobody answers"][0]), {})
+    assert [row.task for row in page["tasks"].rows] == ["1"]
+    assert page["tasks"].total == 2
 
 
 def test_answers_with_times_and_checks_show_them() -> None:
     made = cw.simulate.crowd("hammer-spammer", tasks=80, workers=12, classes=3, per_task=6, seed=2)
     frame = made.answers.frame().with_columns(seconds=pl.lit(2.5) + pl.int_range(pl.len()) % 7)
     answers = cw.Labels(frame, gold=made.truth.head(20))
-    page = page_of(cw.aggregate(answers), LEAN)
-    assert page.times is not None
-    assert len(page.times.rows) == 12
-    assert sum(row.checks for row in page.workers.rows) == 120
-    assert all(row.seconds and 2.5 <= row.seconds <= 8.5 for row in page.workers.rows)
-    assert {"known"}.isdisjoint(row.status for row in page.tasks.rows)
+    page = page_of(cw.aggregate(answers), {})
+    assert page["times"] is not None
+    assert len(page["times"].rows) == 12
+    assert sum(row.checks for row in page["workers"].rows) == 120
+    assert all(row.seconds and 2.5 <= row.seconds <= 8.5 for row in page["workers"].rows)
+    assert {"known"}.isdisjoint(row.status for row in page["tasks"].rows)
 
 
 # ------------------------------------------------------------------------------------------------------ big data
@@ -457,11 +453,11 @@ def test_200_000_tasks_and_5_000_workers_make_a_small_page(tmp_path: Path) -> No
     result = cw.aggregate(cw.Labels(np.repeat(np.arange(tasks), each), who.ravel(), said.ravel()), "majority-vote")
     path = result.report(tmp_path / "report.html")
     assert path.stat().st_size < 5_000_000
-    data = json.loads(Parsed(path.read_text()).data)
+    data = json.loads(Parsed(path.read_text()).data)["sections"]
     assert (data["tasks"]["total"], data["workers"]["total"]) == (tasks, workers)
     assert len(data["workers"]["rows"]) <= 400
-    assert "shown are" in data["workers"]["says"]
-    assert "shown are the 250 most uncertain" in data["tasks"]["says"]
+    assert "the table shows" in data["workers"]["headline"]
+    assert "the list holds the 250 most uncertain tasks" in data["tasks"]["headline"]
 
 
 def test_more_classes_than_the_page_lists_keep_their_names() -> None:
@@ -469,14 +465,16 @@ def test_more_classes_than_the_page_lists_keep_their_names() -> None:
     task = np.repeat(np.arange(2400), 3)
     label = np.where(rng.random(len(task)) < 0.6, task % 1200, rng.integers(1200, size=len(task)))
     result = cw.aggregate(cw.Labels(task, np.tile(np.arange(3), 2400), label), "majority-vote")
-    page = page_of(result, LEAN)
-    rows = page.tasks.rows
+    page = page_of(result, {})
+    rows = page["tasks"].rows
     named = [row.label for row in rows] + [v.label for row in rows for v in row.votes] + [
-        s.said for row in page.workers.rows for s in row.surprises
+        s.given for row in page["workers"].rows for s in row.surprises
     ]  # fmt: skip
-    assert max(number for number in named if number is not None) < len(page.classes)
+    assert max(number for number in named if number is not None) < len(page.shared.classes)
     names = {str(task): str(label) for task, label in result.labels.select("task", "label").rows()}
-    assert [page.classes[row.label] for row in rows if row.label is not None] == [names[row.task] for row in rows]
+    assert [page.shared.classes[row.label] for row in rows if row.label is not None] == [
+        names[row.task] for row in rows
+    ]
     assert re.search(r"1\u202f200\sclasses", page_html(page))
 
 
@@ -511,11 +509,11 @@ def test_the_tasks_to_review_hold_half_of_what_is_expected_to_be_wrong() -> None
 def test_the_row_of_the_result_is_the_result_itself() -> None:
     sim = cw.simulate.crowd(tasks=80, workers=9, per_task=4, accuracy=0.6, seed=3)
     result = cw.aggregate(cw.Labels(sim.answers.frame(), gold=sim.truth.head(20)))
-    models = page_of(result, LEAN | {"models": ["pooled", "majority-vote"]}).models
-    assert models is not None
+    comparison = cw.compare(result.answers, ["pooled", "majority-vote"], folds=0, against=result)
+    models = page_of(result, {"comparison": comparison})["models"]
     assert [row.model for row in models.rows] == ["pooled", "majority-vote"]
     assert (models.rows[0].differs, models.rows[0].accuracy) == (0, None)
     assert models.rows[1].accuracy is not None
-    assert "did not see the known labels" in models.says
-    assert page_of(result, LEAN).models is None
-    assert page_of(result, LEAN | {"models": "mace"}).models.rows[1].model == "mace"
+    assert "fitted without gold" in models.headline
+    assert page_of(result, {})["models"] is None
+    assert page_of(result, {"comparison": comparison.head(1)})["models"] is None, "nothing beside the result itself"

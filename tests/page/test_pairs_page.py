@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import re
-import shlex
 import struct
 import zlib
 from pathlib import Path
@@ -14,20 +13,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
+from browsing import data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
-from crowdwise.cli.run import command_line
-from crowdwise.report.frame import page_of
-from crowdwise.report.pairs import PairsPage
 from playwright.sync_api import expect
 
 import crowdwise as cw
 from crowdwise.errors import ParameterError
-from crowdwise.report import notebook, pairs_items, pairs_pictures, summarise
+from crowdwise.report import notebook, summarise, thumbnails
+from crowdwise.report.page import Page, page_of
+from crowdwise.report.sections.pairs import _shown
 from crowdwise.result import Clusters
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ["summary", "items", "clusters", "workers", "search", "doubts", "log", "glossary"]
+SECTIONS = ["summary", "items", "clusters", "workers", "search", "doubts", "about", "log", "glossary", "again"]
 SHARES = {"shares": np.array([[0.25, 0.25, 0.25, 0.25], [0.1, 0.5, 0.4, 0.0]]), "epochs": np.array([1, 9])}
 IMAGES = np.zeros((60, 100, 70), np.uint8) + np.arange(60, dtype=np.uint8)[:, None, None]
 
@@ -65,7 +63,7 @@ def hostile_wheel() -> cw.PairsResult:
 
 
 @pytest.fixture(scope="session")
-def page(wheel: cw.PairsResult) -> PairsPage:
+def page(wheel: cw.PairsResult) -> Page:
     return page_of(wheel, {})
 
 
@@ -124,7 +122,7 @@ def test_the_page_is_one_closed_file_with_all_sections(wheel: cw.PairsResult, fi
     assert re.findall(r'<section id="(\w+)"', html) == SECTIONS
     assert re.findall(r'href="(#\w+)"', html)[1:] == [f"#{section}" for section in SECTIONS]
     assert "unsafe" not in html.split("</head>")[0].split("Content-Security-Policy")[1][:400]
-    assert "The clusters behind 120 answers" in html
+    assert "Clusters found from 120 answers" in html
     assert f"120 answers on {wheel.asked.height} pairs: 60 items, 4 workers, {wheel.n_clusters} clusters" in html
     assert any("hardly better than chance" in warning for warning in wheel.warnings)
     for said in (*wheel.warnings, "no answer", "row 121: i", "read as CSV"):
@@ -137,14 +135,14 @@ def test_the_tiles_tell_what_the_tables_hold(wheel: cw.PairsResult, bare: cw.Pai
     elsewhere = round((1 - p).sum())
     assert 0 < (p < 0.8).sum() < 10
     assert tiles["Clusters found"] == (str(len(sizes)), f"of {sizes.min()} to {sizes.max()} items")
-    assert tiles["Items"] == ("60", "24 in some pair, 36 placed by features alone")
+    assert tiles["Items"] == ("60", "24 in at least one pair, 36 placed by features alone")
     assert tiles["Doubtful items to review"] == (
-        str((p < 0.8).sum()), f"probability below 80\u202f%; about {elsewhere} items in all may be elsewhere"
+        str((p < 0.8).sum()), f"probability below 80\u202f%; about {elsewhere} items in total may belong elsewhere"
     )  # fmt: skip
     assert tiles["Median skill"] == (percent(wheel.workers["skill"].median()), "of 4 workers")
     assert tiles["Answers"] == ("120", f"on {wheel.asked.height} pairs")
     tiles = {tile.name: tile.detail for tile in summarise(bare).tiles}
-    assert tiles["Items"] == "all in some pair"
+    assert tiles["Items"] == "all in at least one pair"
 
 
 def test_answers_of_one_job_count_for_less() -> None:
@@ -154,12 +152,12 @@ def test_answers_of_one_job_count_for_less() -> None:
         "worker": ["ann", "ann", "ann", "bob", "cem"], "hit": [1, 1, 1, None, None],
     }  # fmt: skip
     page = page_of(cw.aggregate(cw.Pairs(pl.DataFrame(table)), "pair-vote"), {})
-    assert page.summary.tiles[4].detail == "on 3 pairs; they count for 4, as answers of one job depend on each other"
+    assert page.summary.tiles[4].detail == "on 3 pairs; worth 4 independent answers"
     assert page.summary.tiles[0].detail == "of 1 item each"
-    assert {row.worker: row.counted for row in page.workers.rows} == {"ann": 2.4, "bob": 1.0, "cem": 1.0}
-    assert page.training is None
-    assert page.map is None
-    assert page.clusters.says == "Every one of the 3 items is a cluster of its own."
+    assert {row.worker: row.counted for row in page["workers"].rows} == {"ann": 2.4, "bob": 1.0, "cem": 1.0}
+    assert page["search"] is None
+    assert page["items"] is None
+    assert page["clusters"].headline == "Each of the 3 items is a cluster of its own."
 
 
 def test_the_summary_has_lines_warnings_first(wheel: cw.PairsResult, bare: cw.PairsResult) -> None:
@@ -173,13 +171,9 @@ def test_the_summary_has_lines_warnings_first(wheel: cw.PairsResult, bare: cw.Pa
 
 
 def test_the_command_makes_the_result_again(wheel: cw.PairsResult) -> None:
-    intake = dataclasses.replace(wheel.answers.intake, source="my pairs.csv")
-    answers = wheel.answers.replaced(intake=intake).with_options(left="a", features="x.npy")
+    intake = dataclasses.replace(wheel.answers.intake, path="my pairs.csv", options={"left": "a"})
     result = changed(wheel, model=cw.model("pair-mixture", parts=40), seed=7)
-    result = dataclasses.replace(result, answers=answers)
-    words = shlex.split(command_line("pairs", result))
-    assert words[:7] == ["crowdwise", "pairs", "my pairs.csv", "--left", "a", "--features", "x.npy"]
-    assert words[7:] == ["--model", "pair-mixture", "--seed", "7", "--set", "parts=40", "--out", "results"]
+    result = dataclasses.replace(result, answers=wheel.answers.replaced(intake=intake))
     assert page_of(result, {"command": "a line"}).command == "a line"
     assert page_of(result, {}).command == (
         'crowdwise.aggregate(crowdwise.read_pairs("my pairs.csv", left="a"), "pair-mixture", parts=40, '
@@ -187,13 +181,9 @@ def test_the_command_makes_the_result_again(wheel: cw.PairsResult) -> None:
     )
 
 
-def test_the_line_of_python_names_the_features_of_a_fit_that_had_some(page: PairsPage, bare: cw.PairsResult) -> None:
+def test_the_line_of_python_names_the_features_of_a_fit_that_had_some(page: Page, bare: cw.PairsResult) -> None:
     assert "features=features" in page.command
     assert "features" not in page_of(bare, {}).command
-
-
-def test_the_script_knows_the_fields_of_the_data(page: PairsPage) -> None:
-    assert_script_knows("pairs-data.ts", page)
 
 
 def test_hostile_names_are_inert_and_short(hostile_wheel: cw.PairsResult, tmp_path: Path) -> None:
@@ -206,14 +196,14 @@ def test_hostile_names_are_inert_and_short(hostile_wheel: cw.PairsResult, tmp_pa
     assert not set(text) & set("<>&\u2028")
     assert len(path.read_text()) < 700_000
     cut = {name if len(name) <= 120 else name[:119] + "\u2026" for name in HOSTILE}
-    assert set(data_of(path)["map"]["dots"]["item"]) == cut
+    assert set(data_of(path)["items"]["dots"]["item"]) == cut
     assert {row["worker"] for row in data_of(path)["workers"]["rows"]} == cut
     assert "<script>alert" not in notebook(hostile_wheel)
 
 
 def test_numbers_may_be_names(wheel: cw.PairsResult, tmp_path: Path) -> None:
     data = data_of(changed(wheel, items=range(60), workers=range(10, 14)).report(tmp_path / "page.html"))
-    assert data["map"]["dots"]["item"][:2] == [str(number) for number in doubtful(wheel)["number"].head(2)]
+    assert data["items"]["dots"]["item"][:2] == [str(number) for number in doubtful(wheel)["number"].head(2)]
     assert sorted(row["worker"] for row in data["workers"]["rows"]) == ["10", "11", "12", "13"]
 
 
@@ -226,17 +216,17 @@ def test_a_notebook_shows_the_best_workers_first(wheel: cw.PairsResult) -> None:
 # ------------------------------------------------------------------------------------------------------- the tables
 
 
-def test_doubts_are_told_in_three_tables(wheel: cw.PairsResult, page: PairsPage) -> None:
-    items, asking, clash = page.doubts
+def test_doubts_are_told_in_three_tables(wheel: cw.PairsResult, page: Page) -> None:
+    items, asking, clash = page["doubts"]
     below = (wheel.clusters["probability"] < 0.8).sum()
-    assert items.says.startswith(f"{below} of 60 items have a probability below 80\u202f%")
+    assert items.headline.startswith(f"{below} of 60 items have a probability below 80\u202f%")
     rows = doubtful(wheel).filter(pl.col("probability") < 0.995).head(30)
-    assert texts(items.table) == [
+    assert texts(items) == [
         [row["item"], str(row["cluster"]), percent(row["probability"]), str(row["second"]),
          percent(row["second_probability"]), str(row["answers"])]
         for row in rows.iter_rows(named=True)
     ]  # fmt: skip
-    assert texts(asking.table) == [
+    assert texts(asking) == [
         [left, right, percent(p), f"{gain:.3f}", about]
         for left, right, p, gain, about in cw.next_pairs(wheel, 30).rows()
     ]
@@ -245,8 +235,8 @@ def test_doubts_are_told_in_three_tables(wheel: cw.PairsResult, page: PairsPage)
     other = wheel.asked.filter((margin > 0) != pl.col("together"), margin != 0)
     other = other.sort(margin.abs(), against, descending=True, maintain_order=True)
     assert 1 < other.height < 20
-    assert clash.says.startswith(f"{other.height} pairs,")
-    assert texts(clash.table) == [
+    assert clash.headline.startswith(f"{other.height} pairs,")
+    assert texts(clash) == [
         [left, right, f"{said} of {answers}", percent(p), "yes" if together else "no"]
         for left, right, answers, said, p, together in other.rows()
     ]
@@ -257,96 +247,93 @@ def test_disputed_pairs_of_the_clearest_majority_come_first() -> None:
     tied = [(left, right, worker, 1) for left, right in ("ab", "bc", "de", "ef") for worker in ("ann", "bob", "cem")]
     rows = [*tied, ("a", "c", "ann", 0), ("d", "f", "ann", 0), ("d", "f", "bob", 0)]
     pairs = cw.Pairs(pl.DataFrame(rows, ["left", "right", "worker", "answer"], orient="row"))
-    *_, clash = page_of(cw.aggregate(pairs, "pair-vote"), {}).doubts
-    assert [row[:3] for row in texts(clash.table)] == [["d", "f", "0 of 2"], ["a", "c", "0 of 1"]]
+    *_, clash = page_of(cw.aggregate(pairs, "pair-vote"), {})["doubts"]
+    assert [row[:3] for row in texts(clash)] == [["d", "f", "0 of 2"], ["a", "c", "0 of 1"]]
 
 
 @pytest.mark.parametrize("answer", [0, 1])
-def test_where_nothing_is_in_doubt_the_page_says_so(answer: int) -> None:
+def test_where_nothing_is_in_doubt_the_section_is_omitted(answer: int) -> None:
     pairs = cw.Pairs({"left": ["a"], "right": ["b"], "worker": ["w"], "answer": [answer]})
-    doubts = page_of(cw.aggregate(pairs, "pair-vote"), {}).doubts
-    assert [each.table for each in doubts] == [None] * 3
-    assert [each.says for each in doubts] == [
-        "No item is in doubt.", "There is no pair whose answer would tell much.",
-        "The clusters agree with most answers to every pair that was asked.",
-    ]  # fmt: skip
+    assert page_of(cw.aggregate(pairs, "pair-vote"), {})["doubts"] is None
 
 
-def test_clusters_are_a_table_with_samples_where_there_are_some(wheel: cw.PairsResult, page: PairsPage) -> None:
-    table, sizes = page.clusters.table, wheel.sizes
-    assert [title for title, _ in table.heads] == ["Cluster", "Items", "Share", "Asked about", "Mean probability"]
+def test_clusters_are_a_table_with_samples_where_there_are_some(wheel: cw.PairsResult, page: Page) -> None:
+    table, sizes = page["clusters"], wheel.sizes
+    assert [title for title, _ in table.heads] == ["Cluster", "Items", "Share", "Items in pairs", "Mean probability"]
     assert texts(table) == [
         [str(cluster), str(items), percent(share), str(asked), percent(p)]
         for cluster, items, share, asked, p in sizes.rows()
     ]
     half = int((sizes["share"].cum_sum() < 0.5).sum()) + 1
-    assert page.clusters.says == (
+    assert page["clusters"].headline == (
         f"{sizes.height} clusters; the largest holds {percent(sizes['share'][0])} of the items, and half of the items "
         f"are in the {half} largest."
     )
     many = sizes.height
-    drawn = page_of(changed(wheel, samples=np.full((many, 9, 5, 4), 255.0)), {}).clusters.table
-    assert drawn.heads[-1] == ("Made-up items", False)
+    drawn = page_of(changed(wheel, samples=np.full((many, 9, 5, 4), 255.0)), {})["clusters"]
+    assert drawn.heads[-1] == ("Generated items", False)
     [thumb] = drawn.rows[2][-1].thumbs
-    assert thumb.alt == "Made-up items of cluster 3"
+    assert thumb.alt == "Generated items of cluster 3"
     assert pixels(thumb.src)[:2] == (8 * 4 + 7 * 2, 5), "eight side by side"
-    flat = page_of(changed(wheel, samples=np.ones((many, 9))), {}).clusters.table
+    flat = page_of(changed(wheel, samples=np.ones((many, 9))), {})["clusters"]
     assert flat.heads[-1][0] == "Mean probability", "what is no picture is not drawn"
 
 
-def test_workers_are_ranked_as_in_their_table_and_many_are_cut(wheel: cw.PairsResult, page: PairsPage) -> None:
+def test_workers_are_ranked_as_in_their_table_and_many_are_cut(wheel: cw.PairsResult, page: Page) -> None:
     ranked = wheel.workers.sort("rank")
-    assert [(row.worker, row.rank, row.counted) for row in page.workers.rows] == [
+    assert [(row.worker, row.rank, row.counted) for row in page["workers"].rows] == [
         (worker, n + 1, None) for n, worker in enumerate(ranked["worker"])
     ]
-    first, best = page.workers.rows[0], ranked.row(0, named=True)
+    first, best = page["workers"].rows[0], ranked.row(0, named=True)
     shown = (first.sensitivity, first.specificity, first.skill, first.weight)
     assert shown == pytest.approx([best[name] for name in ("sensitivity", "specificity", "skill", "weight")], abs=1e-3)
     assert (wheel.workers["weight"] < 0.5).sum() == 1
-    assert "those of 1 say next to nothing, or the contrary" in page.workers.says
-    assert texts(page.workers_table)[0][:3] == [best["worker"], "30", f"{best['weight']:.2f}"]
+    assert "answers of 1 worker count for almost nothing, or against" in page["workers"].headline
+    assert texts(page["workers"].tables[0])[0][:3] == [best["worker"], "30", f"{best['weight']:.2f}"]
     right = np.linspace(45, 5, 500)
     beta = np.column_stack([right, 50 - right])
-    many = page_of(changed(wheel, workers=range(500), alpha=beta, beta=beta), {}).workers
+    many = page_of(changed(wheel, workers=range(500), alpha=beta, beta=beta), {})["workers"]
     assert (many.total, len(many.rows)) == (500, 400)
     assert [many.rows[n].rank for n in (0, 199, 200, 399)] == [1, 200, 301, 500]
     assert [many.rows[n].worker for n in (0, 199, 200, 399)] == ["0", "199", "300", "499"]
 
 
-def test_the_search_has_shares_by_the_last_and_a_trace(wheel: cw.PairsResult, page: PairsPage) -> None:
+def test_the_search_has_shares_by_the_last_and_a_trace(wheel: cw.PairsResult, page: Page) -> None:
     trace = pl.DataFrame({"iteration": [1, 2, 3], "objective": [-90.5, -70.0, -60.0], "clusters": [4, 3, 3]})
-    training = page_of(changed(wheel, trace=trace, **SHARES), {}).training
+    training = page_of(changed(wheel, trace=trace, **SHARES), {})["search"]
     assert training.shares.components == [2, 3, 1, 4]
     assert training.shares.rows == [[0.25] * 4, [0.5, 0.4, 0.1, 0.0]]
     assert training.shares.epochs == [1, 9]
-    assert training.shares.says.endswith("4 held at least 0.5\u202f% of the items at first, and 3 at the end.")
-    assert training.search.says == "The fit took 3 iterations, from 4 clusters to 3."
+    assert training.shares.headline == (
+        "At the start 4 of 4 components held at least 0.5\u202f% of the items, at the end 3."
+    )
+    assert training.search.headline == "The fit took 3 iterations, from 4 clusters to 3."
     assert training.search.rows[0] == (1.0, -90.5, 4.0)
-    wide = page_of(changed(wheel, shares=np.full((99, 70), 1 / 70), epochs=np.arange(99)), {}).training.shares
+    wide = page_of(changed(wheel, shares=np.full((99, 70), 1 / 70), epochs=np.arange(99)), {})["search"].shares
     assert (len(wide.rows), len(wide.rows[0]), wide.total) == (40, 50, 70)
     assert (wide.epochs[0], wide.epochs[-1]) == (0, 98)
-    assert page.training.shares is None
-    assert len(page.training.search.rows) == wheel.trace.height
+    assert page["search"].shares is None
+    assert len(page["search"].search.rows) == wheel.trace.height
 
 
 # -------------------------------------------------------------------------------------------- the picture of items
 
 
 def test_the_picture_has_the_most_doubtful_first(
-    wheel: cw.PairsResult, page: PairsPage, monkeypatch: pytest.MonkeyPatch
+    wheel: cw.PairsResult, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, dots = doubtful(wheel), page.map.dots
+    table, dots = doubtful(wheel), page["items"].dots
     assert dots.item == table["item"].to_list()
     assert (dots.cluster, dots.second) == (table["cluster"].to_list(), table["second"].to_list())
     assert dots.second_probability == table["second_probability"].round(4).to_list()
-    assert (len(dots.x), page.map.total, page.map.notes) == (60, 60, [])
-    assert page.map.clusters == wheel.sizes["items"].to_list()
-    left, top, right, bottom = page.map.box
+    assert (len(dots.x), page["items"].total, page["items"].notes) == (60, 60, [])
+    assert page["items"].clusters == wheel.sizes["items"].to_list()
+    left, top, right, bottom = page["items"].box
     assert (left, right) == (min(dots.x), max(dots.x))
     assert (-bottom, -top) == (min(dots.y), max(dots.y))
-    monkeypatch.setattr(pairs_items, "DOTS", 12)
-    monkeypatch.setattr(pairs_items, "DOUBTS", 1)
-    cut = page_of(wheel, {}).map
+    monkeypatch.setattr(_shown, "MAX_ITEMS_DRAWN", 12)
+    monkeypatch.setattr(_shown, "MAX_DOUBTFUL_DRAWN", 1)
+    cut = page_of(wheel, {})["items"]
     assert (len(cut.dots.x), cut.dots.item[0]) == (12, table["item"][0])
     assert set(cut.dots.cluster) == set(range(1, wheel.n_clusters + 1))
     assert cut.notes[0].startswith("12 of 60 items are drawn")
@@ -355,16 +342,16 @@ def test_the_picture_has_the_most_doubtful_first(
 def test_places_that_are_no_numbers_are_left_out(wheel: cw.PairsResult) -> None:
     view = wheel.params.view.copy()
     view[3] = np.nan
-    shown = page_of(changed(wheel, view=view), {}).map
+    shown = page_of(changed(wheel, view=view), {})["items"]
     assert len(shown.dots.x) == 59
     assert wheel.answers.items[3] not in shown.dots.item
-    assert shown.notes == ["1 item without a place in the picture."]
+    assert shown.notes == ["1 item without a place in the map."]
 
 
 def pictures_in(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Pictures in the tables of a page, and those that its script has, by the number of the item."""
     found = re.findall(r'<img class="thumb" src="([^"]*)" alt="[^"]*" data-item="(\d+)"', path.read_text())
-    return {item: src for src, item in found}, data_of(path)["map"]["pictures"]
+    return {item: src for src, item in found}, data_of(path)["items"]["pictures"]
 
 
 def test_pictures_are_small_and_each_is_kept_once(wheel: cw.PairsResult, file: Path) -> None:
@@ -377,31 +364,31 @@ def test_pictures_are_small_and_each_is_kept_once(wheel: cw.PairsResult, file: P
         wide, high, rows = pixels(src)
         assert (wide, high) == (24, 34), "every third pixel"
         assert rows[1] == int(item)
-    shown = data_of(file)["map"]
+    shown = data_of(file)["items"]
     assert shown["dots"]["number"] == doubtful(wheel)["number"].to_list()
     assert "Some items show their picture" in shown["notes"][-1]
 
 
 def test_pictures_are_few(wheel: cw.PairsResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_pictures, "ROOM", 16)
+    monkeypatch.setattr(thumbnails, "MAX_PICTURES", 16)
     in_tables, in_script = pictures_in(wheel.report(tmp_path / "page.html", pictures=IMAGES))
     assert len(in_tables | in_script) == 16
     assert {*map(str, doubtful(wheel)["number"].head(16))} == set(in_tables), "the most doubtful"
 
 
 def test_pictures_may_be_shares_or_colours() -> None:
-    half = pairs_pictures.album(np.full((1, 2, 2), 0.5), [0])
+    half = thumbnails.album(np.full((1, 2, 2), 0.5), [0])
     assert pixels(half[0])[2] == b"\0\x80\x80" * 2
-    yes = pairs_pictures.album(np.ones((1, 1, 1), bool), [0])
+    yes = thumbnails.album(np.ones((1, 1, 1), bool), [0])
     assert pixels(yes[0])[2] == b"\0\xff"
-    red = pairs_pictures.album(np.array([[[[300, -4, 7]]]]), [0])
+    red = thumbnails.album(np.array([[[[300, -4, 7]]]]), [0])
     assert pixels(red[0])[2] == b"\0\xff\0\x07"
-    assert np.array_equal(pairs_pictures.small(np.array([[0, 10, 90]] * 3, np.uint8), 2), [[5, 90], [5, 90]])
+    assert np.array_equal(thumbnails.small(np.array([[0, 10, 90]] * 3, np.uint8), 2), [[5, 90], [5, 90]])
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((59, 8, 8)), np.zeros((60, 8)), np.zeros((60, 8, 8, 2)), "photos"])
 def test_pictures_that_do_not_fit_are_refused(wheel: cw.PairsResult, tmp_path: Path, wrong: Any) -> None:
-    with pytest.raises(ParameterError, match=r"wanted are numbers of the shape \(items, height, width\).* 60 items"):
+    with pytest.raises(ParameterError, match=r"it must hold numbers in the shape \(items, height, width\).* 60 items"):
         wheel.report(tmp_path / "page.html", pictures=wrong)
     assert list(tmp_path.iterdir()) == []
 
@@ -413,8 +400,8 @@ def described(row: dict[str, Any]) -> str:
     """What a tip says of an item."""
     doubt = " (doubtful)" if row["probability"] < 0.8 else ""
     answers = f"{row['answers']} answers" if row["answers"] else "placed by its features alone"
-    second = f"then cluster {row['second']} with {percent(row['second_probability'])}"
-    return f"{row['item']}cluster {row['cluster']} with {percent(row['probability'])}{doubt}{second}{answers}"
+    second = f"next: cluster {row['second']}, probability {percent(row['second_probability'])}"
+    return f"{row['item']}cluster {row['cluster']}, probability {percent(row['probability'])}{doubt}{second}{answers}"
 
 
 def test_a_cluster_can_be_picked_and_items_are_linked(visit: Any, wheel: cw.PairsResult, file: Path) -> None:
@@ -437,8 +424,8 @@ def test_a_cluster_can_be_picked_and_items_are_linked(visit: Any, wheel: cw.Pair
     expect(status).to_have_text(f"Showing {here} of {here} items.")
     page.get_by_role("button", name=first["item"]).click()
     expect(page.locator("#items .detail")).to_contain_text(
-        f"cluster {first['cluster']} with {percent(first['probability'])}then cluster {first['second']} with "
-        f"{percent(first['second_probability'])}"
+        f"cluster {first['cluster']}, probability {percent(first['probability'])}next: cluster {first['second']}, "
+        f"probability {percent(first['second_probability'])}"
     )
     assert page.locator("#items .rings .find").count() == 2
     choice.select_option(str(gone))
@@ -467,7 +454,7 @@ def test_pointer_and_keys_tell_of_items_with_their_pictures(visit: Any, wheel: c
     page.keyboard.press("Enter")
     assert page.locator("#items tr.chosen th").inner_text() == first["item"]
     page.keyboard.press("End")
-    expect(tip).to_contain_text(described(last).split("then")[0])
+    expect(tip).to_contain_text(described(last).split("next:")[0])
     assert canvas.get_attribute("aria-valuenow") == canvas.get_attribute("aria-valuemax") == "60"
     assert last["item"] in canvas.get_attribute("aria-valuetext")
     ring = page.locator("#items .rings .now").bounding_box()
@@ -509,26 +496,23 @@ def test_many_workers_are_bars_side_by_side(look: Any, wheel: cw.PairsResult, tm
     page = look(many.report(tmp_path / "page.html"), width=360)
     assert page.locator("#workers .chart rect").count() == 60
     assert "\u2026" in page.locator("#workers .chart").inner_text(), "a gap between the first and the last"
-    expect(page.locator("#workers .note")).to_have_text("The 30 best, and the 30 last.")
+    expect(page.locator("#workers .note")).to_have_text("The 30 best and the 30 worst workers.")
     assert width_of(page) <= 360
 
 
 def test_tables_are_there_without_a_script(look: Any, wheel: cw.PairsResult, file: Path) -> None:
     page, below = look(file, script=False), (wheel.clusters["probability"] < 0.8).sum()
-    expect(page.locator("#summary .empty")).to_contain_text("the tables are below")
+    expect(page.locator("#summary .empty")).to_contain_text("Scripts are switched off")
     assert page.locator("#clusters tbody tr").count() == wheel.n_clusters
     assert page.locator("#workers tbody th").all_inner_texts() == by_weight(wheel)["worker"].to_list()
     assert page.locator("#doubts table").count() == 3
-    says = f"60 items in {wheel.n_clusters} clusters; {below} are doubtful."
-    expect(page.locator("#items .body")).to_have_text(says)
+    headline = f"60 items in {wheel.n_clusters} clusters; {below} are doubtful."
+    expect(page.locator("#items .body")).to_have_text(headline)
 
 
-def test_without_features_there_is_no_picture_and_the_page_says_so(
-    look: Any, bare: cw.PairsResult, tmp_path: Path
-) -> None:
+def test_without_features_there_is_no_map(look: Any, bare: cw.PairsResult, tmp_path: Path) -> None:
     page = look(bare.report(tmp_path / "page.html"))
-    expect(page.locator("#items .body")).to_contain_text("no picture of the items without features")
-    assert section_ids(page) == [section for section in SECTIONS if section != "search"]
+    assert section_ids(page) == [section for section in SECTIONS if section not in ("items", "search", "log")]
     assert page.get_by_text("could not be drawn").count() == 0
 
 

@@ -1,4 +1,4 @@
-"""The page of a kind of answers that brings no script: tiles, sections and tables, whole without any; in Chromium."""
+"""Sections that bring no script: tables, whole without any; in Chromium."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ from browsing import data_of, links, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
 
 import crowdwise as cw
-from crowdwise.report import PlainPage, Section, Tile, plain_page, table_of
+from crowdwise.errors import for_python
+from crowdwise.report import BaseSummary, Tile, table_of
+from crowdwise.report.page import Page, PageSection, page_of
 from crowdwise.report.render import page_html
+from crowdwise.report.sections.any.workers import workers
 
-SECTIONS = ["summary", "part-1", "part-2", "part-3", "log", "glossary"]
+SECTIONS = ["summary", "first", "second", "workers", "about", "glossary", "again"]
 NAME = HOSTILE[0]
 
 
 @pytest.fixture(scope="session")
-def page(hostile_result: cw.LabelsResult) -> PlainPage:
-    """Tiles, a section with a table and one without; names are hostile, also those that the page is given."""
+def page(hostile_result: cw.LabelsResult) -> Page:
+    """Tiles, sections with one table and two; names are hostile, also those that the page is given."""
+    tiles = [Tile("Labels", "58", NAME, "How many."), Tile("Odd", "1", "", "")]
+    summary = BaseSummary.of(hostile_result, for_python, counted="Some.", tiles=tiles)
+    labels = table_of(hostile_result.labels.head(), f"{NAME} first.")
+    two = [replace(labels, title=NAME), replace(labels, headline="")]
     sections = [
-        Section(NAME, f"{NAME} first.", table_of(hostile_result.labels.head())),
-        Section("Bare", "Words.", None),
+        PageSection("first", NAME, NAME, f"{NAME} intro.", labels),
+        PageSection("second", "Two", "Two", "", two),
+        PageSection("workers", "Workers", "Workers", "", workers(hostile_result), ("skill",)),
     ]
-    return plain_page(hostile_result, [Tile("Labels", "58", NAME, "How many."), Tile("Odd", "1", "", "")], sections)
+    return Page.of(hostile_result, summary, sections)
 
 
 @pytest.fixture(scope="session")
-def file(page: PlainPage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(page: Page, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plain") / "page.html"
     path.write_text(page_html(page), "utf-8")
     return path
@@ -44,23 +52,34 @@ def shown(value: Any) -> str:
     return text if len(text) <= 120 else text[:119] + "\u2026"
 
 
-def test_a_page_without_a_script_of_its_own_has_no_data_for_one(page: PlainPage, file: Path) -> None:
-    assert page.as_dict() == data_of(file) == {"kind": "plain"}
-    assert [section.title for section in page.sections] == [NAME, "Bare", "Workers"]
+def test_a_page_without_a_script_of_its_own_has_no_data_for_one(page: Page, file: Path) -> None:
+    assert page.as_dict()["sections"] == data_of(file)["sections"] == {}
+    assert not page.scripted
+    assert "<noscript" not in file.read_text()
 
 
-def test_sections_and_tiles_are_there(look: Any, page: PlainPage, file: Path, hostile_result: cw.LabelsResult) -> None:
+def test_sections_and_tiles_are_there(look: Any, page: Page, file: Path, hostile_result: cw.LabelsResult) -> None:
     seen = look(file)
     assert section_ids(seen) == SECTIONS
     assert links(seen) == [f"#{section}" for section in SECTIONS]
-    assert seen.locator("nav a").all_text_contents() == ["Summary", NAME, "Bare", "Workers", "Log", "Glossary"]
-    assert seen.locator("h1").inner_text() == f"What {hostile_result.answers.intake.rows_used} answers say"
+    assert seen.locator("nav a").all_text_contents() == [
+        "Summary",
+        NAME,
+        "Two",
+        "Workers",
+        "About",
+        "Glossary",
+        "Command",
+    ]
+    assert seen.locator("h1").inner_text() == "Report on 1\u202f222 answers"
     assert seen.locator("main > section:not(#summary) > h2").all_text_contents() == [
-        NAME, "Bare", "Workers", "What was dropped or merged", "Glossary"
+        NAME, "Two", "Workers", "About this fit", "Glossary", "Make this page again"
     ]  # fmt: skip
-    assert seen.locator("#part-1 .lead").text_content() == f"{NAME} first."
-    assert seen.locator("#part-2 .lead").text_content() == "Words."
-    assert seen.locator("#part-2 .body > *").count() == 0
+    assert seen.locator("#first .lead").text_content() == f"{NAME} intro."
+    assert seen.locator("#first .headline").text_content() == f"{NAME} first."
+    assert seen.locator("#second .lead").count() == 0, "what is empty is left out"
+    assert seen.locator("#second .headline").count() == 1
+    assert seen.locator("#second h3").all_text_contents() == [NAME]
     assert seen.locator(".tile .name").all_text_contents() == ["Labels", "Odd"]
     assert seen.locator(".tile .value").all_text_contents() == ["58", "1"]
     assert seen.locator(".tile .detail-text").all_text_contents() == [NAME], "what is empty is left out"
@@ -73,7 +92,7 @@ def test_sections_and_tiles_are_there(look: Any, page: PlainPage, file: Path, ho
 @pytest.mark.parametrize("script", [True, False])
 def test_tables_are_those_of_the_result(look: Any, file: Path, hostile_result: cw.LabelsResult, script: bool) -> None:
     seen = look(file, script=script)
-    frames = {"part-1": hostile_result.labels.head(), "part-3": hostile_result.workers.sort("rank", nulls_last=True)}
+    frames = {"first": hostile_result.labels.head(), "workers": hostile_result.workers.sort("rank", nulls_last=True)}
     for section, frame in frames.items():
         table = seen.locator(f"#{section} table")
         heads = table.locator("thead th")
@@ -91,7 +110,7 @@ def test_hostile_names_are_text(look: Any, file: Path) -> None:
     seen = look(file)
     assert seen.locator("main :is(img, script, iframe, svg, a), [onerror], [onload]").count() == 0
     assert seen.evaluate("document.scripts.length") == 2
-    names = seen.locator("#part-3 tbody th bdi").all_text_contents()
+    names = seen.locator("#workers tbody th bdi").all_text_contents()
     assert set(names) == set(map(shown, HOSTILE))
     loose = seen.locator("main *:not(bdi)").evaluate_all(
         "all => all.flatMap(e => [...e.attributes, ...e.childNodes].map(n => n.nodeValue ?? ''))"
@@ -120,7 +139,7 @@ def test_axe_finds_nothing_serious(visit: Any, file: Path) -> None:
 
 def test_the_line_and_the_warnings_are_in_the_language_of_the_caller(hostile_result: cw.LabelsResult) -> None:
     early = replace(hostile_result, converged=False)
-    python, shell = (plain_page(early, [], [], command=line) for line in (None, "crowdwise mine"))
+    python, shell = (page_of(early, options) for options in ({}, {"command": "crowdwise mine"}))
     assert python.command.startswith("crowdwise.aggregate(")
     assert "Allow more: max_iter=30." in python.summary.warnings[0]
     assert shell.command == "crowdwise mine"

@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import os
 import re
-import shlex
 import struct
 import zlib
 from pathlib import Path
@@ -15,21 +14,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import assert_script_knows, data_of, painted, section_ids, serious, unfold, width_of
+from browsing import data_of, painted, section_ids, serious, unfold, width_of
 from conftest import HOSTILE
-from crowdwise.cli.run import command_line
-from crowdwise.report.frame import page_of
-from crowdwise.report.points import PointsPage
 from playwright.sync_api import Locator, Page, expect
 
 import crowdwise as cw
 from crowdwise.errors import FileError
-from crowdwise.report import points_images
+from crowdwise.report import pictures as picture_files
+from crowdwise.report.page import Page as ReportPage
+from crowdwise.report.page import page_of
 from crowdwise.report.render import page_html
+from crowdwise.report.sections.points import images as images_section
 from crowdwise.result import Objects
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ["summary", "images", "workers", "search", "log", "glossary"]
+SECTIONS = ["summary", "images", "workers", "search", "about", "log", "glossary", "again"]
 CORNERS = (0.0, 0.0, 0.0), (200.0, 100.0, 2.0)
 COVARIANCE = np.array([[4.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
 
@@ -121,7 +120,7 @@ def result() -> cw.PointsResult:
 
 
 @pytest.fixture(scope="session")
-def page(result: cw.PointsResult) -> PointsPage:
+def page(result: cw.PointsResult) -> ReportPage:
     """Its page, with methods compared with the truth."""
     return page_of(result, {"judged": JUDGED})
 
@@ -150,37 +149,33 @@ def test_the_page_is_one_closed_file_with_all_sections(result: cw.PointsResult, 
     assert re.findall(r'href="(#\w+)"', html)[1:] == [f"#{section}" for section in sections]
     assert "img-src data:;" in html
     assert "unsafe" not in html.split("</head>")[0].split("Content-Security-Policy")[1][:400]
-    assert "The objects behind 27 clicks" in html
+    assert "Objects found from 27 clicks" in html
     assert "27 clicks: 2 images, 3 workers, 7 objects" in html
     [warning] = result.warnings
     for said in (warning, "outside the box", "row 28: one, ann, 900.0, 1.0", "read as CSV"):
         assert said in html
 
 
-def test_the_tiles_tell_what_the_tables_hold(page: PointsPage) -> None:
+def test_the_tiles_tell_what_the_tables_hold(page: ReportPage) -> None:
     tiles = {tile.name: (tile.value, tile.detail) for tile in page.summary.tiles}
-    assert tiles["Objects found"] == ("7", "3.5 an image that has any")
+    assert tiles["Objects found"] == ("7", "3.5 per image with objects")
     assert tiles["Images"] == ("2", "all with objects")
     assert tiles["Clicks on no object"] == ("22.2\u202f%", "6 of 27")
     assert tiles["Median reliability"] == ("88.0\u202f%", "of 3 workers")
     assert tiles["Doubtful objects to review"] == (
-        "2", "probability below 90\u202f%; about 1 object in all may not be real"
+        "2", "probability below 90\u202f%; about 1 object in total may not be real"
     )  # fmt: skip
 
 
-def test_the_command_makes_the_result_again(result: cw.PointsResult, page: PointsPage) -> None:
-    words = shlex.split(command_line("points", result))
-    assert words[:5] == ["crowdwise", "points", "clicks.csv", "--box", "0,0,200,100"]
-    assert words[5:] == ["--model", "click-mixture", "--seed", "7", "--set", "start=40", "--out", "results"]
-    assert page.command == (
+def test_the_command_makes_the_result_again(result: cw.PointsResult, page: ReportPage) -> None:
+    assert page.command == 'crowdwise.aggregate(answers, "click-mixture", start=40, run=crowdwise.Run(seed=7))'
+    intake = dataclasses.replace(result.answers.intake, path="clicks.csv")
+    read = dataclasses.replace(result, answers=result.answers.replaced(intake=intake))
+    assert page_of(read, {}).command == (
         'crowdwise.aggregate(crowdwise.read_points("clicks.csv", box=[0.0, 0.0, 200.0, 100.0]), "click-mixture", '
         "start=40, run=crowdwise.Run(seed=7))"
     )
     assert page_of(result, {"command": "crowdwise points"}).command == "crowdwise points"
-
-
-def test_the_script_knows_the_fields_of_the_data(page: PointsPage) -> None:
-    assert_script_knows("points-data.ts", page)
 
 
 def test_hostile_names_are_inert_and_short(tmp_path: Path) -> None:
@@ -214,7 +209,7 @@ def test_numbers_may_be_names_and_values_may_be_unknown(tmp_path: Path) -> None:
 
 def test_an_ellipse_has_the_axes_of_the_covariance() -> None:
     turned = clicked(objects=1, cov=np.array([[[5.0, 3.0], [3.0, 5.0]]]))
-    [each] = page_of(turned, {}).images.rows[0].objects
+    [each] = page_of(turned, {})["images"].rows[0].objects
     assert each.ellipse == pytest.approx((2 * np.sqrt(8), 2 * np.sqrt(2), 45.0), abs=0.01)
 
 
@@ -222,47 +217,47 @@ def test_an_ellipse_has_the_axes_of_the_covariance() -> None:
 
 
 def test_images_with_most_doubts_come_first_and_what_is_left_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points_images, "IMAGES", 2)
+    monkeypatch.setattr(images_section, "MAX_IMAGES_SHOWN", 2)
     result = clicked(("sure", "odd", "odder"), doubt=0.95)  # images are sorted: odd, odder, sure
     odd = np.where(result.image_of == 1, 0.2, result.params.probability)
     odd[0] = 0.3
-    images = page_of(dataclasses.replace(result, params=result.params._replace(probability=odd)), {}).images
+    images = page_of(dataclasses.replace(result, params=result.params._replace(probability=odd)), {})["images"]
     assert [row.image for row in images.rows] == ["odder", "odd"]
     assert images.total == 3
-    assert images.says.endswith("of which 3 are doubtful: they are in 2 images, and 2 in the first of them.")
-    assert images.notes[0].startswith("2 of 3 images are here")
+    assert images.headline.endswith("3 are doubtful, in 2 images; the first of these images has 2.")
+    assert images.notes[0].startswith("2 of 3 images are shown")
     assert "with 15 clicks, are in objects.csv and clicks.csv" in images.notes[0]
 
 
 def test_clicks_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     result = clicked(("large", "small"), objects=4)
-    monkeypatch.setattr(points_images, "CLICKS", 20)
-    assert [row.image for row in page_of(result, {}).images.rows] == ["large"]
-    monkeypatch.setattr(points_images, "CLICKS", 10)
-    images = page_of(clicked(("large",), objects=4), {}).images
+    monkeypatch.setattr(images_section, "MAX_CLICKS_SHOWN", 20)
+    assert [row.image for row in page_of(result, {})["images"].rows] == ["large"]
+    monkeypatch.setattr(images_section, "MAX_CLICKS_SHOWN", 10)
+    images = page_of(clicked(("large",), objects=4), {})["images"]
     [row] = images.rows
     assert (len(row.clicks.x), row.total, row.off) == (10, 15, 3)
     assert images.notes == ["The image has too many clicks to show: 10 of them are drawn. clicks.csv holds all."]
 
 
 def test_many_workers_are_cut_to_the_best_and_the_worst() -> None:
-    workers = page_of(clicked(("one",), range(500), 1), {}).workers
+    workers = page_of(clicked(("one",), range(500), 1), {})["workers"]
     assert (workers.total, len(workers.rows)) == (500, 400)
     assert [workers.rows[n].rank for n in (0, 199, 200, 399)] == [1, 200, 301, 500]
     assert [workers.rows[n].worker for n in (0, 199, 200, 399)] == ["0", "199", "300", "499"]
-    assert workers.says.endswith("shown are the 200 best and the 200 worst.")
+    assert workers.headline.endswith("the table shows the 200 best and the 200 worst.")
 
 
-def test_more_coordinates_than_two_are_told(page: PointsPage) -> None:
-    assert page.images.notes == []
-    [note] = page_of(clicked(axes="xyz"), {}).images.notes
+def test_more_coordinates_than_two_are_told(page: ReportPage) -> None:
+    assert page["images"].notes == []
+    [note] = page_of(clicked(axes="xyz"), {})["images"].notes
     assert note.startswith("Points have 3 coordinates (x, y, z); the pictures show x and y")
-    [row, _] = page_of(clicked(axes="uvw"), {}).images.rows
+    [row, _] = page_of(clicked(axes="uvw"), {})["images"].rows
     assert (row.box, row.objects[3].x, row.clicks.y[0]) == ((0.0, 0.0, 200.0, 100.0), 170.0, 90.0)
     assert row.objects[0].ellipse == pytest.approx((4.2, 2.52, 22.5), abs=0.01)
-    [row, _] = page_of(clicked(axes="t"), {}).images.rows
+    [row, _] = page_of(clicked(axes="t"), {})["images"].rows
     assert (row.box, row.objects[3].y, row.objects[0].ellipse) == ((0.0, -25.0, 200.0, 25.0), 0.0, (4.0, 4.0, 0.0))
-    [note] = page_of(clicked(box=False), {}).images.notes
+    [note] = page_of(clicked(box=False), {})["images"].notes
     assert "frame of each is that of its clicks" in note
 
 
@@ -284,7 +279,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_pictures_are_found_by_name_with_or_without_an_ending(folder: Path) -> None:
     wanted = f"data:image/png;base64,{base64.b64encode(png()).decode()}"
-    found, notes = points_images.pictures_of(["one", "one.png", "bare", "deep/two"], folder)
+    found, notes = picture_files.pictures_of(["one", "one.png", "bare", "deep/two"], folder)
     assert (found, notes) == ([wanted] * 4, [])
 
 
@@ -294,16 +289,16 @@ def test_pictures_are_found_by_name_with_or_without_an_ending(folder: Path) -> N
      "link", "link.png", "..", ".", "", " ", "deep", "pipe", "nul\0", "x" * 5000, "none", "\ud800"],
 )  # fmt: skip
 def test_no_name_leads_out_of_the_folder(folder: Path, name: str) -> None:
-    found, [note] = points_images.pictures_of([name.format(folder=folder)], folder)
+    found, [note] = picture_files.pictures_of([name.format(folder=folder)], folder)
     assert found == [None]
-    assert note == "0 of 1 images lie over their picture. No file of that name in the folder: 1."
+    assert note == "0 of 1 images are shown with their picture. No file of that name in the folder: 1."
 
 
 def test_only_pictures_are_taken_and_they_have_a_budget(folder: Path) -> None:
-    found, [note] = points_images.pictures_of(["text", "one", "bare", "none"], folder, room=150)
+    found, [note] = picture_files.pictures_of(["text", "one", "bare", "none"], folder, room=150)
     assert [picture is not None for picture in found] == [False, True, False, False]
-    assert note.startswith("1 of 4 images lie over their picture. No PNG, JPEG, WebP or GIF: 1. Left out, as pictures")
-    assert points_images.ROOM == 20_000_000
+    assert note.startswith("1 of 4 images are shown with their picture. Not a PNG, JPEG, WebP or GIF: 1. Omitted, as")
+    assert picture_files.MAX_CHARS == 20_000_000
 
 
 def test_a_folder_that_is_not_there_is_told(result: cw.PointsResult, tmp_path: Path) -> None:
@@ -315,13 +310,13 @@ def test_a_folder_that_is_not_there_is_told(result: cw.PointsResult, tmp_path: P
 # ---------------------------------------------------------------------------------------------------------- methods
 
 
-def test_methods_are_told_where_they_were_judged(result: cw.PointsResult, page: PointsPage, file: Path) -> None:
-    assert page.methods is not None
-    first, second, third = page.methods.rows
+def test_methods_are_told_where_they_were_judged(result: cw.PointsResult, page: ReportPage, file: Path) -> None:
+    assert page["methods"] is not None
+    first, second, third = page["methods"].rows
     assert (first.runs, first.median, first.curve) == (4, 0.004, [(0.003, 0.25), (0.004, 0.5), (0.005, 0.75)])
     assert (second.mae, third.curve, third.median) == (None, [], None)
-    assert "merging" in page.methods.says
-    assert page_of(result, {}).methods is None
+    assert "merging" in page["methods"].headline
+    assert page_of(result, {})["methods"] is None
     assert ">ASE<" in file.read_text()
 
 
@@ -342,7 +337,7 @@ def test_images_rows_and_ellipses_are_linked(visit: Any, file: Path) -> None:
     assert section_ids(page) == [*SECTIONS[:4], "methods", *SECTIONS[4:]]
     assert objects_of(page).count() == 4
     assert objects_of(page).locator("xpath=self::*[contains(@class, 'doubtful')]").count() == 1
-    assert page.locator("#images .numbers text").all_text_contents() == ["3"] * 4
+    assert page.locator("#images .numbers text").all_text_contents() == ["4", "1", "2", "3"], "the doubtful first"
     caption = page.locator("#images figcaption")
     expect(caption).to_contain_text("15 clicks, 4 objects, 1 of them doubtful; 20.0\u202f% of the clicks are on no")
     wide, high = page.locator("#images rect.frame").evaluate("e => [e.width.baseVal.value, e.height.baseVal.value]")
@@ -447,25 +442,25 @@ def test_workers_search_and_methods_have_their_numbers(visit: Any, file: Path) -
     assert rings.all_text_contents() == ["iteration 3: evidence \u221260", "iteration 3: objects 7"]
     assert page.locator("#search .twin tbody tr").count() == 4
     assert page.locator("#methods .key bdi").all_text_contents() == ["merging", "<b>fcm</b>"]
-    rows = page.locator("#methods > .body > .scroll tbody tr").all_inner_texts()
+    rows = page.locator("#methods > .body > .scroller tbody tr").all_inner_texts()
     assert rows[0].split("\t") == ["merging", "99.0\u202f%", "0.004", "0.090", "4"]
     for figure in page.locator("figure:has(.chart)").all():
         assert figure.locator(".chart > [role=img]").get_attribute("aria-label")
         assert figure.locator(".twin tbody tr").count() > 0
 
 
-def test_without_objects_clicks_or_a_search_the_page_says_so(
+def test_without_objects_clicks_or_a_search_there_is_less(
     visit: Any, look: Any, result: cw.PointsResult, tmp_path: Path
 ) -> None:
     bare = clicked(("some", "none"), objects=1, trace=result.trace.clear(), best=None)
     page = visit(bare.report(tmp_path / "page.html"))
     page.get_by_role("button", name="Next").click()
     expect(page.locator("#images figcaption")).to_have_text("3 workers looked at this image, and nobody clicked.")
-    assert "there is no search to show" in page.locator("#search .body").inner_text()
+    assert page.locator("#search").count() == 0
     page = look(of_images(bare, [0]).report(tmp_path / "nothing.html"))  # sorted by name: none, some
     assert page.locator("#images .status").inner_text() == "Showing 0 of 0 objects."
     page = look(of_images(bare, []).report(tmp_path / "no images.html"))
-    assert page.locator("#images .body").inner_text() == "There are no images.\n\nThere is no image to show."
+    assert section_ids(page) == ["summary", "workers", "about", "log", "glossary", "again"]
     assert page.get_by_text("could not be drawn").count() == 0
 
 

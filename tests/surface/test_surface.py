@@ -105,12 +105,13 @@ def test_the_plan_is_that_of_contributing() -> None:
         ("kernels", "polars"),
         ("labels", "polars"),
         ("engine", "polars"),
-        ("report", "crowdwise.labels"),
+        *(("report", f"crowdwise.{room}") for room in ("engine", "labels", "points", "pairs", "learn", "aggregation")),
+        ("report", "crowdwise.comparison"),
         ("cli", "numpy"),
     ],
 )
 def test_packages_do_not_know(room: str, stranger: str) -> None:
-    """Kernels know no answers; models know no files or frames; the report knows no models; doors hold no arithmetic."""
+    """Kernels know no answers; models know no files or frames; the report fits no models; doors hold no arithmetic."""
     name = tuple(stranger.split("."))
     knows = [path for path in FILES if room_of(path) == room and any(i[: len(name)] == name for i in imports(path))]
     assert [named(path) for path in knows] == []

@@ -1,6 +1,6 @@
-// What methods say of each worker, class by class, beside the truth where it is known.
+// How often each worker gives each class when it is true, by method.
 import type { Expertise, Shared } from "../../generated";
-import { asPercent, type Child, el, name } from "../../dom";
+import { asPercent, type Child, chip, el, name } from "../../dom";
 import {
   againstTruth,
   bothClasses,
@@ -25,7 +25,7 @@ function symbols(methods: string[]): HTMLElement {
   return key(...methods.map((method): [SVGElement, Child] => [mark(method), name(method)]));
 }
 
-/** The key of ticks: where there are several methods, the order of their rows tells them apart, too. */
+/** The key of ticks. With several methods, it also says which row of a class is whose. */
 function ticks(methods: string[]): HTMLElement {
   const words = (method: string, i: number) =>
     el("span", {}, name(method), methods.length > 1 && ` (row ${i + 1} of each class)`);
@@ -37,7 +37,7 @@ function picture(everyone: Person[], methods: string[], { labels }: Expertise, c
   const both = classes.length === 2 ? bothClasses(everyone, methods, classes) : [];
   if (both.length) {
     return {
-      label: "How often each worker names the one and the other class where it is true",
+      label: "How often each worker gives either class when it is true",
       key: symbols(methods),
       draw: (width) => drawBothClasses(both, methods, classes, width),
     };
@@ -45,7 +45,7 @@ function picture(everyone: Person[], methods: string[], { labels }: Expertise, c
   const compared = classes.length > 2 ? againstTruth(everyone, methods, classes) : [];
   if (compared.length) {
     return {
-      label: "How often workers name a class where it is true, estimated against the truth",
+      label: "How often workers give a class when it is true, estimated against the truth",
       key: symbols(estimates(methods)),
       draw: (width) => drawAgainstTruth(compared, methods, width),
     };
@@ -53,7 +53,7 @@ function picture(everyone: Person[], methods: string[], { labels }: Expertise, c
   const cut = labels.length < classes.length;
   return {
     note: cut ? `The ${labels.length} most frequent of ${count(classes.length)} classes; the table has all.` : undefined,
-    label: "How often workers name each class where it is true, a tick a worker",
+    label: "How often workers give each class when it is true, one tick per worker",
     key: ticks(methods),
     draw: (width) => drawStrips(everyone, methods, labels, classes, width),
   };
@@ -65,7 +65,7 @@ export function draw(data: Expertise, { classes }: Shared): HTMLElement[] {
   const listed = everyone.flatMap((person) =>
     classes.flatMap((label, k): Child[][] => {
       const shares = methods.map((method) => person.share(method, k));
-      return shares.every((s) => s === null) ? [] : [[name(person.worker), name(label), ...shares.map(asPercent)]];
+      return shares.every((s) => s === null) ? [] : [[name(person.worker), chip(label), ...shares.map(asPercent)]];
     }),
   );
   const { note, ...chart } = picture(everyone, methods, data, classes);

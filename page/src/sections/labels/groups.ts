@@ -1,4 +1,4 @@
-// Groups of workers who err alike, and, where the truth is known, workers as they were and as they were estimated.
+// Groups of workers with similar errors; where the truth is known, true and estimated confusion matrices.
 import { chanceTable, cutNote, mixedMost } from "../../chances";
 import type { Compared, Group, Groups, MatrixCell, Shared } from "../../generated";
 import { el, name } from "../../dom";
@@ -27,7 +27,7 @@ function groupFigure(groups: Group[], headline: string, note: string, classes: s
   const all = groups.map((group) => group.cells);
   const shown = mixedMost(all, classes);
   const made = groups.map((group, i) => {
-    const caption = `Group ${i + 1}: how often each class is told where each is true`;
+    const caption = `Group ${i + 1}: how often workers give each label (columns) for each true class (rows)`;
     return el(
       "div",
       {},
@@ -49,9 +49,9 @@ function groupFigure(groups: Group[], headline: string, note: string, classes: s
 function pair({ title, worker, divergence, truth, estimated }: Compared, classes: string[]): HTMLElement {
   const shown = mixedMost([truth, estimated], classes);
   const met = new Set(truth.map(([k]) => k));
-  const who = worker === null ? title : `${title}, ${plain(worker)}`;
+  const whose = worker === null ? title : `${title}, ${plain(worker)}`;
   const side = (words: string, cells: MatrixCell[]) =>
-    el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${who}: ${words}`));
+    el("div", {}, el("h4", {}, words), chanceTable(cells, shown, classes, `${whose}: ${words}`));
   return el(
     "div",
     {},
@@ -60,7 +60,7 @@ function pair({ title, worker, divergence, truth, estimated }: Compared, classes
       "p",
       { class: "note" },
       `Divergence of the two: ${decimal(divergence, 4)} bits.`,
-      shown.some((k) => !met.has(k)) && " Dashes: classes that were never true here.",
+      shown.some((k) => !met.has(k)) && " Dashes: classes that never occurred here.",
     ),
     cutNote(shown, classes),
     el("div", { class: sizeOf(classes) }, side("true", truth), side("estimated", estimated)),

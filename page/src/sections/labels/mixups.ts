@@ -1,6 +1,6 @@
 // Pairs of classes that are mixed up.
 import { drawMixups } from "../../charts";
-import { name } from "../../dom";
+import { chip } from "../../dom";
 import { figure } from "../../figure";
 import { count, percent } from "../../format";
 import type { MixUps, Shared } from "../../generated";
@@ -14,13 +14,13 @@ export function draw({ headline, rows }: MixUps, { classes }: Shared): HTMLEleme
       draw: (width) => drawMixups(rows, classes, width),
       heads: [
         { title: "True class" },
-        { title: "Told" },
+        { title: "Label given" },
         number("Expected answers"),
         number("Share of the answers to this class"),
       ],
       rows: rows.map((r) => [
-        name(classes[r.truth] ?? ""),
-        name(classes[r.given] ?? ""),
+        chip(classes[r.truth] ?? ""),
+        chip(classes[r.given] ?? ""),
         count(r.answers),
         percent(r.share),
       ]),

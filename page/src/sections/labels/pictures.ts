@@ -7,8 +7,10 @@ import { count, plain } from "../../format";
 import type { Histogram, Pictures, Shared } from "../../generated";
 import { number } from "../../table";
 
+/** A histogram of a single bar shows no more than its headline. */
+const isDrawn = ({ bins }: Histogram): boolean => bins.length > 1;
+
 function histogram(each: Histogram): HTMLElement {
-  const title = el("h3", {}, each.title);
   const made = figure({
     label: each.title,
     headline: each.headline,
@@ -16,7 +18,7 @@ function histogram(each: Histogram): HTMLElement {
     heads: [{ title: each.unit || "Value" }, number("How many")],
     rows: each.bins.map((b) => [binName(each, b), count(b.count)]),
   });
-  return el("div", {}, title, made);
+  return el("div", {}, el("h3", {}, each.title), made);
 }
 
 export function draw({ headline, histograms, matrices: shown }: Pictures, { classes }: Shared): HTMLElement[] {
@@ -28,8 +30,13 @@ export function draw({ headline, histograms, matrices: shown }: Pictures, { clas
       confusionTable(m.cells, classes, m.worker === null ? m.title : `${m.title}: ${plain(m.worker)}`),
     ),
   );
+  const drawn = histograms.filter(isDrawn);
+  const sentences = histograms
+    .filter((each) => !isDrawn(each))
+    .map((each) => el("p", {}, el("strong", {}, `${each.title}: `), each.headline));
   return [
-    el("div", { class: "histograms" }, ...histograms.map(histogram)),
+    ...(drawn.length ? [el("div", { class: "histograms" }, ...drawn.map(histogram))] : []),
+    ...sentences,
     el(
       "figure",
       {},

@@ -1,6 +1,6 @@
 // The share of each class in the answers and in the estimated truth.
 import { drawPrevalence } from "../../charts";
-import { el, name } from "../../dom";
+import { chip, el } from "../../dom";
 import { figure, key } from "../../figure";
 import { count, percent } from "../../format";
 import type { Prevalence, Shared } from "../../generated";
@@ -20,7 +20,7 @@ export function draw({ headline, rows: all }: Prevalence, { classes }: Shared): 
     draw: (width) => drawPrevalence(rows, classes, width),
     heads: [{ title: "Class" }, number("Raw votes"), number("Estimated truth"), number("Change in points")],
     rows: rows.map((r) => [
-      name(classes[r.label] ?? ""),
+      chip(classes[r.label] ?? ""),
       percent(r.votes),
       percent(r.truth),
       signed(100 * (r.truth - r.votes)),

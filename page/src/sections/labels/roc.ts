@@ -1,4 +1,4 @@
-// Curves of what is found against what is wrongly taken, one a method.
+// ROC curves, one per method.
 import { dot, line, type Markish } from "@observablehq/plot";
 import { PAPER } from "../../chart-style";
 import type { Roc, RocCurve, Shared } from "../../generated";
@@ -13,7 +13,7 @@ const READ_AT = [0.01, 0.05, 0.1, 0.2, 0.5]; // false positive rates at which th
 const THICK = 3.5; // the line of the method of this result
 const THIN = 1.8;
 
-/** How much is found when this share of the others is taken, too. */
+/** The true positive rate at a false positive rate. */
 function found({ points }: RocCurve, rate: number): number {
   const after = points.findIndex(([x]) => x > rate);
   if (after < 1) return points[after < 0 ? points.length - 1 : 0]?.[1] ?? 0;
@@ -42,7 +42,7 @@ function curveMarks(curve: RocCurve, place: number): Markish[] {
       r: place ? 4 : 5,
       stroke: PAPER,
       ...paint(style),
-      title: (rate: number) => `${area}: ${percent(found(curve, rate))} found, ${percent(rate, 0)} wrongly taken`,
+      title: (rate: number) => `${area}: ${percent(found(curve, rate))} true positives at ${percent(rate, 0)} false positives`,
     }),
   ];
 }
@@ -59,19 +59,19 @@ export function draw({ headline, positive, curves }: Roc, { classes }: Shared): 
   const whose = positive === null ? null : (classes[positive] ?? "");
   return [
     figure({
-      label: "ROC curves: true against false positive rate, a curve a method",
+      label: "ROC curves: true against false positive rate, one curve per method",
       headline,
       key: key(
         ...curves.map((c, i): [SVGElement, HTMLElement] => [
           lineSample(styleOf(i), i ? THIN : THICK),
-          el(i ? "span" : "strong", {}, name(c.method), ` ${decimal(c.auc, 3)}`),
+          el(i ? "span" : "strong", {}, name(c.method), `, area ${decimal(c.auc, 3)}`),
         ]),
       ),
       draw: (width) => drawRoc(curves, whose, width),
       heads: [
         { title: "Method" },
         number("Area under the curve"),
-        ...READ_AT.map((rate) => number(`Found, with ${percent(rate, 0)} wrongly taken`)),
+        ...READ_AT.map((rate) => number(`True positives at ${percent(rate, 0)} false positives`)),
       ],
       rows: curves.map((c) => [
         name(c.method),

@@ -86,7 +86,7 @@ function drawBoth(rows: Cost[], methods: string[], width: number): Element {
 export function draw({ headline, methods, rows }: Scaling): HTMLElement[] {
   return [
     figure({
-      label: "Seconds per iteration and megabytes against the number of workers, a line a method",
+      label: "Seconds per iteration and megabytes against the number of workers, one line per method",
       headline,
       key: key(...methods.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m)])),
       draw: (width) => drawBoth(rows, methods, width),

@@ -1,6 +1,6 @@
 // Tasks worth another look, most uncertain first.
 import type { Shared, TaskRow, Tasks, Vote } from "../../generated";
-import { aside, button, type Child, el, name, sentence, unknown } from "../../dom";
+import { aside, button, type Child, chip, el, name, sentence, unknown } from "../../dom";
 import { count, decimal, percent, plain, plural } from "../../format";
 import { saveTasks } from "../../save";
 import { walk } from "../../walk";
@@ -17,7 +17,7 @@ function bar(share: number): HTMLElement {
 }
 
 function posterior(row: TaskRow, classes: string[]): HTMLElement {
-  if (!row.posterior.length) return sentence("No posterior is known.");
+  if (!row.posterior.length) return sentence("The probabilities of the classes are not known.");
   // One class left over is better shown than summed.
   const top = row.posterior.slice(0, row.posterior.length === TOP + 1 ? TOP + 1 : TOP);
   const listed = top.reduce((sum, [, p]) => sum + p, 0);
@@ -26,7 +26,8 @@ function posterior(row: TaskRow, classes: string[]): HTMLElement {
     el(
       "li",
       {},
-      el("bdi", { class: "class-name", title: plain(classes[label] ?? "") }, classes[label] ?? ""),
+      el("span", {}, chip(classes[label] ?? "")),
+      aside(", probability "),
       bar(p),
       el("span", { class: "value" }, percent(p)),
     ),
@@ -36,33 +37,52 @@ function posterior(row: TaskRow, classes: string[]): HTMLElement {
     el(
       "li",
       { class: "rest" },
-      el("span", { class: "class-name" }, plural(others, "other class", "other classes")),
+      el("span", {}, plural(others, "other class", "other classes")),
+      aside(", probability "),
       bar(1 - listed),
       el("span", { class: "value" }, percent(Math.max(0, 1 - listed))),
     );
   return el("ul", { class: "posterior" }, ...lines, rest);
 }
 
-function voteChip(vote: Vote, row: TaskRow, classes: string[]): HTMLElement {
-  const label = classes[vote.label] ?? "";
-  const skill = vote.skill === null ? "skill not known" : `skill ${percent(vote.skill)}`;
-  const agrees = vote.label === row.label;
+function voteItem({ worker, skill }: Vote): HTMLElement {
+  const words = skill === null ? "skill not known" : `skill ${percent(skill)}`;
   return el(
     "li",
-    { class: agrees ? "vote" : "vote other", title: `${plain(label)}, told by ${plain(vote.worker)}, ${skill}` },
-    el("bdi", { class: "class-name" }, label),
-    aside(` told by ${plain(vote.worker)}, skill `),
-    vote.skill !== null && bar(vote.skill),
-    el("span", { class: "value" }, vote.skill === null ? unknown() : percent(vote.skill)),
+    { class: "vote", title: `${plain(worker)}, ${words}` },
+    el("bdi", { class: "worker" }, worker),
+    aside(", skill "),
+    skill !== null && bar(skill),
+    el("span", { class: "value" }, skill === null ? unknown() : percent(skill)),
   );
 }
 
+/** The workers who gave one label. */
+function voteGroup(label: number, given: Vote[], row: TaskRow, classes: string[]): HTMLElement {
+  const agrees = label === row.label;
+  return el(
+    "div",
+    { class: agrees ? "vote-group" : "vote-group other" },
+    el("p", { class: "vote-head" }, chip(classes[label] ?? ""), aside(": "), " ", plural(given.length, "vote")),
+    el("ul", { class: "votes" }, ...given.map(voteItem)),
+  );
+}
+
+/** Votes by label, those for the estimated label first. */
 function votes(row: TaskRow, classes: string[]): HTMLElement {
-  if (!row.votes.length) return sentence("Nobody answered this task.");
-  const more = row.more_votes > 0 && el("li", { class: "vote rest" }, `and ${plural(row.more_votes, "more answer")}`);
-  const other = (vote: Vote) => Number(vote.label !== row.label);
-  const sorted = [...row.votes].sort((a, b) => other(a) - other(b) || a.label - b.label);
-  return el("ul", { class: "votes" }, ...sorted.map((vote) => voteChip(vote, row, classes)), more);
+  if (!row.votes.length) return sentence("This task has no answers.");
+  const other = (label: number) => Number(label !== row.label);
+  const labels = [...new Set(row.votes.map((vote) => vote.label))].sort((a, b) => other(a) - other(b) || a - b);
+  const groups = labels.map((label) =>
+    voteGroup(
+      label,
+      row.votes.filter((vote) => vote.label === label),
+      row,
+      classes,
+    ),
+  );
+  const more = row.more_votes > 0 && el("p", { class: "note" }, `and ${plural(row.more_votes, "more answer")}`);
+  return el("div", {}, ...groups, more);
 }
 
 function facts(row: TaskRow): string {
@@ -72,7 +92,7 @@ function facts(row: TaskRow): string {
     [row.vote_entropy, (v) => `entropy of votes ${decimal(v)}`],
     [row.disagreement, (v) => `disagreement ${decimal(v)}`],
     [row.difficulty, (v) => `difficulty ${decimal(v)}`],
-    [row.gain, (v) => `an answer gains ${(100 * v).toFixed(1)} points`],
+    [row.gain, (v) => `one more answer gains ${(100 * v).toFixed(1)} points`],
   ];
   return parts.flatMap(([value, words]) => (value === null ? [] : [words(value)])).join(" \u00b7 ");
 }
@@ -82,26 +102,23 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
     row.tie && el("span", { class: "flag" }, "\u2248 tie"),
     row.status !== "ok" && el("span", { class: "flag quiet" }, `\u25cb ${row.status}`),
   ];
-  const verdict =
-    row.label === null
-      ? unknown()
-      : el("bdi", { class: "class-name", title: plain(classes[row.label] ?? "") }, classes[row.label] ?? "");
-  const sure = row.probability === null ? null : percent(row.probability);
+  const verdict = row.label === null ? unknown() : chip(classes[row.label] ?? "");
+  const sure = row.probability !== null && el("span", { class: "sure" }, `probability ${percent(row.probability)}`);
   return el(
     "article",
     { class: "task", tabindex: -1, "aria-label": `Task ${plain(row.task)}` },
     el(
       "div",
       { class: "head" },
-      el("h3", {}, el("span", { class: "position" }, count(position)), name(row.task), ...states),
-      el("p", { class: "verdict" }, verdict, " ", sure),
+      el("h3", {}, el("span", { class: "position" }, `${count(position)}.`), " Task ", name(row.task), ...states),
+      el("p", { class: "verdict" }, aside("Estimated label: "), verdict, sure && aside(","), " ", sure),
     ),
     el("p", { class: "note" }, facts(row)),
     el(
       "div",
       { class: "columns" },
-      el("div", {}, el("h4", {}, "Posterior"), posterior(row, classes)),
-      el("div", {}, el("h4", {}, "Votes, with the skill behind them"), votes(row, classes)),
+      el("div", {}, el("h4", {}, "Probability of each class"), posterior(row, classes)),
+      el("div", {}, el("h4", {}, "Votes, with the skill of each worker"), votes(row, classes)),
     ),
   );
 }
@@ -118,8 +135,8 @@ export function draw({ headline, rows, total }: Tasks, { classes }: Shared): HTM
     const next = rows.slice(from, from + (from ? STEP : FIRST));
     list.append(...next.map((row, i) => card(row, from + i + 1, classes)));
     const shown = from + next.length;
-    const listed = plural(rows.length, "task");
-    status.textContent = `Showing ${count(shown)} of the ${listed} listed, of ${count(total)} in all.`;
+    const rest = total > rows.length ? ` listed here; ${count(total)} in all` : "";
+    status.textContent = `Showing ${count(shown)} of ${plural(rows.length, "task")}${rest}.`;
     more.hidden = shown >= rows.length;
     more.textContent = `Show ${count(Math.min(STEP, rows.length - shown))} more tasks`;
     return next.length > 0;
@@ -132,11 +149,7 @@ export function draw({ headline, rows, total }: Tasks, { classes }: Shared): HTM
     "label",
     { class: "check" },
     keys,
-    " Keys ",
-    el("kbd", {}, "j"),
-    " and ",
-    el("kbd", {}, "k"),
-    " walk the tasks",
+    el("span", {}, "Keys ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), " move through the tasks"),
   );
   const save = button("save", "Save this list", () => saveTasks(rows, classes));
   return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more)];

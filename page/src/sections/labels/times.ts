@@ -9,7 +9,7 @@ import { number } from "../../table";
 export function draw({ headline, rows }: Times): HTMLElement[] {
   return [
     figure({
-      label: "Time of an answer against skill, a mark a worker",
+      label: "Median time per answer against skill, one mark per worker",
       headline,
       key: key(["dot", "worker"], ["cross", "flagged worker"]),
       draw: (width) => drawTimes(rows, width),

@@ -1,5 +1,5 @@
 // The section on items: their picture, the key of clusters by which one can be picked, and the list.
-import { box, zoom } from "../../controls";
+import { box, folded, zoom } from "../../controls";
 import { asCount, asPercent, button, type Child, el, name } from "../../dom";
 import { key } from "../../figure";
 import { count, plain, plural } from "../../format";
@@ -33,15 +33,17 @@ function columnsOf(map: ItemMap, rows: number[]): Column<number>[] {
     }),
     column({
       title: "Cluster",
-      help: "The cluster that it most probably is in",
+      help: "The most probable cluster",
       downFirst: false,
+      phone: "line",
       value: (i) => dots.cluster[i]!,
-      cell: (i) => count(dots.cluster[i]!),
+      cell: (i) => el("span", { class: "cluster" }, clusterSample(dots.cluster[i]!), count(dots.cluster[i]!)),
     }),
     column({
       title: "Probability",
-      help: "That it is in this cluster",
+      help: "Probability that it is in this cluster",
       downFirst: false,
+      phone: "line",
       value: (i) => dots.probability[i] ?? null,
       cell: (i) => {
         const flag = isDoubtful(map, i) && el("span", { class: "flag" }, "doubtful");
@@ -50,7 +52,7 @@ function columnsOf(map: ItemMap, rows: number[]): Column<number>[] {
     }),
     column({
       title: "Second",
-      help: "The next likely cluster",
+      help: "The second most probable cluster",
       downFirst: false,
       value: (i) => dots.second[i] ?? null,
       cell: (i) => asCount(dots.second[i] ?? null),
@@ -129,13 +131,13 @@ export function draw(map: ItemMap): HTMLElement[] {
   choice.addEventListener("change", () => change({ cluster: Number(choice.value) }));
   marks.mark(0);
 
-  const controls = el(
-    "div",
-    { class: "controls" },
+  const controls = folded(
+    "What is shown",
     el("label", {}, "Cluster ", choice),
     box("Doubtful items only", false, (doubtful) => change({ doubtful })),
     zoom((zoom) => change({ zoom })),
   );
-  const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));
-  return [headline, ...notes, el("figure", { class: "images" }, controls, marks.node, beside)];
+  const shown = el("div", { class: "shown" }, view.node, marks.node, controls);
+  const beside = el("div", { class: "beside" }, shown, el("div", { class: "list" }, ...list.parts));
+  return [headline, el("figure", { class: "images" }, beside), ...notes];
 }

@@ -1,19 +1,20 @@
-// The section on workers who compare items: what each weighs, and the table.
+// Workers by weight, and the table.
 import { axisX, axisY, barX, barY, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
 import { nameRoom } from "../../charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, WARM } from "../../chart-style";
-import { asCount, asDecimal, el, name, told } from "../../dom";
+import { asCount, asDecimal, el, name, orDash } from "../../dom";
 import { figure } from "../../figure";
 import { count, decimal, plain, short } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
 import type { PairsWorker, PairsWorkers } from "../../generated";
 import { number } from "../../table";
-import { shareCell } from "../../worker-columns";
+import { shareCell, stripScale } from "../../worker-columns";
 
 const MOST = 60; // workers in the chart
 const GAP = 0; // no rank
 const NAMED = 25; // up to which each has a line with a name
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
+const CHANCE = 0.5; // skill of a worker who guesses
 const LABEL = "weight of an answer, in log-odds";
 
 type Weighed = PairsWorker & { weight: number };
@@ -101,7 +102,7 @@ const COLUMNS: Column<PairsWorker>[] = [
   }),
   column({
     title: "Worker",
-    help: "Who answered",
+    help: "Name of the worker",
     numeric: false,
     downFirst: false,
     names: true,
@@ -111,34 +112,38 @@ const COLUMNS: Column<PairsWorker>[] = [
   column({ title: "Answers", help: "Answers given", value: (r) => r.answers, cell: (r) => asCount(r.answers) }),
   column({
     title: "Counted",
-    help: "What the answers count for: answers of one job depend on each other",
+    help: "Effective number of answers: answers from one job depend on each other",
     value: (r) => r.counted,
-    cell: (r) => told(r.counted, count),
+    cell: (r) => orDash(r.counted, count),
   }),
   column({
     title: "Weight",
-    help: "Log-odds by which an answer separates the same from different",
+    help: "Log-odds by which one answer separates \"same\" from \"different\"",
     value: (r) => r.weight,
     cell: (r) => asDecimal(r.weight),
   }),
   column({
     title: "Skill",
-    help: "Mean of sensitivity and specificity, with its interval",
+    help: "Mean of sensitivity and specificity, with its 95\u202f% interval. Guessing would reach 50\u202f%",
     numeric: false,
+    phone: "strip",
+    scale: () => stripScale(CHANCE),
     value: (r) => r.skill,
-    cell: (r) => shareCell(r.skill, r.low, r.high),
+    cell: (r) => shareCell(r.skill, r.low, r.high, CHANCE),
   }),
   column({
     title: "Sensitivity",
-    help: "Chance to call the same what is the same, with its interval",
+    help: "Chance that the worker answers \"same\" when the items are the same, with its 95\u202f% interval",
     numeric: false,
+    scale: () => stripScale(null),
     value: (r) => r.sensitivity,
     cell: (r) => shareCell(r.sensitivity, r.sensitivity_low, r.sensitivity_high),
   }),
   column({
     title: "Specificity",
-    help: "Chance to call different what is different, with its interval",
+    help: "Chance that the worker answers \"different\" when the items differ, with its 95\u202f% interval",
     numeric: false,
+    scale: () => stripScale(null),
     value: (r) => r.specificity,
     cell: (r) => shareCell(r.specificity, r.specificity_low, r.specificity_high),
   }),
@@ -151,7 +156,7 @@ function charted(rows: Weighed[]): Weighed[] {
 
 export function draw({ headline, rows, total }: PairsWorkers): HTMLElement[] {
   const shown = charted(rows.filter(isWeighed));
-  const cut = total > MOST && el("p", { class: "note" }, `The ${MOST / 2} best, and the ${MOST / 2} last.`);
+  const cut = total > MOST && el("p", { class: "note" }, `The ${MOST / 2} best and the ${MOST / 2} worst workers.`);
   const chart = shown.length
     ? figure({
         label: "Weight of each worker, by rank",

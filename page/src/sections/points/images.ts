@@ -1,6 +1,6 @@
-// The section on images: one is chosen, looked at, and its objects are listed.
-import { box, select, zoom } from "../../controls";
-import { asCount, asPercent, button, type Child, el, name, sentence, svg, told } from "../../dom";
+// One image at a time, with its clicks, and the list of its objects.
+import { box, folded, select, zoom } from "../../controls";
+import { asCount, asPercent, button, type Child, el, name, sentence, svg, orDash } from "../../dom";
 import { key, sample } from "../../figure";
 import { count, percent, plural, short, significant } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
@@ -16,7 +16,7 @@ const column = of<ObjectRow>;
 const COLUMNS: Column<ObjectRow>[] = [
   column({
     title: "Object",
-    help: "Choose one to see who clicked it",
+    help: "The number beside it in the picture. Choose one to see its clicks",
     numeric: false,
     downFirst: false,
     names: true,
@@ -25,30 +25,32 @@ const COLUMNS: Column<ObjectRow>[] = [
   }),
   column({
     title: "Probability",
-    help: "That the object is real",
+    help: "Probability that the object is real",
     downFirst: false,
+    phone: "line",
     value: (o) => o.probability,
     cell: (o) =>
       el("span", {}, o.doubtful && el("span", { class: "flag" }, "doubtful"), " ", asPercent(o.probability)),
   }),
   column({
     title: "Workers",
-    help: "Who clicked it, and their share of those who looked at the image",
+    help: "Workers who clicked it, and their share of those who saw the image",
     value: (o) => o.supporters,
+    phone: "line",
     cell: (o) =>
-      el("span", {}, asCount(o.supporters), o.share !== null && el("small", {}, ` ${percent(o.share, 0)}`)),
+      el("span", {}, asCount(o.supporters), o.share !== null && el("small", {}, ` (${percent(o.share, 0)})`)),
   }),
   column({
     title: "Clicks",
     help: "Expected number of clicks on it",
     value: (o) => o.clicks,
-    cell: (o) => told(o.clicks, (v) => v.toFixed(1)),
+    cell: (o) => orDash(o.clicks, (v) => v.toFixed(1)),
   }),
   column({
     title: "Spread",
-    help: "How far clicks lie around it",
+    help: "How far clicks scatter around it",
     value: (o) => o.spread,
-    cell: (o) => told(o.spread, significant),
+    cell: (o) => orDash(o.spread, significant),
   }),
   column({
     title: "Place",
@@ -85,7 +87,7 @@ function objectDetail(image: ImageRow, images: Images, object: ObjectRow): HTMLE
 }
 
 function about({ jobs, total, off, objects }: ImageRow): string {
-  if (!total) return `${plural(jobs, "worker")} looked at this image, and nobody clicked.`;
+  if (!total) return `${plural(jobs, "worker")} looked at this image, and none clicked.`;
   const doubtful = objects.filter((o) => o.doubtful).length;
   const found = objects.length
     ? `${plural(objects.length, "object")}, ${doubtful ? `${count(doubtful)} of them doubtful` : "none doubtful"}`
@@ -138,7 +140,7 @@ export function draw(images: Images): HTMLElement[] {
   };
   let at = 0;
   let opened: ObjectRow | null = null;
-  const title = el("h3", { class: "on-paper" }); // on screens the list of images says it
+  const title = el("h3", { class: "on-paper" }); // on screens the list of images shows it
   const caption = el("figcaption", { "aria-live": "polite" });
   const pick = el("select", {}, ...rows.map((row, i) => el("option", { value: i }, optionWords(row))));
   pick.addEventListener("change", () => go(Number(pick.value)));
@@ -186,14 +188,13 @@ export function draw(images: Images): HTMLElement[] {
   const pictureBox = box("Picture", true, (picture) => change({ picture }));
   const choice = el(
     "div",
-    { class: "controls" },
+    { class: "controls choice" },
     el("label", { class: "wide" }, "Image ", pick),
     rows.length > 1 && button("step", "Previous", () => go(at - 1)),
     rows.length > 1 && button("step", "Next", () => go(at + 1)),
   );
-  const controls = el(
-    "div",
-    { class: "controls" },
+  const controls = folded(
+    "What is shown",
     box("Clicks on objects", true, (clicks) => change({ clicks })),
     box("Clicks on no object", true, (off) => change({ off })),
     box("Objects", true, (objects) => change({ objects })),
@@ -205,10 +206,11 @@ export function draw(images: Images): HTMLElement[] {
     zoom((zoom) => change({ zoom })),
     el("label", {}, "Objects with probability at least ", least, level),
   );
-  const beside = el("div", { class: "beside" }, view.node, el("div", { class: "list" }, ...list.parts));
-  const figure = el("figure", { class: "images" }, title, caption, controls, keyBox, beside);
+  const shown = el("div", { class: "shown" }, view.node, keyBox, controls);
+  const beside = el("div", { class: "beside" }, shown, el("div", { class: "list" }, ...list.parts));
+  const figure = el("figure", { class: "images" }, title, caption, beside);
   go(0);
-  return [headline, ...notes, choice, figure];
+  return [headline, choice, figure, ...notes];
 }
 
 function optionWords({ image, objects }: ImageRow): string {

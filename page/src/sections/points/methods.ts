@@ -1,8 +1,8 @@
-// Methods held against the truth: how often they succeed, and how errors are spread.
+// Methods compared with the truth: how often they succeed, and the distribution of their errors.
 import { axisX, axisY, dot, gridX, gridY, line, plot } from "@observablehq/plot";
 import { AXIS, COMMON, FAINT, NARROW, PAPER } from "../../chart-style";
 import { roundTicks } from "../../curves";
-import { asPercent, el, name, told } from "../../dom";
+import { asPercent, el, name, orDash } from "../../dom";
 import { figure, key } from "../../figure";
 import { count, percent, plain, significant } from "../../format";
 import type { Method, Methods } from "../../generated";
@@ -72,13 +72,13 @@ function drawErrors(methods: Method[], width: number): Element {
 export function draw({ headline, rows }: Methods): HTMLElement[] {
   const numeric = ["Success", "Median ASE", "MAE of reliability", "Runs with an ASE"];
   const list = table(
-    "Methods held against the truth",
+    "Methods compared with the truth",
     [{ title: "Method" }, ...numeric.map(number)],
     rows.map((m) => [
       name(m.method),
       asPercent(m.success),
-      told(m.median, significant),
-      told(m.mae, (v) => v.toFixed(3)),
+      orDash(m.median, significant),
+      orDash(m.mae, (v) => v.toFixed(3)),
       count(m.runs),
     ]),
   );
@@ -93,7 +93,7 @@ export function draw({ headline, rows }: Methods): HTMLElement[] {
       key: key(...drawn.map((m, i): [SVGElement, HTMLElement] => [lineSample(styleOf(i), THICK), name(m.method)])),
       draw: (width) => drawErrors(drawn, width),
       heads: [{ title: "Method" }, ...at.map((share) => number(`${percent(share, 0)} of the runs have at most`))],
-      rows: drawn.map((m) => [name(m.method), ...at.map((share) => told(read(m, share), significant))]),
+      rows: drawn.map((m) => [name(m.method), ...at.map((share) => orDash(read(m, share), significant))]),
     }),
     list,
   ];

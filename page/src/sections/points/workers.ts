@@ -1,14 +1,14 @@
-// The section on workers who click: a picture of all by rank, and the table.
+// Workers by reliability, and the table.
 import { axisX, axisY, dot, gridX, gridY, plot, ruleX, ruleY } from "@observablehq/plot";
 import { nameRoom } from "../../charts";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER } from "../../chart-style";
-import { asCount, asPercent, el, name, told } from "../../dom";
+import { asCount, asPercent, el, name, orDash } from "../../dom";
 import { figure } from "../../figure";
 import { count, percent, plain, short, significant } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
 import type { PointsWorker, PointsWorkers } from "../../generated";
 import { number } from "../../table";
-import { interval, shareCell } from "../../worker-columns";
+import { interval, shareCell, stripScale } from "../../worker-columns";
 
 const NAMED = 40; // workers up to which each has a line with a name
 const GRID = { stroke: FAINT, strokeOpacity: 1 };
@@ -86,7 +86,7 @@ const COLUMNS: Column<PointsWorker>[] = [
   }),
   column({
     title: "Worker",
-    help: "Who clicked",
+    help: "Name of the worker",
     numeric: false,
     downFirst: false,
     names: true,
@@ -94,26 +94,29 @@ const COLUMNS: Column<PointsWorker>[] = [
     cell: (r) => name(r.worker),
   }),
   column({ title: "Images", help: "Images looked at", value: (r) => r.images, cell: (r) => asCount(r.images) }),
-  column({ title: "Clicks", help: "Clicks set", value: (r) => r.clicks, cell: (r) => asCount(r.clicks) }),
+  column({ title: "Clicks", help: "Clicks made", value: (r) => r.clicks, cell: (r) => asCount(r.clicks) }),
   column({
     title: "Reliability",
-    help: "Share of the clicks that are on objects, with its interval",
+    help: "Share of the clicks that are on objects, with its 95\u202f% interval",
     numeric: false,
+    phone: "strip",
+    scale: () => stripScale(null),
     value: (r) => r.reliability,
     cell: (r) => shareCell(r.reliability, r.low, r.high),
   }),
   column({
     title: "Hit rate",
-    help: "Share of the objects in these images that were clicked, with its interval",
+    help: "Share of the objects in these images that the worker clicked, with its 95\u202f% interval",
     numeric: false,
+    scale: () => stripScale(null),
     value: (r) => r.hit_rate,
     cell: (r) => shareCell(r.hit_rate, r.hit_low, r.hit_high),
   }),
   column({
     title: "Noise",
-    help: "How far the clicks lie around objects, against those of others: 1 is ordinary",
+    help: "How far the worker's clicks scatter around objects, relative to other workers: 1 is typical",
     value: (r) => r.spread,
-    cell: (r) => told(r.spread, significant),
+    cell: (r) => orDash(r.spread, significant),
   }),
 ];
 

@@ -85,7 +85,7 @@ class Images:
 @section(
     "points", "images", order=10, title="Images",
     intro="The clicks of all workers, and the objects found from them. An ellipse holds most clicks on its object; the "
-          "number beside it is the number of workers who clicked there. Images with most doubtful objects come first.",
+          "number beside it is that of the object in the table. Images with most doubtful objects come first.",
     terms=("object", "click", "probability", "doubtful", "ellipse", "spread", "on no object"),
 )  # fmt: skip
 def images(result: PointsResult, *, pictures: str | Path | None = None) -> Images | None:
