@@ -234,8 +234,8 @@ def summed(model: Any, answers: cw.Labels, params: Any, shards: int) -> Any:
     crowd, executor = spread(answers, cw.Run(precision="double", shards=shards))
     assert len(executor.shards) == shards
     model.begin(crowd, executor)
-    executor.update(model.sweep, params)
-    return executor.update(model.sweep, params)
+    executor.update(model.e_step, params)
+    return executor.update(model.e_step, params)
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -641,7 +641,7 @@ def test_weights_multiply_those_that_are_learnt(learn_from: str, kernels: Any, c
 
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_weights_are_refused_by_models_that_do_not_use_them(name: str, crowd: Any) -> None:
-    said = rf"have weights \(column 'weight'\), which {name} does not use\. Take 'majority-vote', 'soft-vote' or"
+    said = rf"have weights \(column 'weight'\), which {name} does not use\. Use 'majority-vote', 'soft-vote' or"
     with pytest.raises(cw.errors.DataError, match=said):
         fit(name, cw.Labels(weighted(crowd)))
 

@@ -734,11 +734,11 @@ def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts(monkeypatch: pytest.Mo
     task, worker, _ = result.answers.codes()
     double = np.zeros((result.answers.n_workers, 3))
     np.add.at(double, worker, result.posterior[task])
-    assert np.allclose(habits.seeming_classes(whole), double)
+    assert np.allclose(habits.expected_class_counts(whole), double)
     monkeypatch.setattr(habits, "CELLS", 21)  # seven answers at a time
-    assert np.allclose(habits.seeming_classes(whole), double)
+    assert np.allclose(habits.expected_class_counts(whole), double)
     pieces = pieces_of(result.answers, result.posterior, 7)
-    assert np.allclose(sum(map(habits.seeming_classes, pieces)), double)
+    assert np.allclose(sum(map(habits.expected_class_counts, pieces)), double)
 
 
 def test_one_label_is_no_flag_for_who_passes_the_checks() -> None:

@@ -67,7 +67,7 @@ class Model(ABC, Generic[A, R]):
     def _fit(self, answers: A, features: Any, run: Run) -> R:
         """The fit itself; `run` has a journal of its own."""
 
-    def made(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
+    def make_result(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
         """The result of a fit; `params`, `converged` and what a kind adds are given."""
         seconds = time.perf_counter() - run.began
         common: dict[str, Any] = {

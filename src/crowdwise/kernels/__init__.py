@@ -12,7 +12,7 @@ SMALL = 150_000  # answers x classes: below, numpy is done before numba is loade
 TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
 
 
-class Swept(NamedTuple):
+class EStepResult(NamedTuple):
     """What the inference of all tasks comes to."""
 
     evidence: float  # sum over tasks of log p(answers of the task)
@@ -29,13 +29,13 @@ class Kernels(Protocol):
 
     def confusion_posterior(
         self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def confusion_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
 
     def match_posterior(
         self, layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def match_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
 
@@ -55,7 +55,7 @@ class Kernels(Protocol):
 
     def ability_posterior(
         self, layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def ability_slopes(
         self, layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
@@ -64,7 +64,7 @@ class Kernels(Protocol):
     def eased_posterior(
         self, layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats,
         threads: int,
-    ) -> Swept: ...  # fmt: skip
+    ) -> EStepResult: ...  # fmt: skip
 
     def eased_slopes(self, layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats: ...
 

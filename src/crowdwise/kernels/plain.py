@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import TINY, Swept
+from . import TINY, EStepResult
 from .layout import Floats, Ints, LaidOut, Layout, RowTable, per_worker, weighted_counts
 from .special import digamma as digamma
 from .special import gammaln as gammaln
@@ -42,7 +42,7 @@ def _pointers(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
     """Z[i, k] ~ prior[k] * product over answers of i of P[row, k]."""
     return _normalise(layout, _sum_rows(layout.task_ptr, layout.pair, _log(P)), prior, gold, Z)
 
@@ -85,7 +85,7 @@ def cavity_left_out(
 
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     """The same where row r says its label with log-probability hit[r] if it is true, miss[r] under all others."""
     n_tasks, K = Z.shape
     cell, task = _cells(layout, K)
@@ -175,7 +175,7 @@ def group_rows(layout: RowTable, member: Floats, logs: Floats, dtype: DTypeLike,
 
 def ability_posterior(
     layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     """An answer is right with probability sigma(ability of the worker * ease of the task); errors are spread evenly."""
     n_tasks, K = Z.shape
     cell, task = _cells(layout, K)
@@ -206,7 +206,7 @@ def ability_slopes(
 
 def eased_posterior(
     layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     """Z[i, k] ~ prior[i, k] * product over answers of i of P(label | k), where worker j says l of a task of class k
     with probability ~ exp(-ease[i] * odds[j, k, l]); odds (W, K, K), ease (T,). Overwrites slope (T,) with the
     derivative of the log-evidence by ease."""
@@ -344,7 +344,7 @@ def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
     return out
 
 
-def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> Swept:
+def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> EStepResult:
     with np.errstate(divide="ignore"):
         logs = logs + np.log(prior)
     known = np.flatnonzero(gold >= 0)
@@ -360,4 +360,4 @@ def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Float
     Z[:] = q
     kept = np.where(top_before, Z, -1).max(1)  # a label changed if what was on top is not any more, as stored
     flips = int((kept < Z.max(1))[answered].sum())
-    return Swept(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)
+    return EStepResult(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)

@@ -92,7 +92,7 @@ def _best_row(worker_ptr: Ints, value: NDArray[Any]) -> Ints:
     return best
 
 
-def seeming_classes(piece: Piece) -> Floats:
+def expected_class_counts(piece: Piece) -> Floats:
     """(W, K) how many of a worker's tasks seem to be of each class; adds up over pieces."""
     answers, posterior, layout, K = piece.answers, piece.posterior, piece.layout, piece.answers.n_classes
     totals = np.zeros((answers.n_workers, K))

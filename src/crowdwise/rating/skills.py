@@ -11,7 +11,7 @@ from ..answers import Labels
 from ..kernels import Kernels
 from ..kernels.layout import Floats, Ints, Layout, per_worker, weighted_counts
 
-CROWD = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
+SKILL_PRIOR_ANSWERS = 2.0  # pseudo-answers of the crowd's mean that a worker's skill starts from
 Z95 = 1.959963984540054
 CHUNK = 1 << 20  # answers handled at a time
 
@@ -38,9 +38,9 @@ def skills(right: Floats, sharpness: Floats, given: Ints, n_classes: int) -> Ski
     worth = n * slope**2
     share = np.clip((right / n - base) / slope, 0, 1) if n_classes > 1 else right / n
     half = (1 + 1 / max(n_classes, 1)) / 2  # where nothing is known: between chance and always right
-    mean = float(((share * worth).sum() + CROWD * half) / (worth.sum() + CROWD))
-    skill = (share * worth + CROWD * mean) / (worth + CROWD)
-    low, high = wilson(skill, worth + CROWD)
+    mean = float(((share * worth).sum() + SKILL_PRIOR_ANSWERS * half) / (worth.sum() + SKILL_PRIOR_ANSWERS))
+    skill = (share * worth + SKILL_PRIOR_ANSWERS * mean) / (worth + SKILL_PRIOR_ANSWERS)
+    low, high = wilson(skill, worth + SKILL_PRIOR_ANSWERS)
     return Skills(skill, np.minimum(low, skill), np.maximum(high, skill), share, worth)
 
 
@@ -125,7 +125,7 @@ def vote_odds(agree: Floats, n_classes: int) -> float:
     return float(np.log(p * max(K - 1, 1) / (1 - p))) if K > 1 else 0.0
 
 
-def left_to_others(part: Votes, odds: float) -> tuple[Floats, Floats]:
+def vote_left_out(part: Votes, odds: float) -> tuple[Floats, Floats]:
     """The same by the *other* votes alone, which no model has touched. Shares of votes are no posterior, so that each
     vote weighs its log-odds."""
     votes = _votes(part)

@@ -13,9 +13,9 @@ from ..kernels.layout import Bools, Floats, Ints, WorkerRows, summed, weighted_c
 from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
-from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes
+from .habits import Habits, HabitSums, expected_class_counts, habit_sums, habits
 from .pieces import Piece, pieces_of
-from .skills import Skills, comparable, left_to_others, skills, vote_agreement, vote_odds
+from .skills import Skills, comparable, skills, vote_agreement, vote_left_out, vote_odds
 from .spam import Evidence, Verdict, spam_and_trace, verdicts
 from .table import WORKER_COLUMNS, flagged, worker_table
 from .times import Times, times
@@ -87,13 +87,13 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
     parts = pieces_of(answers, result.posterior, pieces)
     sums = summed([_sums(piece) for piece in parts])
     odds = vote_odds(sums.agree, answers.n_classes)
-    votes = [left_to_others(piece, odds) for piece in parts]
+    votes = [vote_left_out(piece, odds) for piece in parts]
     return _table(answers, _ratings(result, answers.layout.rows, parts, sums, votes), result)
 
 
 def _sums(piece: Piece) -> Sums:
     return Sums(
-        totals=seeming_classes(piece),
+        totals=expected_class_counts(piece),
         habits=habit_sums(piece),
         checks=check_sums(piece),
         comparable=comparable(piece.answers),

@@ -93,7 +93,7 @@ def summarise_labels(result: LabelsResult, language: Language) -> Summary:
     answers = result.answers
     open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()  # what gold says needs no model
     right = expected(result, 1)[open_]
-    mean, low, high = _accuracy(right[:, 0], result.model.off)
+    mean, low, high = _accuracy(right[:, 0], result.model.calibration_offset)
     wrong, review = doubtful(right[:, 0])
     alpha = agreement(answers).row(0, named=True)
     said = {

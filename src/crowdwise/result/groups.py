@@ -100,6 +100,6 @@ def mixture(member: Floats, matrices: Floats, label: Ints) -> Floats:
     return np.asarray(np.einsum("nm,mkn->nk", member, matrices[:, :, label]))
 
 
-def so_far(found: Grouping, places: Ints) -> Floats:
+def group_probabilities(found: Grouping, places: Ints) -> Floats:
     """(W, M) groups of workers by their places in the fit; those not met (-1) have the shares of the crowd."""
     return np.where((places >= 0)[:, None], found.member[places], found.share)

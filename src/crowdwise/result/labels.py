@@ -15,7 +15,7 @@ from ..kernels.layout import Floats, Ints, sort_answers
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
-from .groups import Assignment, Grouping, assigned, group_table, member_table, so_far
+from .groups import Assignment, Grouping, assigned, group_probabilities, group_table, member_table
 from .tables import label_table, task_table
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class LabelsResult(BaseResult):
 
     def matrices(self, workers: Ints) -> Floats | None:
         """(M, K, K) confusion matrices of workers by number; None where the model does not tell workers apart."""
-        return self.confusions(workers) if self.model.tells_workers_apart else None
+        return self.confusions(workers) if self.model.distinguishes_workers else None
 
     def confusions(self, workers: Ints) -> Floats:
         """(M, K, K) confusion matrices of workers by number (-1: an average one), also where all have the same."""
@@ -172,7 +172,7 @@ class LabelsResult(BaseResult):
             prior = np.broadcast_to(self.model.class_prior(self.params, shape[1]), shape)
         if np.shape(prior) != shape:
             raise ParameterError(f"prior has shape {np.shape(prior)}; wanted is {shape}: tasks, classes")
-        before = so_far(self.grouping, places(self.answers.workers, new.workers))
+        before = group_probabilities(self.grouping, places(self.answers.workers, new.workers))
         return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
 
     def explain(self, task: Any) -> Explanation:

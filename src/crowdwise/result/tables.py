@@ -82,7 +82,7 @@ def found(result: LabelsResult) -> list[str]:
         said.append("one worker only: labels are that worker's answers, and skill cannot be told")
     else:
         parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
-        if parts > 1 and result.model.tells_workers_apart:
+        if parts > 1 and result.model.distinguishes_workers:
             said.append(
                 f"the crowd falls into {parts} parts that share no task: skills can be compared within a part only"
             )

@@ -20,7 +20,7 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from .. import Swept
+from .. import EStepResult
 from ..layout import Floats, Ints, Layout, RowTable
 
 BLOCK = 1 << 16  # answers
@@ -112,7 +112,7 @@ def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> No
 
 def sweep(
     layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]], work: int = 1
-) -> Swept:
+) -> EStepResult:
     bounds = by_answers(layout.task_ptr, work)
     evidence, flips = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
     shares = np.zeros((len(bounds) - 1, Z.shape[1]))
@@ -121,4 +121,4 @@ def sweep(
         evidence[b], flips[b] = kernel(shares[b], start, stop)
 
     run(block, bounds, threads)
-    return Swept(math.fsum(evidence), shares.sum(0), int(flips.sum()))
+    return EStepResult(math.fsum(evidence), shares.sum(0), int(flips.sum()))

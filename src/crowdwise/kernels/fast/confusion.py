@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import TINY, Swept
+from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout, RowTable, weighted_counts
 from .blocks import AHEAD, by_answers, by_workers, jit, prefetch, run, sweep
 
@@ -115,7 +115,7 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
     return posterior, counts
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
     kernel = _confusion_kernels(Z.shape[1])[0]
     return sweep(
         layout,

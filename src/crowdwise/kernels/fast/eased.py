@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import TINY, Swept
+from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout
 from .blocks import by_answers, close, jit, run, sweep
 
@@ -97,7 +97,7 @@ def _by_work(layout: Layout) -> Ints:
 
 def eased_posterior(
     layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, odds, ease, prior, gold, Z, slope)
     kernel = functools.partial(_kernels(Z.shape[1])[0], *parts)
     return sweep(layout, Z, threads, kernel, layout.n_classes**2)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .. import Swept
+from .. import EStepResult
 from ..layout import Floats, Ints, Layout
 from .blocks import by_answers, by_workers, close, jit, run, sweep
 
@@ -31,7 +31,7 @@ def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, s
 
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     parts = (layout.task_ptr, layout.pair, layout.row_label, hit, miss, np.log(prior), gold, Z)
     return sweep(layout, Z, threads, functools.partial(_match, *parts))
 
@@ -91,7 +91,7 @@ def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z
 
 def ability_posterior(
     layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
     return sweep(layout, Z, threads, functools.partial(_ability, *rows, ability, ease, np.log(prior), gold, Z))
 
