@@ -133,7 +133,7 @@ def test_new_answers_are_put_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = np.tile(result.model.class_prior(result.params, 3), (60, 1))
     slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
     held_to_slow(result.assign(new), new, slow)
-    monkeypatch.setattr("crowdwise.result.groups.CELLS", 100)  # a few answers at a time
+    monkeypatch.setattr("crowdwise.result.groups.CHUNK_CELLS", 100)  # a few answers at a time
     held_to_slow(result.assign(new), new, slow)
     found = dict(result.assign(sim.answers).workers.select("worker", "group").rows())
     true = dict(sim.workers.select("worker", "group").rows())
@@ -216,9 +216,9 @@ def test_more_groups_than_workers_are_refused() -> None:
     with pytest.raises(cw.errors.DataError, match=r"groups is 3, but there are 2 workers\. Give at most 2, or None"):
         cw.aggregate(answers, "groups", groups=3)
     assert cw.aggregate(answers, "groups", groups=2).groups.height == 2
-    with pytest.raises(cw.errors.ParameterError, match=r"pooled has no groups of workers\. Fit 'groups'"):
+    with pytest.raises(cw.errors.ParameterError, match=r"pooled has no groups of workers\. Fit the model 'groups'"):
         _ = cw.aggregate(answers, "pooled").groups
-    with pytest.raises(cw.errors.ParameterError, match="no group 3; they are numbered from 1 to 2"):
+    with pytest.raises(cw.errors.ParameterError, match="no group 3; groups are numbered from 1 to 2"):
         cw.aggregate(answers, "groups", groups=2).group_confusion(3)
 
 

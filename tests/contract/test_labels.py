@@ -546,7 +546,7 @@ def test_additions_flip_and_one_less_does_not(name: str, crowd: Any, fitted: Fit
 
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])
 def test_removing_the_named_answers_flips_the_label(name: str, crowd: Any, fitted: Fitted) -> None:
-    """As the words have it: "without the answer(s) of w01, w05 the label would be another"."""
+    """As the words have it: "without the answer(s) of w01, w05 the label would be different"."""
     result, frame = fitted(name), crowd.answers.frame()
     seen = 0
     for task in crowd.answers.tasks[:20]:
@@ -672,7 +672,7 @@ def test_weights_count_in_new_answers(name: str, fitted: Fitted) -> None:
 
 
 def test_an_explanation_refuses_weights(crowd: Any) -> None:
-    with pytest.raises(cw.errors.DataError, match="explain does not know the weights of answers"):
+    with pytest.raises(cw.errors.DataError, match="explain does not support answers with weights"):
         fit("soft-vote", cw.Labels(weighted(crowd))).explain("t007")
 
 

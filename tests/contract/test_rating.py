@@ -718,7 +718,7 @@ def test_times_that_cannot_be_read_are_null_and_warned_of(values: list[object]) 
     """D27"""
     result = cw.aggregate(carrying(seconds=values))
     assert result.workers["seconds"].null_count() == 2
-    assert any(text.startswith("no time can be read") for text in result.warnings)
+    assert any(text.startswith("the columns of times contain no readable time") for text in result.warnings)
 
 
 def test_marks_without_truth_are_warned_of() -> None:
