@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 import crowdwise as cw
 from crowdwise.kernels.layout import WorkerRows
 from crowdwise.rating import COLUMNS, WORKER_COLUMNS, habits, spam, wilson, workers
-from crowdwise.rating.copies import COPIED, _Lists
+from crowdwise.rating.copies import COPY_RATE, _Lists
 from crowdwise.rating.pieces import pieces_of
 
 DOUBLE = cw.Run(precision="double")
@@ -822,6 +822,6 @@ def test_odds_of_copying_by_hand() -> None:
     q = np.array([0.8] * 4 + [0.97] * 5)  # of a
     lists = _Lists(pieces_of(answers, np.column_stack([q, 1 - q])))
     alone = np.array([4 / 9] * 4 + [0.97] * 5)  # what they always say, or what the task seems to be
-    assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPIED / alone).sum()))
-    differ = [np.log((1 - COPIED) / (1 - each)) for each in (COPIED, 4 / 9)]  # w1 never says anything but a
+    assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPY_RATE / alone).sum()))
+    differ = [np.log((1 - COPY_RATE) / (1 - each)) for each in (COPY_RATE, 4 / 9)]  # w1 never says anything but a
     assert lists.compare(0, 2) == (9, 5, pytest.approx(4 * np.mean(differ)))
