@@ -409,7 +409,7 @@ def test_r3_a_checkpoint_of_other_settings_answers_or_bytes_is_refused(answers, 
     ):
         status, _, err = command("aggregate", *words, "--out", tmp_path / "out", "--resume")
         assert status == 2
-        assert "belongs to another fit: other answers or features" in err
+        assert "belongs to a different fit: the answers, features" in err
         assert "Omit --resume to start from the beginning" in err
     words = ["aggregate", answers, "--max-iter", 50, "--out", tmp_path / "out", "--resume"]
     file.write_bytes(whole[: len(whole) // 2])  # F5: a torn checkpoint
