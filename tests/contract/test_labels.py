@@ -269,7 +269,7 @@ def test_threads_do_not_change_a_bit(name: str, compiled: Any, crowd: Any) -> No
 @pytest.mark.parametrize("name", MODELS)
 def test_twins_agree(name: str, monkeypatch: pytest.MonkeyPatch, fitted: Fitted) -> None:
     one = fitted(name, **steady(name))
-    monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", 0)
     two = fitted(name, **steady(name))
     assert one is not two
     assert two.answers.kernels.__name__.endswith("fast")

@@ -606,7 +606,7 @@ import resource
 import numpy as np
 import crowdwise as cw
 from crowdwise import kernels
-kernels.SMALL = 0
+kernels.MAX_PLAIN_CELLS = 0
 cw.aggregate(cw.Labels([0, 0], [0, 1], [0, 1])).workers  # loads the library and its compiled kernels
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before = peak()

@@ -76,7 +76,7 @@ class DifficultySide(PriorByClassifier):
 
     def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:
         shard, prior, slope = compiled(shard), softmax(params.logits), np.empty(len(local.Z))
-        return shard.kernels.eased_posterior(
+        return shard.kernels.difficulty_posterior(
             shard.layout, params.odds, params.ease, prior, shard.gold, local.Z, slope, shard.threads
         )
 
@@ -120,7 +120,7 @@ class DifficultySide(PriorByClassifier):
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         shard = compiled(shard)
         parts = (params.odds, params.ease, shard.gold, Z)
-        return LeftOut(*shard.kernels.eased_left_out(shard.layout, *parts, shard.threads))
+        return LeftOut(*shard.kernels.difficulty_left_out(shard.layout, *parts, shard.threads))
 
     def difficulty(self, params: Params) -> Floats | None:
         """1 - h; None where all tasks are alike."""
