@@ -164,7 +164,7 @@ def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int)
 
 
 def group_scores(layout: RowTable, counts: Floats, logs: Floats, threads: int) -> Floats:
-    """Return the expected log-likelihood (W, M) of workers' rows (R, K) given the log-confusions (M, K, K) of groups."""
+    """Return the expected log-likelihood (W, M) of each worker's rows (R, K) given the log-confusions (M, K, K)."""
     by_row = [(counts * of_group.T[layout.row_label]).sum(1, dtype=np.float64) for of_group in logs]
     return per_worker(layout, np.stack(by_row, axis=1))
 

@@ -239,9 +239,11 @@ def assign_clicks(
 
 @jit
 def posterior(alpha, ptr, p, grid, prior, tail, out):
-    """Write the `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects to out (W, 2). alpha
-    are the probabilities of clicks, by worker, computed with the shares p; the likelihood ratio of a click is its odds divided
-    by those of p."""
+    """Write the `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects to out (W, 2).
+
+    alpha are the probabilities of clicks, sorted by worker, computed with the shares p. The likelihood ratio of a click
+    is its odds divided by those of p.
+    """
     G = len(grid)
     logs, product = np.empty(G), np.empty(G)
     for w in range(len(ptr) - 1):
