@@ -15,8 +15,8 @@ M = TypeVar("M", bound=type[Model[Any, Any]])
 
 MODELS: dict[str, dict[str, type[Model[Any, Any]]]] = {}  # kind -> name -> class
 DEFAULTS: dict[str, str] = {}  # kind -> name
-ELSEWHERE = {"seed": "run=crowdwise.Run(seed=...)", "threads": "run=crowdwise.Run(threads=...)",
-             "precision": "run=crowdwise.Run(precision=...)", "shards": "run=crowdwise.Run(shards=...)"}  # fmt: skip
+RUN_OPTIONS = {"seed": "run=crowdwise.Run(seed=...)", "threads": "run=crowdwise.Run(threads=...)",
+               "precision": "run=crowdwise.Run(precision=...)", "shards": "run=crowdwise.Run(shards=...)"}  # fmt: skip
 
 
 def register(name: str, description: str, *, default: bool = False) -> Callable[[M], M]:
@@ -74,6 +74,6 @@ def make(model: type[Model[Any, Any]], settings: Mapping[str, Any]) -> Model[Any
     known = [field.name for field in fields(model)]
     for key in settings:
         if key not in known:
-            hint = f" It goes to {ELSEWHERE[key]}." if key in ELSEWHERE else nearest(key, known)
+            hint = f" Give it as {RUN_OPTIONS[key]}." if key in RUN_OPTIONS else nearest(key, known)
             raise ParameterError(f"{model.name} has no setting {key!r}; it has {', '.join(known) or 'none'}.{hint}")
     return model(**settings)

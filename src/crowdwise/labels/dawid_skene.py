@@ -1,6 +1,6 @@
 """Dawid-Skene: every worker has a confusion matrix; EM finds it together with the truth.
 
-Answer n says that worker j = worker_n gave task i = task_n the label l = label_n.
+In answer n, worker j = worker_n gave task i = task_n the label l = label_n.
     (1)  z_i ~ Categorical(rho)                  (2)  l | z_i = k ~ Categorical(pi[j, k])
     (3)  q[i, k]     ~ rho[k] * product over answers n of task i of pi[j, k, l]
     (4)  rho[k]      ~ s + sum_i q[i, k]

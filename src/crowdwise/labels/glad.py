@@ -1,7 +1,7 @@
 """GLAD: the chance of a correct answer depends on the worker's ability times the task's ease.
 
     (1)  z_i ~ Categorical(rho)
-    (2)  answer n is right with probability sigma(x_n),  x_n = ability[j] * ease[i];  errors are spread evenly
+    (2)  answer n is correct with probability sigma(x_n),  x_n = ability[j] * ease[i];  errors are uniform
     (3)  q[i, k] ~ rho[k] * product over answers n of task i of (sigma(x_n) if l = k else sigma(-x_n) / (K - 1))
     (4)  ability[j] ~ Normal(1, 1)        (5)  ease[i] ~ Normal(1, v), at least 0.05
 EM whose M-step uses the quadratic bound on log sigma that touches at the current x, with curvature

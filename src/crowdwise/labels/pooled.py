@@ -91,15 +91,15 @@ class Pooled(SharesByBayes):
             # start closer to a vote if workers have few answers: convergence there is slow
             strength = max(1.0, FEW_ANSWERS * crowd.rows.n_workers / max(crowd.rows.n_answers, 1))
             a = strength * (np.ones((K, K)) + self.start_diagonal * np.eye(K))
-            step, pace, sweeps = np.zeros((K, K)), np.ones(K), 0
+            step, pace, iterations = np.zeros((K, K)), np.ones(K), 0
         else:
-            a, step, pace, sweeps = params.a, params.step, params.pace, int(params.sweeps) + 1
-        if params is not None and (sweeps <= EVERY_ITERATION or sweeps % 3 == 0):
+            a, step, pace, iterations = params.a, params.step, params.pace, int(params.sweeps) + 1
+        if params is not None and (iterations <= EVERY_ITERATION or iterations % 3 == 0):
             a, step, pace, (rows, totals, kl) = self._pool(crowd, counts, params)
         else:
             rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
         bound = _log_prior(a) - kl
-        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(sweeps))
+        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(iterations))
 
     def _pool(
         self, crowd: Crowd, counts: Floats, params: Params

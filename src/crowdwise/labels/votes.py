@@ -49,7 +49,7 @@ class VoteModel(LabelModel):
         """Return the weight (W,) of each worker's vote."""
         return np.ones(crowd.rows.n_workers)
 
-    def coins(self, hits: Floats, total: Ints, crowd: float) -> Floats:
+    def accuracies(self, hits: Floats, total: Ints, crowd: float) -> Floats:
         """Return the probability (W,) of a correct answer: the crowd's, since an unweighted vote has no skills."""
         return np.full(len(hits), crowd)
 
@@ -63,7 +63,7 @@ class VoteModel(LabelModel):
         hits, total = per_worker(crowd.rows, counted.right), crowd.rows.per_worker
         chance = (hits.sum() + 1) / (total.sum() + 2)
         odds = vote_odds(counted.agree, crowd.rows.n_classes)
-        params = Params(weight, self.coins(hits, total, chance), np.array([weight.mean(), chance]))
+        params = Params(weight, self.accuracies(hits, total, chance), np.array([weight.mean(), chance]))
         prevalence = counted.shares / max(counted.answered, 1)
         return Learnt((params, odds), prevalence, Trace(), True)
 

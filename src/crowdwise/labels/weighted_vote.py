@@ -76,7 +76,7 @@ class WeightedVote(VoteModel):
 
     def _learnt(self, hits: Floats, total: Floats, K: int) -> Floats:  # eq (2)
         mean = hits.sum() / total.sum() if total.sum() > 0 else 1 / K
-        accuracy = self.coins(hits, total, mean)
+        accuracy = self.accuracies(hits, total, mean)
         return np.maximum(0.0, (accuracy - 1 / K) / (1 - 1 / K)) if K > 1 else np.ones(len(hits))
 
     def _given(self, crowd: Crowd) -> Floats:
@@ -88,7 +88,7 @@ class WeightedVote(VoteModel):
             )
         return np.array([given.get(worker, 0.0) for worker in workers], np.float64)
 
-    def coins(self, hits: Floats, total: Any, crowd: float) -> Floats:
+    def accuracies(self, hits: Floats, total: Any, crowd: float) -> Floats:
         return np.asarray((hits + ACCURACY_PRIOR_ANSWERS * crowd) / (total + ACCURACY_PRIOR_ANSWERS))
 
 

@@ -86,18 +86,18 @@ def _longer(array, used):
 
 
 @jit
-def _match(ptr, who, n, comp, odds, out, back, share, total):
-    """Match the clicks who[:n] to objects that take at most one click each; return the log of the sum over matchings.
+def _match(ptr, click, n, comp, odds, out, back, share, total):
+    """Match the clicks click[:n] to objects that take at most one each; return the log of the sum over matchings.
 
     ptr[i]:ptr[i+1] are the candidate objects of click i, with their odds against no object. `share` receives the
     marginals; total (M,) must be zero, and is zero again on return.
     """
     for c in range(n):
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             back[e] = 1.0
     for _ in range(MAX_ROUNDS):
         for c in range(n):
-            first, last = ptr[who[c]], ptr[who[c] + 1]
+            first, last = ptr[click[c]], ptr[click[c] + 1]
             s = 1.0
             for e in range(first, last):
                 s += odds[e] * back[e]
@@ -106,27 +106,27 @@ def _match(ptr, who, n, comp, odds, out, back, share, total):
                 total[comp[e]] += out[e]
         moved = 0.0
         for c in range(n):
-            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
                 moved = max(moved, abs(now - back[e]))
                 back[e] = now
         for c in range(n):
-            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 total[comp[e]] = 0.0
         if moved < MESSAGE_TOL:
             break
     log_sum = 0.0
     for c in range(n):
         s = 1.0
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             s += odds[e] * back[e]
         log_sum += math.log(s)
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             share[e] = odds[e] * back[e] / s
             total[comp[e]] += out[e]
             log_sum -= math.log1p(out[e] * back[e])
     for c in range(n):
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             if total[comp[e]] > 0:
                 log_sum += math.log1p(total[comp[e]])
                 total[comp[e]] = 0.0
@@ -157,7 +157,7 @@ def assign_clicks(
     ptr = np.zeros(longest + 1, np.int64)
     comp, psi, far = np.empty(room, np.int32), np.empty(room), np.empty(room)
     out, back, share = np.empty(room), np.empty(room), np.empty(room)
-    total, seen, who = np.zeros(M), np.zeros(M, np.int32), np.empty(longest, np.int64)
+    total, seen, click = np.zeros(M), np.zeros(M, np.int32), np.empty(longest, np.int64)
     log_sum, used, delta = 0.0, 0, np.empty(D)
     for job in range(start, stop):
         a, b = job_ptr[job], job_ptr[job + 1]
@@ -199,13 +199,13 @@ def assign_clicks(
                 for e in range(ptr[i], ptr[i + 1]):
                     share[e] = psi[e] / s
             else:
-                who[rivals] = i
+                click[rivals] = i
                 rivals += 1
         if once:
             for e in range(k):
                 seen[comp[e]] = 0
         if rivals:
-            log_sum += _match(ptr, who, rivals, comp, psi, out, back, share, total)
+            log_sum += _match(ptr, click, rivals, comp, psi, out, back, share, total)
         for i in range(a, b):
             narrow = precision[worker[i]]
             alpha[i, 0], alpha[i, 1], top = 0.0, 0.0, 0.0
