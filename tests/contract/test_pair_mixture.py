@@ -382,7 +382,7 @@ def test_chances_of_pairs(features: Any) -> None:
     assert asked["said_same"].sum() == result.answers.same.sum()
     with pytest.raises(UnknownIdError, match="no item 'i3' in this result"):
         result.probability_same(["i3"], ["i03"])
-    with pytest.raises(ParameterError, match="left names 2 items and right 1"):
+    with pytest.raises(ParameterError, match="left has 2 items and right 1"):
         result.probability_same(["i01", "i02"], ["i03"])
 
 

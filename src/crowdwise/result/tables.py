@@ -84,7 +84,7 @@ def label_warnings(result: LabelsResult) -> list[str]:
         parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
         if parts > 1 and result.model.distinguishes_workers:
             warnings.append(
-                f"the workers form {parts} groups that share no task: skills can be compared only within a group"
+                f"the workers form {parts} sets that share no task: skills can be compared only within a set"
             )
     needed, typical = result.model.answers_needed(answers.n_classes), float(np.median(answers.answers_per_worker))
     if typical < needed:
