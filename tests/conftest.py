@@ -83,7 +83,7 @@ def hostile_page(hostile_result: cw.LabelsResult, tmp_path_factory: pytest.TempP
 @pytest.fixture(params=["plain", "fast"])
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """One twin of the arithmetic for tables of any size: numpy, then compiled."""
-    monkeypatch.setattr("crowdwise.kernels.SMALL", sys.maxsize if request.param == "plain" else 0)
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", sys.maxsize if request.param == "plain" else 0)
     return importlib.import_module(f"crowdwise.kernels.{request.param}")
 
 
@@ -92,8 +92,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The compiled twin, with blocks so small that even little tables fall into many."""
     from crowdwise.kernels import fast
 
-    monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
-    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 64)
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", 0)
+    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK_ANSWERS", 64)
     return fast
 
 

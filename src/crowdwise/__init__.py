@@ -1,4 +1,4 @@
-"""Crowdwise: the truth behind many unreliable answers, who is good, what is hard, and how sure it is.
+"""Crowdwise: estimate true labels, worker skill and task difficulty from many unreliable answers, with uncertainty.
 
 import crowdwise as cw
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.
+# Public name -> its module. Modules are loaded at first use, so that `import crowdwise` is fast.
 _HOME = {
     "Labels": "answers",
     "Points": "answers",

@@ -1,21 +1,21 @@
-"""Everything that Crowdwise raises on purpose.
+"""The exceptions of Crowdwise.
 
     CrowdwiseError
-    +-- DataError              the answers or a file cannot be used as they are        exit status 1
-    |   +-- EmptyDataError     no answers
-    |   +-- ColumnError        a column is missing, doubled or of a kind that cannot be used
+    +-- DataError              the answers or a file cannot be used                    exit status 1
+    |   +-- EmptyDataError     there are no answers
+    |   +-- ColumnError        a column is missing, duplicated or of an unusable type
     |   +-- DuplicateError     a worker answered a task more than once, and no rule was given
-    |   +-- FileError          a file cannot be read: absent, torn, in an unknown encoding
-    |   +-- ChecksumError      a saved result is not what was written
-    |   +-- MemoryNeedError    the fit would need more memory than there is
+    |   +-- FileError          a file cannot be read: missing, truncated or in an unknown encoding
+    |   +-- ChecksumError      a saved result differs from what was written
+    |   +-- MemoryNeedError    the fit would need more memory than is available
     |   +-- UnknownIdError     no such task or worker in this result
-    |   +-- FeatureError       features cannot be used, or do not go with the answers (also a ValueError)
-    +-- ParameterError         a parameter has a wrong value (also a ValueError)       exit status 2
-    +-- MissingError           a library of an extra is not installed (an ImportError) exit status 2
-    +-- Interrupted            a signal stopped the fit; carries a checkpoint           exit status 130 or 143
+    |   +-- FeatureError       features cannot be used, or do not match the answers (also a ValueError)
+    +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
+    +-- MissingError           an optional library is not installed (an ImportError)   exit status 2
+    +-- Interrupted            a signal stopped the fit; it has a checkpoint           exit status 130 or 143
 
-Each message says what is wrong, where, what was found and what to do. Advice that names an option is written with
-`option`, so that a Python user reads `label='verdict'` and a shell user `--label verdict`.
+Each message says what is wrong, where, what was found and what to do. Options in messages are written with `option`,
+so that a Python user reads `label='verdict'` and a shell user `--label verdict`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-_OPTION = re.compile("\x02([^\x03]*)\x03([^\x03]*)\x03")  # control characters that no message holds otherwise
+_OPTION = re.compile("\x02([^\x03]*)\x03([^\x03]*)\x03")  # control characters that occur in no message
 
 
 def option(name: str, *values: object) -> str:
-    """An option inside a message: the error shows it in the caller's language.
+    """Return an option for use in a message; the message shows it as a Python argument or as a shell option.
 
-    >>> str(ParameterError(f"Say {option('duplicates', 'last')}"))
-    "Say duplicates='last'"
-    >>> for_shell(f"Say {option('duplicates', 'last')}")
-    'Say --duplicates last'
+    >>> str(ParameterError(f"Use {option('duplicates', 'last')}"))
+    "Use duplicates='last'"
+    >>> for_shell(f"Use {option('duplicates', 'last')}")
+    'Use --duplicates last'
     """
     python = f"{name}={', '.join(map(repr, values))}" if len(values) < 2 else f"{name}={list(values)!r}"
     shell = f"--{name.replace('_', '-')}"
@@ -45,22 +45,22 @@ def option(name: str, *values: object) -> str:
 
 
 def model_setting(name: str, value: object) -> str:
-    """A hyperparameter inside a message: an argument in Python, `--set` on the command line."""
+    """Return a hyperparameter for use in a message: an argument in Python, `--set` on the command line."""
     return f"\x02{name}={value!r}\x03--set {shlex.quote(f'{name}={value}')}\x03"
 
 
 def for_python(message: str) -> str:
-    """A message whose options are Python arguments."""
+    """Return the message with options as Python arguments."""
     return _OPTION.sub(lambda found: found[1], message)
 
 
 def for_shell(message: str) -> str:
-    """A message whose options are flags of the command line."""
+    """Return the message with options as command-line options."""
     return _OPTION.sub(lambda found: found[2], message)
 
 
 class CrowdwiseError(Exception):
-    """The root of all errors raised on purpose."""
+    """The base class of all exceptions of Crowdwise."""
 
     exit_status = 1
 
@@ -69,7 +69,7 @@ class CrowdwiseError(Exception):
 
 
 class DataError(CrowdwiseError):
-    """The answers or a file cannot be used as they are."""
+    """The answers or a file cannot be used."""
 
 
 class EmptyDataError(DataError):
@@ -77,11 +77,11 @@ class EmptyDataError(DataError):
 
 
 class ColumnError(DataError):
-    """A column is missing, doubled or of a kind that cannot be used."""
+    """A column is missing, duplicated or of an unusable type."""
 
 
 class DuplicateError(DataError):
-    """A worker answered a task more than once and no rule was given."""
+    """A worker answered a task more than once, and no rule was given."""
 
 
 class FileError(DataError):
@@ -89,37 +89,37 @@ class FileError(DataError):
 
 
 class ChecksumError(DataError):
-    """A saved result is not what was written."""
+    """A saved result differs from what was written."""
 
 
 class MemoryNeedError(DataError):
-    """The fit would need more memory than there is."""
+    """The fit would need more memory than is available."""
 
 
 class UnknownIdError(DataError, KeyError):
-    """No such task or worker."""
+    """There is no such task or worker."""
 
     __str__ = CrowdwiseError.__str__  # a KeyError would quote the message
 
 
 class FeatureError(DataError, ValueError):
-    """Features cannot be used, or do not go with the answers."""
+    """Features cannot be used, or do not match the answers."""
 
 
 class ParameterError(CrowdwiseError, ValueError):
-    """A parameter has a wrong value."""
+    """A parameter has an invalid value."""
 
     exit_status = 2
 
 
 class MissingError(CrowdwiseError, ImportError):
-    """A library that an extra brings is not installed."""
+    """An optional library is not installed."""
 
     exit_status = 2
 
 
-class Interrupted(CrowdwiseError):  # noqa: N818 - nothing is wrong with the data
-    """A signal stopped the fit; `checkpoint` holds all that is needed to continue it."""
+class Interrupted(CrowdwiseError):  # noqa: N818 - not an error in the data
+    """A signal stopped the fit. To continue it, pass `checkpoint` as `Run(resume=...)`."""
 
     exit_status = 130
 
@@ -129,7 +129,7 @@ class Interrupted(CrowdwiseError):  # noqa: N818 - nothing is wrong with the dat
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
-    """Refuse a value that is none of the choices.
+    """Raise ParameterError if the value is not one of the choices.
 
     >>> check_choice("outside", "keep", ("drop", "error"))
     Traceback (most recent call last):
@@ -142,7 +142,7 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
 
 
 def nearest(word: str, among: Iterable[object]) -> str:
-    """' Did you mean 'label'?' when some of `among` is close to `word`, else ''.
+    """Return " Did you mean 'label'?" if one of `among` is close to `word`, else "".
 
     >>> nearest("lable", ["task", "label"])
     " Did you mean 'label'?"

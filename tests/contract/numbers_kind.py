@@ -102,7 +102,7 @@ class BiasAndNoise(Model[Numbers, NumbersResult]):
     def _fit(self, answers: Numbers, features: Any, run: Run) -> NumbersResult:
         fit, trace = Ascent(self, answers), Trace()
         converged = iterate(fit, run, trace)
-        return self.made(answers, run, trace, "log-posterior", params=fit.params, converged=converged)
+        return self.make_result(answers, run, trace, "log-posterior", params=fit.params, converged=converged)
 
 
 class Ascent(Problem):

@@ -237,8 +237,7 @@ def test_a_worker_whose_clicks_are_mostly_off_objects_is_flagged() -> None:
     assert worker["high"] < 0.5
     assert worker["rank"] == 11
     assert worker["reasons"] == (
-        f"{worker['skill']:.0%} of the clicks are on objects ({worker['low']:.0%} to {worker['high']:.0%}): "
-        "most are elsewhere"
+        f"only {worker['skill']:.0%} of the clicks are on objects ({worker['low']:.0%} to {worker['high']:.0%})"
     )
     assert result.workers.filter(pl.col("flags") == "")["reasons"].unique().to_list() == [""]
 
@@ -383,7 +382,7 @@ def test_fuzzy_clusters_have_converged_only_if_the_cost_has() -> None:
     points = cw.simulate.clicks("E", seed=2).points
     short, whole = (cw.aggregate(points, "fuzzy-c-means", max_iter=limit) for limit in (2, 500))
     assert (short.converged, whole.converged) == (False, True)
-    assert short.warnings[0] == "not converged after 2 iterations, the limit. Allow more: max_iter=4"
+    assert short.warnings[0] == "not converged after the maximum of 2 iterations. Allow more: max_iter=4"
 
 
 @pytest.mark.parametrize("fuzziness", [1.01, 1.5, 2.0, 8.0])

@@ -97,7 +97,7 @@ def test_a_stream_refuses_what_it_cannot_place(stream: cw.ClickStream) -> None:
         )
     labels = cw.Labels({"task": [1], "worker": ["a"], "label": ["x"]})
     for call in (stream.partial_fit, stream.result):
-        with pytest.raises(DataError, match=r"takes answers of the kind 'points'.*got Labels, of the kind 'labels'"):
+        with pytest.raises(DataError, match=r"takes answers of kind 'points'.*got Labels, of kind 'labels'"):
             call(labels)
         with pytest.raises(DataError, match=r"has the box .* in this batch, and had"):
             call(known)  # a frame is read, without the box

@@ -225,7 +225,7 @@ def test_a_checkpoint_of_another_fit_is_refused(kind: str) -> None:
     if kind != "learn":  # whose seed is `random_state`
         tries.append((case, cw.Run(seed=1, resume=checkpoint)))
     for other, run in tries:
-        with pytest.raises(ParameterError, match="belongs to another fit"):
+        with pytest.raises(ParameterError, match="belongs to a different fit"):
             other.fit(name, run=run)
     same_bits(fitted(kind, name), case.fit(name, run=cw.Run(resume=checkpoint)))
 
@@ -297,9 +297,7 @@ def test_wrong_answers_are_refused_in_words(kind: str, name: str) -> None:
     other = "points" if kind != "points" else "labels"
     wrong = MODELS[other][DEFAULTS[other]].answers_type(cases()[other].frame)
     features = cases()[kind].features if model.features == "required" else None
-    with pytest.raises(
-        DataError, match=f"takes answers of the kind '{model.answers_type.kind}'.*of the kind '{other}'"
-    ):
+    with pytest.raises(DataError, match=f"takes answers of kind '{model.answers_type.kind}'.*of kind '{other}'"):
         model.fit(wrong, features=features)
     for nonsense in (None, 3, "answers.csv", object()):
         with pytest.raises(CrowdwiseError):

@@ -66,10 +66,10 @@ def test_the_number_of_groups_has_the_highest_bound() -> None:
 
 def test_all_workers_find_their_group_by_the_busiest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are parted by some of them: groups of the others follow."""
-    monkeypatch.setattr(model_of_groups, "SAMPLE", 15)
+    monkeypatch.setattr(model_of_groups, "MAX_SAMPLE_WORKERS", 15)
     sim = cw.simulate.crowd("groups", **KINDS, load="skewed", seed=1)
     layout = sim.answers.layout.rows
-    some = model_of_groups._busiest(layout, 15)
+    some = model_of_groups._most_active(layout, 15)
     busy = sim.answers.answers_per_worker
     assert busy[some].min() >= np.delete(busy, some).max()
     few, rows = model_of_groups._of_workers(layout, some)
@@ -133,7 +133,7 @@ def test_new_answers_are_put_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = np.tile(result.model.class_prior(result.params, 3), (60, 1))
     slow = slow_assign(prior, result.grouping, before_of(result, new), new.codes(), shared=True)
     held_to_slow(result.assign(new), new, slow)
-    monkeypatch.setattr("crowdwise.result.groups.CELLS", 100)  # a few answers at a time
+    monkeypatch.setattr("crowdwise.result.groups.CHUNK_CELLS", 100)  # a few answers at a time
     held_to_slow(result.assign(new), new, slow)
     found = dict(result.assign(sim.answers).workers.select("worker", "group").rows())
     true = dict(sim.workers.select("worker", "group").rows())
@@ -193,7 +193,7 @@ def test_one_matrix_for_all_needs_no_ids(kernels: Any) -> None:
 
 
 def test_memory_does_not_grow_with_workers_times_classes_squared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_of_groups, "PARTING", 2)
+    monkeypatch.setattr(model_of_groups, "MAX_START_STEPS", 2)
     monkeypatch.setattr(model_of_groups, "STARTS", 1)
     rng, W, K = np.random.default_rng(0), 4000, 150
     answers = cw.Labels(np.arange(8000) % 2000, np.arange(8000) % W, rng.integers(0, K, 8000), duplicates="each")
@@ -213,12 +213,12 @@ def test_memory_does_not_grow_with_workers_times_classes_squared(monkeypatch: py
 
 def test_more_groups_than_workers_are_refused() -> None:
     answers = cw.Labels([1, 1, 2, 2], ["a", "b"] * 2, ["x", "x", "y", "x"])
-    with pytest.raises(cw.errors.DataError, match="groups is 3 and there are 2 workers: give at most 2, or None"):
+    with pytest.raises(cw.errors.DataError, match=r"groups is 3, but there are 2 workers\. Give at most 2, or None"):
         cw.aggregate(answers, "groups", groups=3)
     assert cw.aggregate(answers, "groups", groups=2).groups.height == 2
-    with pytest.raises(cw.errors.ParameterError, match=r"pooled has no groups of workers\. Fit 'groups'"):
+    with pytest.raises(cw.errors.ParameterError, match=r"pooled has no groups of workers\. Fit the model 'groups'"):
         _ = cw.aggregate(answers, "pooled").groups
-    with pytest.raises(cw.errors.ParameterError, match="no group 3; they are numbered from 1 to 2"):
+    with pytest.raises(cw.errors.ParameterError, match="no group 3; groups are numbered from 1 to 2"):
         cw.aggregate(answers, "groups", groups=2).group_confusion(3)
 
 

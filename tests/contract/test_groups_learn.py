@@ -295,7 +295,7 @@ def test_a_global_side_needs_no_ids() -> None:
     for name in ("tied", "cmm", "cmm at random"):
         one, two = fit(NEW[name]), fit(NEW[name], answers=own)
         assert np.allclose(one.result_.posterior, two.result_.posterior, atol=1e-7), name
-        assert not one.result_.model.tells_workers_apart
+        assert not one.result_.model.distinguishes_workers
 
 
 @pytest.mark.parametrize("name", NEW)

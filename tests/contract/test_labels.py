@@ -234,8 +234,8 @@ def summed(model: Any, answers: cw.Labels, params: Any, shards: int) -> Any:
     crowd, executor = spread(answers, cw.Run(precision="double", shards=shards))
     assert len(executor.shards) == shards
     model.begin(crowd, executor)
-    executor.update(model.sweep, params)
-    return executor.update(model.sweep, params)
+    executor.update(model.e_step, params)
+    return executor.update(model.e_step, params)
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -269,7 +269,7 @@ def test_threads_do_not_change_a_bit(name: str, compiled: Any, crowd: Any) -> No
 @pytest.mark.parametrize("name", MODELS)
 def test_twins_agree(name: str, monkeypatch: pytest.MonkeyPatch, fitted: Fitted) -> None:
     one = fitted(name, **steady(name))
-    monkeypatch.setattr("crowdwise.kernels.SMALL", 0)
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", 0)
     two = fitted(name, **steady(name))
     assert one is not two
     assert two.answers.kernels.__name__.endswith("fast")
@@ -546,7 +546,7 @@ def test_additions_flip_and_one_less_does_not(name: str, crowd: Any, fitted: Fit
 
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])
 def test_removing_the_named_answers_flips_the_label(name: str, crowd: Any, fitted: Fitted) -> None:
-    """As the words have it: "without the answer(s) of w01, w05 the label would be another"."""
+    """As the words have it: "without the answer(s) of w01, w05 the label would be different"."""
     result, frame = fitted(name), crowd.answers.frame()
     seen = 0
     for task in crowd.answers.tasks[:20]:
@@ -641,7 +641,7 @@ def test_weights_multiply_those_that_are_learnt(learn_from: str, kernels: Any, c
 
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_weights_are_refused_by_models_that_do_not_use_them(name: str, crowd: Any) -> None:
-    said = rf"have weights \(column 'weight'\), which {name} does not use\. Take 'majority-vote', 'soft-vote' or"
+    said = rf"have weights \(column 'weight'\), which {name} does not use\. Use 'majority-vote', 'soft-vote' or"
     with pytest.raises(cw.errors.DataError, match=said):
         fit(name, cw.Labels(weighted(crowd)))
 
@@ -672,7 +672,7 @@ def test_weights_count_in_new_answers(name: str, fitted: Fitted) -> None:
 
 
 def test_an_explanation_refuses_weights(crowd: Any) -> None:
-    with pytest.raises(cw.errors.DataError, match="explain does not know the weights of answers"):
+    with pytest.raises(cw.errors.DataError, match="explain does not support answers with weights"):
         fit("soft-vote", cw.Labels(weighted(crowd))).explain("t007")
 
 

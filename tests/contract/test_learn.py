@@ -408,7 +408,7 @@ def test_threads_change_no_bit(compiled: Any) -> None:
 def test_both_twins_of_the_arithmetic_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     sim, found = experts(3, 120, 10), []
     for small in (10**9, 0):
-        monkeypatch.setattr("crowdwise.kernels.SMALL", small)
+        monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", small)
         found.append(fit(sim).result_.posterior)
     assert np.abs(found[0] - found[1]).max() < 1e-4
 

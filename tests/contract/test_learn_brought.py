@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_classifier_is_refused() -> None:
     with pytest.raises(Interrupted) as broken:
         cw.CrowdClassifier("logistic").fit(SIM.features, SIM.answers, IDS, run=cw.Run(stop=lambda: True))
     for other in (cw.CrowdClassifier(cw.learn.Logistic(l2=3.0)), cw.CrowdClassifier(restarts=2)):
-        with pytest.raises(ParameterError, match="belongs to another fit"):
+        with pytest.raises(ParameterError, match="belongs to a different fit"):
             other.fit(SIM.features, SIM.answers, IDS, run=cw.Run(resume=broken.value.checkpoint))
 
 

@@ -131,8 +131,8 @@ def test_an_adversary_is_turned_round_and_does_no_harm() -> None:
         assert result.workers["flags"].to_list() == ["inverted"] * enemies + [""] * (20 - enemies)
         worker = result.workers.row(0, named=True)
         assert worker["reasons"] == (
-            f"right {worker['skill']:.0%} of the time ({worker['low']:.0%} to {worker['high']:.0%}), where guessing "
-            "gives 50%: the answers may be swapped"
+            f"correct in {worker['skill']:.0%} of the answers ({worker['low']:.0%} to {worker['high']:.0%}), while "
+            "guessing gives 50%: the answers may be swapped"
         )
         assert set(result.workers["rank"][:enemies]) == set(range(21 - enemies, 21))
 
@@ -147,7 +147,7 @@ def test_a_spammer_hardly_counts() -> None:
     near = (workers["high"].to_numpy() < 0.6) & (workers["high"].to_numpy() >= 0.5)
     assert near.sum() >= 2
     assert (workers["flags"] == "at chance").to_list() == near.tolist()
-    assert workers.filter(pl.col("flags") == "at chance")["reasons"].str.ends_with("where guessing gives 50%").all()
+    assert workers.filter(pl.col("flags") == "at chance")["reasons"].str.ends_with("while guessing gives 50%").all()
 
 
 def test_workers_start_with_the_columns_of_every_kind() -> None:
@@ -203,7 +203,7 @@ def test_a_fit_can_be_watched_and_stopped(features: Any) -> None:
 def test_too_few_iterations_are_reported() -> None:
     result = cw.aggregate(about(HALVES, 0.2, right=0.7), features=(IDS, BLOBS), max_iter=1, restarts=1)
     assert not result.converged
-    assert result.warnings[0] == "not converged after 1 iterations, the limit. Allow more: max_iter=2"
+    assert result.warnings[0] == "not converged after the maximum of 1 iterations. Allow more: max_iter=2"
     assert "NOT CONVERGED" in repr(result)
 
 
@@ -363,7 +363,7 @@ def test_what_cannot_be_placed_is_refused(X: Any, items: Any, said: str, halves:
 
 
 def test_without_features_nothing_can_be_placed() -> None:
-    with pytest.raises(FeatureError, match="pair-mixture knows no features"):
+    with pytest.raises(FeatureError, match="pair-mixture was fitted without features"):
         cw.aggregate(answers([("a", "b", "w", 1)])).assign([[1.0, 2.0]])
 
 
@@ -382,7 +382,7 @@ def test_chances_of_pairs(features: Any) -> None:
     assert asked["said_same"].sum() == result.answers.same.sum()
     with pytest.raises(UnknownIdError, match="no item 'i3' in this result"):
         result.probability_same(["i3"], ["i03"])
-    with pytest.raises(ParameterError, match="left names 2 items and right 1"):
+    with pytest.raises(ParameterError, match="left has 2 items and right 1"):
         result.probability_same(["i01", "i02"], ["i03"])
 
 
@@ -408,7 +408,7 @@ def test_tables_say_what_the_arrays_say() -> None:
     assert first.height == sizes["items"][0]
     assert first["probability"].is_sorted(descending=True)
     for number in (0, 6, -1):
-        with pytest.raises(UnknownIdError, match="they are numbered from 1 to 5"):
+        with pytest.raises(UnknownIdError, match="clusters are numbered from 1 to 5"):
             result.of(number)
 
 

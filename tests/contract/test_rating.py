@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 import crowdwise as cw
 from crowdwise.kernels.layout import WorkerRows
 from crowdwise.rating import COLUMNS, WORKER_COLUMNS, habits, spam, wilson, workers
-from crowdwise.rating.copies import COPIED, _Lists
+from crowdwise.rating.copies import COPY_RATE, _Lists
 from crowdwise.rating.pieces import pieces_of
 
 DOUBLE = cw.Run(precision="double")
@@ -276,7 +276,7 @@ def test_who_is_ten_times_faster_is_too_fast(seed: int) -> None:
     assert too_fast(frame) == [7]
     row = of(rated(frame), 7)
     typical = frame.group_by("worker").agg(pl.col("seconds").median())["seconds"].log().median()
-    reason = f"takes {row['seconds']:.3g} s a task, where the typical worker takes {np.exp(typical):.3g} s"
+    reason = f"takes {row['seconds']:.3g} s per answer, while the typical worker takes {np.exp(typical):.3g} s"
     assert row["reasons"] == reason
 
 
@@ -382,8 +382,8 @@ def test_who_guesses_is_at_chance(seed: int) -> None:
     table = rated(guessed(honest(3, 600, seed), "w03"), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "at chance"
-    said = f"right {row['skill']:.0%} of the time ({row['low']:.0%} to {row['high']:.0%})"
-    assert row["reasons"].startswith(f"{said}, where answering at random would give 3")
+    said = f"correct in {row['skill']:.0%} of the answers ({row['low']:.0%} to {row['high']:.0%})"
+    assert row["reasons"].startswith(f"{said}, while random answers would give 3")
     assert table.filter(pl.col("flags") != "").height == 1
 
 
@@ -396,7 +396,9 @@ def test_who_gives_one_label_only_is_flagged(K: int, seed: int) -> None:
     mine = [result.answers.task_number(task) for task in frame.filter(worker="w03")["task"]]
     wrong = 1 - result.posterior[mine, 0].mean()
     assert "one label" in row["flags"].split("; ")
-    assert f"nearly all of {len(mine)} answers say “c1”, and {wrong:.0%} of them seem wrong" in row["reasons"]
+    assert (
+        f"nearly all of {len(mine)} answers are “c1”, and an estimated {wrong:.0%} of them are wrong" in row["reasons"]
+    )
     assert result.workers.filter(pl.col("flags") != "").height == 1
 
 
@@ -413,7 +415,9 @@ def test_who_swaps_labels_is_inverted(seed: int) -> None:  # D32
     table = rated(turned(frame, "w03", pl.col("label").replace({"c1": "c2", "c2": "c1"})), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "inverted"
-    assert row["reasons"].startswith(f"right {row['skill']:.0%} of the time ({row['low']:.0%} to {row['high']:.0%})")
+    assert row["reasons"].startswith(
+        f"correct in {row['skill']:.0%} of the answers ({row['low']:.0%} to {row['high']:.0%})"
+    )
     assert row["reasons"].endswith("%: the labels may be swapped")
     assert table.filter(pl.col("flags") != "").height == 1
 
@@ -493,7 +497,7 @@ def test_the_mix_of_classes_of_few_answers_is_drawn_to_the_crowds(monkeypatch: p
     ]
     assert np.allclose(workers._at_random(rows, totals, prevalence), expected, rtol=1e-12)
     assert np.allclose(expected, [0.29166667, 0.5, 0.89, 0.0])
-    monkeypatch.setattr(workers, "CROWD", 1.0)
+    monkeypatch.setattr(workers, "CLASS_PRIOR_ANSWERS", 1.0)
     assert np.allclose(workers._at_random(rows, totals, prevalence), [1.7 / 3, 0.5, 81.8 / 91, 0.0])
 
 
@@ -508,7 +512,7 @@ def test_a_reason_names_what_answering_at_random_gives() -> None:
     seem = result.posterior[[result.answers.task_number(task) for task in some]].sum(0)
     given = np.array([1, 2]) / 3
     chance = given @ (seem + 10 * result.prevalence) / 70
-    assert f"where answering at random would give {chance:.0%}" in of(result.workers, "w03")["reasons"]
+    assert f"while random answers would give {chance:.0%}" in of(result.workers, "w03")["reasons"]
     assert f"{chance:.0%}" != f"{given @ seem / 60:.0%}", "the crowd's mix counts"
 
 
@@ -718,7 +722,7 @@ def test_times_that_cannot_be_read_are_null_and_warned_of(values: list[object]) 
     """D27"""
     result = cw.aggregate(carrying(seconds=values))
     assert result.workers["seconds"].null_count() == 2
-    assert any(text.startswith("no time can be read") for text in result.warnings)
+    assert any(text.startswith("the columns of times contain no readable time") for text in result.warnings)
 
 
 def test_marks_without_truth_are_warned_of() -> None:
@@ -734,11 +738,11 @@ def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts(monkeypatch: pytest.Mo
     task, worker, _ = result.answers.codes()
     double = np.zeros((result.answers.n_workers, 3))
     np.add.at(double, worker, result.posterior[task])
-    assert np.allclose(habits.seeming_classes(whole), double)
-    monkeypatch.setattr(habits, "CELLS", 21)  # seven answers at a time
-    assert np.allclose(habits.seeming_classes(whole), double)
+    assert np.allclose(habits.expected_class_counts(whole), double)
+    monkeypatch.setattr(habits, "CHUNK_CELLS", 21)  # seven answers at a time
+    assert np.allclose(habits.expected_class_counts(whole), double)
     pieces = pieces_of(result.answers, result.posterior, 7)
-    assert np.allclose(sum(map(habits.seeming_classes, pieces)), double)
+    assert np.allclose(sum(map(habits.expected_class_counts, pieces)), double)
 
 
 def test_one_label_is_no_flag_for_who_passes_the_checks() -> None:
@@ -818,6 +822,6 @@ def test_odds_of_copying_by_hand() -> None:
     q = np.array([0.8] * 4 + [0.97] * 5)  # of a
     lists = _Lists(pieces_of(answers, np.column_stack([q, 1 - q])))
     alone = np.array([4 / 9] * 4 + [0.97] * 5)  # what they always say, or what the task seems to be
-    assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPIED / alone).sum()))
-    differ = [np.log((1 - COPIED) / (1 - each)) for each in (COPIED, 4 / 9)]  # w1 never says anything but a
+    assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPY_RATE / alone).sum()))
+    differ = [np.log((1 - COPY_RATE) / (1 - each)) for each in (COPY_RATE, 4 / 9)]  # w1 never says anything but a
     assert lists.compare(0, 2) == (9, 5, pytest.approx(4 * np.mean(differ)))

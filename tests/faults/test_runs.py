@@ -252,7 +252,7 @@ def test_r1_a_failure_while_writing_keeps_the_old_file_and_leaves_nothing(tmp_pa
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, broken)
-            with pytest.raises(FileError, match="Input/output error; what stood there before is kept"):
+            with pytest.raises(FileError, match="Input/output error; an existing file was not changed"):
                 cw.aggregate(cw.Labels([1, 1], ["a", "b"], ["y", "y"])).save(tmp_path)
         assert (tmp_path / "result.crowdwise").read_bytes() == before
         assert strays(tmp_path) == []
@@ -409,13 +409,13 @@ def test_r3_a_checkpoint_of_other_settings_answers_or_bytes_is_refused(answers, 
     ):
         status, _, err = command("aggregate", *words, "--out", tmp_path / "out", "--resume")
         assert status == 2
-        assert "belongs to another fit: other answers or features" in err
+        assert "belongs to a different fit: the answers, features" in err
         assert "Omit --resume to start from the beginning" in err
     words = ["aggregate", answers, "--max-iter", 50, "--out", tmp_path / "out", "--resume"]
     file.write_bytes(whole[: len(whole) // 2])  # F5: a torn checkpoint
     status, _, err = command(*words)
     assert status == 1
-    assert "is not a whole saved checkpoint" in err
+    assert "is not a complete saved checkpoint" in err
     file.write_bytes(whole)
     assert command(*words)[0] == 0
     assert not file.exists()

@@ -187,7 +187,7 @@ def test_pair_influence_by_a_double_loop(twin: Any, paired: cw.Labels) -> None:
 def test_twins_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = []
     for small in (0, 10**9):
-        monkeypatch.setattr("crowdwise.kernels.SMALL", small)
+        monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", small)
         tables.append(cw.agreement(answers).select("value", "low", "high").to_numpy())
     assert np.allclose(*tables, rtol=1e-12, equal_nan=True)
 

@@ -134,7 +134,7 @@ def test_rows_are_found_and_missed() -> None:
 
 @each_twin
 def test_votes_in_parts_are_the_votes(twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdwise.kernels.layout.PART", 7)
+    monkeypatch.setattr("crowdwise.kernels.layout.CHUNK_TASKS", 7)
     t, whole = table(), np.zeros((40, 4))
     for i, _, m, _ in answers_of(t):
         whole[i, m] += 1
@@ -356,7 +356,7 @@ def test_twins_have_the_same_functions() -> None:
 @each_kind
 @pytest.mark.parametrize("threads", [2, 5])
 def test_blocks_and_threads_change_no_bit(kind: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK", 16)
+    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK_ANSWERS", 16)
     t = table(N=1000, kind=kind)
     counts = fast.confusion_counts(t.layout, t.Z, 1)
     assert np.array_equal(fast.confusion_counts(t.layout, t.Z, threads), counts)
@@ -558,7 +558,7 @@ def central(value: Any, at: Any, places: Any, step: float = 1e-5) -> list[float]
 def test_eased_posterior(twin: Any, K: int, prior_of_all: bool) -> None:
     e = eased(K, prior_of_all=prior_of_all) if K > 1 else eased_of_one_class()
     Z, slope = e.t.Z.copy(), np.full(25, np.nan)
-    swept = twin.eased_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, 1)
+    swept = twin.difficulty_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, 1)
     answered = sorted(set(e.t.task.tolist()))
     slow, evidence = slow_eased(e, e.odds, e.ease)
     flips = sum(slow[i].argmax() != e.t.Z[i].argmax() for i in answered)
@@ -582,7 +582,7 @@ def eased_of_one_class() -> Eased:
 @pytest.mark.parametrize("K", [2, 4])
 def test_eased_slopes_are_those_of_the_evidence(twin: Any, K: int) -> None:
     e = eased(K)
-    slopes = twin.eased_slopes(e.t.layout, e.odds, e.ease, slow_eased(e, e.odds, e.ease)[0], 1)
+    slopes = twin.difficulty_slopes(e.t.layout, e.odds, e.ease, slow_eased(e, e.odds, e.ease)[0], 1)
     off = [(j, k, m) for j in range(6) for k in range(K) for m in range(K) if k != m]
     answered = np.unique(e.t.task)
     wanted = central(lambda odds: slow_eased(e, odds, e.ease)[1][answered].sum(), e.odds, off)
@@ -600,7 +600,7 @@ def test_eased_left_out_is_the_posterior_without_the_answer(twin: Any, K: int) -
         q = slow_eased(e, e.odds, e.ease, skip=n)[0][i]
         right[j] += q[m]
         sure[j] += (q**2).sum()
-    found = twin.eased_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, 1)
+    found = twin.difficulty_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, 1)
     assert np.allclose(found[0], right)
     assert np.allclose(found[1], sure)
 
@@ -611,9 +611,9 @@ def test_threads_change_no_bit_of_eased_kernels(compiled: Any, K: int) -> None:
     found = []
     for threads in (1, 2):
         Z, slope = e.t.Z.copy(), np.empty(25)
-        swept = compiled.eased_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, threads)
-        slopes = compiled.eased_slopes(e.t.layout, e.odds, e.ease, Z, threads)
-        left = compiled.eased_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, threads)
+        swept = compiled.difficulty_posterior(e.t.layout, e.odds, e.ease, e.prior, e.t.gold, Z, slope, threads)
+        slopes = compiled.difficulty_slopes(e.t.layout, e.odds, e.ease, Z, threads)
+        left = compiled.difficulty_left_out(e.t.layout, e.odds, e.ease, e.t.gold, Z, threads)
         found.append([Z, slope, swept.evidence, swept.shares, slopes, *left])
     assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
 
@@ -622,7 +622,7 @@ def test_threads_change_no_bit_of_eased_kernels(compiled: Any, K: int) -> None:
 def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
     e = eased(4)
     Z, open_ = e.t.Z.copy(), np.full(25, -1, np.int32)
-    swept = twin.eased_posterior(e.t.layout, e.odds, np.zeros(25), e.prior, open_, Z, np.empty(25), 1)
+    swept = twin.difficulty_posterior(e.t.layout, e.odds, np.zeros(25), e.prior, open_, Z, np.empty(25), 1)
     assert np.allclose(Z, e.prior)
     assert np.isclose(swept.evidence, 80 * np.log(1 / 4))
 
@@ -635,11 +635,11 @@ def test_eased_answers_that_cannot_be_leave_numbers(twin: Any, sharp: float) -> 
     layout, _ = sort_answers(plain, np.zeros_like(label), np.arange(2000, dtype=np.int32), label, (1, 2000, 2))
     odds = np.broadcast_to(sharp * (1 - np.eye(2)), (2000, 2, 2)).copy()
     Z, slope, even = np.full((1, 2), 0.5), np.empty(1), np.full((1, 2), 0.5)
-    swept = twin.eased_posterior(layout, odds, np.ones(1), even, np.full(1, -1, np.int32), Z, slope, 1)
+    swept = twin.difficulty_posterior(layout, odds, np.ones(1), even, np.full(1, -1, np.int32), Z, slope, 1)
     assert np.allclose(Z, 0.5)
     assert np.isclose(swept.evidence, 1000 * max(-sharp, np.log(TINY)), rtol=1e-6)
     assert np.isfinite(slope).all()
-    assert np.isfinite(twin.eased_slopes(layout, odds, np.ones(1), Z, 1)).all()
+    assert np.isfinite(twin.difficulty_slopes(layout, odds, np.ones(1), Z, 1)).all()
 
 
 # ------------------------------------------------------------------------------------------------- groups of workers

@@ -368,17 +368,17 @@ def test_groups_improve_the_bound_that_is_written(kernels: Any) -> None:
     b = np.full((K, K), 0.5) + 2 * np.eye(K)  # (4)
     (crowd, shards), model = spread(answers, DOUBLE), cw.Groups(groups=M)
     first = model.maximise(crowd, model.begin(crowd, shards), None)
-    summed = shards.update(model.sweep, first)
+    summed = shards.update(model.e_step, first)
     Z0 = shards.locals[0].Z.copy()
     second = model.maximise(crowd, summed.stats, first)
-    found = shards.update(model.sweep, second).evidence + model.penalty(second)
+    found = shards.update(model.e_step, second).evidence + model.penalty(second)
     Z = shards.locals[0].Z
 
     C = np.zeros((7, K, K))
     for i, j, said in zip(task, worker, label, strict=True):
         C[j, :, said] += Z0[i]
     s = first.member
-    for _ in range(groups.INNER):
+    for _ in range(groups.INNER_STEPS):
         size, beta = s.sum(0), np.einsum("jm,jkl->mkl", s, C)  # (7)
         s = softmax(expected_log(1 + size) + np.einsum("jkl,mkl->jm", C, expected_log(b + beta)), axis=1)  # (6)
     assert np.allclose(second.member, s)

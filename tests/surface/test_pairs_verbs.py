@@ -186,7 +186,7 @@ def test_baselines_need_features_and_a_number(name: str) -> None:
 def test_votes_take_no_features() -> None:
     with pytest.raises(ParameterError, match=r"pair-vote takes no features\. Omit features=, or use pair-mixture"):
         cw.aggregate(about(HALVES), "pair-vote", features=(IDS, BLOBS))
-    with pytest.raises(FeatureError, match="pair-vote knows no features"):
+    with pytest.raises(FeatureError, match="pair-vote was fitted without features"):
         baseline("pair-vote").assign(BLOBS)
 
 
@@ -542,7 +542,7 @@ def test_a_fit_that_has_not_converged_is_reported(files: Path, tmp_path: Path, c
     status, _, err = command(*words, "--set", "max_iter=1", "--out", tmp_path / "one")
     assert status == 3
     assert (tmp_path / "one" / "clusters.csv").exists()
-    advice = re.search(r"not converged after 1 iterations, the limit\. Allow more: (--\S.*)", err)
+    advice = re.search(r"not converged after the maximum of 1 iterations\. Allow more: (--\S.*)", err)
     assert advice is not None
     again, _, err = command(*words, *advice[1].split(), "--out", tmp_path / "two")
     assert again in (0, 3), err  # the advice is an option of this command

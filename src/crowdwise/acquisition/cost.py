@@ -1,7 +1,7 @@
 """Expected accuracy of the labels: now, and after more answers.
 
 The accuracy that a model expects is the mean probability of its labels. Its range has three parts:
-    (1)  what the model got wrong on real sets with known truth: a range of log-odds, `model.off` (decision 0011),
+    (1)  the error of such expectations on real sets with known truth, a range of log-odds (decision 0011),
     (2)  chance: 1.96 standard deviations of the share of right labels, if each is right with its probability,
     (3)  for added answers, the error of the check: |observed - predicted| for each answer per task.
 Parts (1) and (2) are added as independent errors, part (3) on top. The range at 0 added answers is that of the present
@@ -70,7 +70,7 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     """
     result = result_of(result, "labels", "expected_accuracy")
     p = expected(result, 0)[open_tasks(result), 0]
-    return _accuracy(float(p.mean()), _variance(p), len(p), result.model.off) if len(p) else None
+    return _accuracy(float(p.mean()), _variance(p), len(p), result.model.calibration_offset) if len(p) else None
 
 
 def _variance(p: Floats) -> float:
@@ -110,7 +110,7 @@ def cost_curve(result: LabelsResult, *, check: bool | None = None, seed: int = 0
     return CostCurve(
         _points(
             [
-                (plan, n, *_accuracy(mean, variance, T, result.model.off, error * min(n / T, MAX_AHEAD)))
+                (plan, n, *_accuracy(mean, variance, T, result.model.calibration_offset, error * min(n / T, MAX_AHEAD)))
                 for plan, n, mean, variance in every + worst
             ]
         ),

@@ -1,4 +1,4 @@
-"""Look-alikes for users of other libraries."""
+"""Drop-in replacements for classes of other libraries."""
 
 from . import crowdkit
 

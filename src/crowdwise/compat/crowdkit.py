@@ -1,9 +1,10 @@
-"""For users of crowd-kit: the same class names and `fit_predict`, on our models. Change one import:
+"""crowd-kit's class names and `fit_predict`, with Crowdwise's models. Change one import:
 
     from crowdwise.compat.crowdkit import DawidSkene      # was: from crowdkit.aggregation import DawidSkene
 
-Frames go in with the columns task, worker, label; pandas comes out, indexed by task. What differs: a worker's doubled
-answer to a task counts once (the last), a missing label is never a class, and ties do not depend on the order of rows.
+The input is a frame with the columns task, worker, label; the output is pandas, indexed by task. Three things differ:
+if a worker answered a task more than once, only the last answer counts; a missing label is never a class; and ties do
+not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..result import LabelsResult
 
 
 class _Aggregator:
-    """fit, fit_predict and fit_predict_proba, and afterwards labels_, probas_, skills_ and result_."""
+    """Methods fit, fit_predict and fit_predict_proba; after a fit, labels_, probas_, skills_ and result_."""
 
     _model: LabelModel
     result_: LabelsResult
@@ -61,7 +62,7 @@ class MajorityVote(_Aggregator):
 
 
 class Wawa(_Aggregator):
-    """Votes weighed by agreement."""
+    """Votes weighted by agreement with the other workers."""
 
     def __init__(self) -> None:
         self._model = model("weighted-vote")

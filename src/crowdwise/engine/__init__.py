@@ -1,4 +1,4 @@
-"""The one engine: how models of every kind are defined, found and fitted."""
+"""The engine shared by all kinds of answers: how models are defined, registered and fitted."""
 
 from ..result.base import Trace
 from .executor import Executor, InMemory

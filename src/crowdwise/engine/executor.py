@@ -1,8 +1,8 @@
-"""Where the shards of the answers lie, and how work is sent to them.
+"""Executors, which hold the shards of the answers and run functions on them.
 
-A model never sees all answers at once. It sends functions to shards: each gets a shard and the local state that the
-last function left there, and returns statistics that add up over shards. They are added in shard order, so the numbers
-do not depend on where or when a shard was worked on. Local state (posteriors above all) stays where it is.
+A model never accesses all answers together. It sends functions to shards: each receives a shard and the local state
+that the last function returned, and returns statistics that add up over shards. They are added in shard order, so the
+results do not depend on where or when a shard is processed. Local state, mainly posteriors, stays in the shard.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Executor(ABC, Generic[Shard]):
 
     @abstractmethod
     def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
-        """What work(shard, local, *args) returns, shard by shard."""
+        """Yield work(shard, local, *args) for every shard, in order."""
 
     def total(self, work: Callable[..., Any], *args: Any) -> Any:
-        """The sum of what work(shard, local, *args) returns."""
+        """Return the sum of work(shard, local, *args) over shards."""
         return summed(self.each(work, *args))
 
 
 class InMemory(Executor[Shard]):
-    """Shards that lie in this process, worked on one after another; each uses all threads."""
+    """Shards in the memory of this process, processed one after another; each uses all threads."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = tuple(shards)

@@ -1,8 +1,8 @@
-"""The one loop: every iterative model of every kind runs on it.
+"""The iteration loop of all iterative models.
 
-A `Problem` is one thing to be improved: it performs an iteration, says whether it has converged, and can give and take
-back its state. The loop owns the iterations, their limit, the trace, progress, interruption and resumption. Searches
-above it (restarts, merging, the number of components) are plain functions that call it.
+A `Problem` performs one iteration, reports whether it has converged, and can save and restore its state. The loop
+controls the iterations, their limit, the trace, progress, interruption and resumption. Searches over several fits
+(restarts, merging, the number of components) are plain functions that call it.
 """
 
 from __future__ import annotations
@@ -19,45 +19,47 @@ T = TypeVar("T")
 
 
 class Step(NamedTuple):
-    """What one iteration comes to."""
+    """The outcome of one iteration."""
 
     objective: float
     counts: dict[str, float]  # by name, as in the trace
 
 
-class Abandoned(Exception):  # noqa: N818 - nothing is wrong
-    """Raised by a problem that was asked to stop within an iteration and has gone back to where the iteration began."""
+class Abandoned(Exception):  # noqa: N818 - not an error
+    """Raised by a problem that was asked to stop within an iteration, after restoring the state at its start."""
 
 
 class Problem(ABC):
-    """Something that is improved iteration by iteration."""
+    """A problem that is solved iteratively."""
 
     name: str
     max_iter: int
 
     @abstractmethod
     def step(self) -> Step:
-        """One iteration."""
+        """Run one iteration."""
 
-    def improve(self) -> None:  # noqa: B027 - many problems do all in one step
-        """What prepares the next iteration; not called after the last."""
+    def improve(self) -> None:  # noqa: B027 - many problems do everything in `step`
+        """Prepare the next iteration, such as the M-step of EM; not called after the last iteration."""
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        """Whether to stop, by the objectives of this loop so far and by what the step has seen."""
+        """Return whether to stop, given the objectives of this loop so far."""
         return False
 
     @abstractmethod
     def state(self) -> Arrays:
-        """Everything that the next iteration depends on."""
+        """Return everything that the next iteration depends on."""
 
     @abstractmethod
     def restore(self, state: Arrays) -> None:
-        """Go to where `state` was taken."""
+        """Restore a state returned by `state`."""
 
 
 def iterate(problem: Problem, run: Run, trace: Trace, stage: str = "iteration") -> bool:
-    """Improve a problem until it has converged or `max_iter` is reached; whether it has converged. Iterations are added
-    to the trace. A run that was interrupted in this stage is continued where it was."""
+    """Iterate until the problem has converged or `max_iter` is reached, and return whether it has converged.
+
+    Iterations are added to the trace. A run that was interrupted in this stage continues where it stopped.
+    """
     first, ended, last = _resumed(problem, run, trace, stage)
     done = len(trace.rows) - first
 
@@ -85,7 +87,7 @@ def iterate(problem: Problem, run: Run, trace: Trace, stage: str = "iteration") 
 
 
 def _resumed(problem: Problem, run: Run, trace: Trace, stage: str) -> tuple[int, bool, bool]:
-    """Where the loop begins in the trace, whether it has ended already, and whether it has converged."""
+    """Return the position in the trace where the loop begins, whether it has ended, and whether it has converged."""
     saved = run.journal.saved(stage)
     if saved is None:
         return len(trace.rows), False, False
@@ -96,21 +98,21 @@ def _resumed(problem: Problem, run: Run, trace: Trace, stage: str) -> tuple[int,
 
 
 def interrupted(name: str, run: Run, iterations: int) -> Interrupted:
-    """The error of a fit that was asked to stop; it carries what has been reached."""
+    """Return the exception of a fit that was asked to stop, with a checkpoint."""
     return Interrupted(f"{name} was interrupted after {iterations} iteration(s)", run.journal.checkpoint())
 
 
 def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
-    """Run a fit with a journal of its own. `mark` identifies the fit: a checkpoint of another one is refused."""
+    """Run a fit with its own journal. `mark` identifies the fit: a checkpoint of a different fit is refused."""
     if run.resume is not None and run.resume.mark != mark():
         raise ParameterError(
-            "the checkpoint belongs to another fit: other answers or features, another model or classifier, other "
-            f"settings or another seed. Omit {option('resume')} to start from the beginning"
+            "the checkpoint belongs to a different fit: the answers, features, model, classifier, settings or seed "
+            f"differ. Omit {option('resume')} to start from the beginning"
         )
     try:
         return fit(run.begin())
-    except Interrupted as broken:
-        broken.checkpoint = broken.checkpoint._replace(mark=mark())
+    except Interrupted as interruption:
+        interruption.checkpoint = interruption.checkpoint._replace(mark=mark())
         raise
 
 
@@ -125,8 +127,11 @@ def best_of(
     before: Callable[[], Arrays] = dict,
     rewind: Callable[[Arrays], None] = lambda state: None,
 ) -> T:
-    """The best of some starts, the first of equals. `before` and `rewind` keep and set what the starts share, such as
-    the state of a generator; `pack` and `unpack` turn a finished start to arrays and back."""
+    """Run `count` starts and return the one with the highest score, the first if several are equal.
+
+    `before` and `rewind` save and restore the state that starts share, such as a random generator. `pack` and `unpack`
+    convert a finished start to arrays and back.
+    """
     saved = run.journal.saved("restarts")
     begin, best = 0, None
     if saved is not None:

@@ -1,6 +1,6 @@
-"""What a model is, whatever the kind of answers: hyperparameters with rules, what it needs, and a fit.
+"""The base class of models of all kinds of answers: hyperparameters with rules, requirements, and `fit`.
 
-A model holds hyperparameters only; what was learnt is a NamedTuple of arrays that goes in and out of its methods.
+A model holds only hyperparameters. Estimated parameters are a NamedTuple of arrays that its methods take and return.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ R = TypeVar("R", bound=BaseResult)
 
 @dataclass(frozen=True, kw_only=True)
 class Model(ABC, Generic[A, R]):
-    """Fits answers of one kind. `register` gives a subclass its name and description."""
+    """A model of one kind of answers. `register` sets the name and description of a subclass."""
 
     name: ClassVar[str]
     description: ClassVar[str]  # one line
-    kind: ClassVar[str]  # of answers
+    kind: ClassVar[str]  # kind of answers
     answers_type: ClassVar[type[Answers]]
     result_type: ClassVar[type[BaseResult]]
     params_type: ClassVar[type]
     features: ClassVar[Literal["none", "optional", "required"]] = "none"
-    extras: ClassVar[tuple[str, ...]] = ()  # optional libraries that it needs
+    extras: ClassVar[tuple[str, ...]] = ()  # optional dependencies that it needs
 
     def __post_init__(self) -> None:
         check({f.name: f.metadata["rule"] for f in fields(self) if "rule" in f.metadata}, self, f"{self.name}: ")
 
     def settings(self) -> dict[str, Any]:
-        """The hyperparameters by name."""
+        """Return the hyperparameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def fit(self, answers: Any, *, features: Any = None, run: Run | None = None) -> R:
-        """Learn from answers, or from a frame that holds some; everything that was learnt is in the result."""
+        """Fit the model to answers, or to a frame of answers, and return the result."""
         require(self.extras, self.name)
         if features is None and self.features == "required":
             raise ParameterError(f"{self.name} needs features. {self.without_features}")
@@ -57,7 +57,7 @@ class Model(ABC, Generic[A, R]):
         )
 
     def mark(self, answers: Answers, run: Run, *features: Any) -> str:
-        """What identifies a fit of this model."""
+        """Return a digest that identifies a fit of this model."""
         return fingerprint(answers, repr((self.kind, self.name, self.settings(), run.seed, run.shards)), *features)
 
     without_features: ClassVar[str] = "Give features="
@@ -65,10 +65,10 @@ class Model(ABC, Generic[A, R]):
 
     @abstractmethod
     def _fit(self, answers: A, features: Any, run: Run) -> R:
-        """The fit itself; `run` has a journal of its own."""
+        """Run the fit; `run` has its own journal."""
 
-    def made(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
-        """The result of a fit; `params`, `converged` and what a kind adds are given."""
+    def make_result(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
+        """Return the result of a fit; `own` has `params`, `converged` and the fields of the kind of answers."""
         seconds = time.perf_counter() - run.began
         common: dict[str, Any] = {
             "answers": answers,
@@ -80,19 +80,19 @@ class Model(ABC, Generic[A, R]):
         return self.result_type(**common, criterion=criterion if trace.rows else "", **own)  # type: ignore[return-value]
 
     def accept(self, answers: Any) -> A:
-        """Answers of this model's kind; a frame is read as such, another kind is refused."""
+        """Return answers of this model's kind. Frames are converted; answers of another kind are refused."""
         kind = self.answers_type
         if isinstance(answers, Answers | BaseResult) and answers.kind != kind.kind:
             raise DataError(
-                f"{self.name} takes answers of the kind {kind.kind!r} (crowdwise.{kind.__name__}); got "
-                f"{type(answers).__name__}, of the kind {answers.kind!r}"
+                f"{self.name} takes answers of kind {kind.kind!r} (crowdwise.{kind.__name__}); got "
+                f"{type(answers).__name__}, of kind {answers.kind!r}"
             )
         return kind.from_any(answers)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a hyperparameter may be."""
+    """The valid values of a hyperparameter."""
 
     kind: type | tuple[type, ...]
     low: float = -math.inf
@@ -132,19 +132,19 @@ YES_NO = Rule(bool, choices=(True, False))
 
 
 def one_of(*choices: object) -> Rule:
-    """A rule for a value from a list."""
+    """Return a rule that accepts the given values."""
     return Rule(object, choices=choices)
 
 
 def setting(default: Any, rule: Rule | None, description: str) -> Any:
-    """A hyperparameter: its default, what it may be, and what it does."""
+    """Declare a hyperparameter: its default, its valid values, and what it does."""
     metadata: dict[str, Any] = {"description": description}
     return field(default=default, metadata=metadata if rule is None else metadata | {"rule": rule})
 
 
-def check(rules: Mapping[str, Rule], holder: object, who: str = "") -> None:
-    """Refuse attributes of `holder` that break their rules."""
+def check(rules: Mapping[str, Rule], holder: object, prefix: str = "") -> None:
+    """Raise ParameterError if an attribute of `holder` breaks its rule."""
     for name, rule in rules.items():
         value = getattr(holder, name)
         if not rule.holds(value):
-            raise ParameterError(f"{who}{name} is {value!r}; it must be {rule.text}")
+            raise ParameterError(f"{prefix}{name} is {value!r}; it must be {rule.text}")

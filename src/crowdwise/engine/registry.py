@@ -1,4 +1,4 @@
-"""Every model by kind and name. A model registers itself; commands, comparisons, storage and tests find it here."""
+"""The registry of models by kind and name. Commands, comparisons, storage and tests look up models here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ M = TypeVar("M", bound=type[Model[Any, Any]])
 
 MODELS: dict[str, dict[str, type[Model[Any, Any]]]] = {}  # kind -> name -> class
 DEFAULTS: dict[str, str] = {}  # kind -> name
-ELSEWHERE = {"seed": "run=crowdwise.Run(seed=...)", "threads": "run=crowdwise.Run(threads=...)",
-             "precision": "run=crowdwise.Run(precision=...)", "shards": "run=crowdwise.Run(shards=...)"}  # fmt: skip
+RUN_OPTIONS = {"seed": "run=crowdwise.Run(seed=...)", "threads": "run=crowdwise.Run(threads=...)",
+               "precision": "run=crowdwise.Run(precision=...)", "shards": "run=crowdwise.Run(shards=...)"}  # fmt: skip
 
 
 def register(name: str, description: str, *, default: bool = False) -> Callable[[M], M]:
-    """Give a model its name and one line about it. `default`: it is what its kind of answers is fitted with."""
+    """Register a model with its name and a one-line description. `default` makes it the default model of its kind."""
 
     def keep(model: M) -> M:
         model.name, model.description = name, description
@@ -42,14 +42,14 @@ def _described(model: type[Model[Any, Any]]) -> str:
 
 
 def discover(package: str) -> None:
-    """Import every module of a package, so that its models register."""
+    """Import every module of a package, which registers its models."""
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if not info.ispkg:
             importlib.import_module(f"{package}.{info.name}")
 
 
 def find(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
-    """A model class by its name, of one kind or of any; a misspelt name gets a suggestion from all kinds."""
+    """Return a model class by its name, of one kind or of any; for an unknown name the error suggests a similar one."""
     kinds = [kind] if kind is not None else [each for each in MODELS if each != "learn"]
     for each in kinds:
         if name in MODELS.get(each, {}):
@@ -70,10 +70,10 @@ def _listed(kinds: list[str]) -> str:
 
 
 def make(model: type[Model[Any, Any]], settings: Mapping[str, Any]) -> Model[Any, Any]:
-    """A model with hyperparameters; wrong names are refused with a suggestion."""
+    """Return a model with hyperparameters; for an unknown name the error suggests a similar one."""
     known = [field.name for field in fields(model)]
     for key in settings:
         if key not in known:
-            hint = f" It goes to {ELSEWHERE[key]}." if key in ELSEWHERE else nearest(key, known)
+            hint = f" Give it as {RUN_OPTIONS[key]}." if key in RUN_OPTIONS else nearest(key, known)
             raise ParameterError(f"{model.name} has no setting {key!r}; it has {', '.join(known) or 'none'}.{hint}")
     return model(**settings)

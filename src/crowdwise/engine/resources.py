@@ -1,4 +1,4 @@
-"""What a fit needs of the machine: memory, one thread for linear algebra, optional libraries."""
+"""Resources of a fit: memory, threads of linear algebra, optional libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from ..answers import Labels
 from ..errors import MemoryNeedError, MissingError
 
-# Extra -> the modules that it brings, and what to install.
+# Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "learn": (("sklearn", "scipy"), "crowdwise[learn]"),
     "deep": (("torch", "sklearn", "scipy"), "crowdwise[deep]"),
@@ -25,7 +25,7 @@ NAMES = {"sklearn": "scikit-learn", "metric_learn": "metric-learn"}
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS, and torch where it is loaded, to one thread."""
+    """Limit BLAS, and torch if it is loaded, to one thread."""
     from threadpoolctl import threadpool_limits
 
     torch = sys.modules.get("torch")
@@ -41,7 +41,7 @@ def one_thread() -> Iterator[None]:
 
 
 def available() -> int:
-    """Bytes that can still be taken without swapping."""
+    """Return the available memory in bytes, without swapping."""
     info = Path("/proc/meminfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -51,18 +51,18 @@ def available() -> int:
 
 
 def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
-    """Refuse a fit that would not fit, before it starts."""
+    """Raise MemoryNeedError if a fit needs more memory than is available."""
     room = int(0.8 * available())
     if need > room:
         raise MemoryNeedError(
             f"{name} needs about {need / 1e9:.1f} GB for {answers.n_tasks} tasks, {answers.n_workers} workers and "
-            f"{answers.n_classes} classes, and {room / 1e9:.1f} GB may be used. Take 'majority-vote' or 'one-coin', "
-            "whose tables do not grow with classes squared, or merge rare labels"
+            f"{answers.n_classes} classes, but {room / 1e9:.1f} GB may be used. Use 'majority-vote' or 'one-coin', "
+            "whose memory does not grow with the square of the number of classes, or merge rare labels"
         )
 
 
 def require(extras: Sequence[str], what: str) -> None:
-    """Refuse where a library of some extras is not installed; `what` needs it."""
+    """Raise MissingError if a library of the extras, which `what` needs, is not installed."""
     for extra in extras:
         modules, package = EXTRAS[extra]
         for module in modules:
@@ -76,6 +76,6 @@ def require(extras: Sequence[str], what: str) -> None:
 
 
 def load(module: str, extra: str, what: str) -> Any:
-    """A module of an extra, or an error that says how to install it."""
+    """Return a module of an extra, or raise an error that says how to install it."""
     require((extra,), what)
     return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""How a fit is run, apart from what is fitted: seed, threads, shards, progress, interruption and resumption."""
+"""Options of a run: seed, threads, shards, progress, interruption and resumption."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Progress(NamedTuple):
-    """What a watcher gets after every iteration."""
+    """The progress of a fit, reported after every iteration."""
 
     stage: str  # what is being fitted
     iteration: int
@@ -32,34 +32,34 @@ class Progress(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """All that is needed to continue a fit as if it had not been interrupted: arrays of every stage under way."""
+    """The state of an interrupted fit: arrays of every stage in progress. A resumed fit gives the same result."""
 
     stages: dict[str, Arrays]
-    mark: str = ""  # identifies the fit that it belongs to
+    mark: str = ""  # identifies the fit
 
 
 class Journal:
-    """What a fit has reached, stage by stage. A stage says what would have to be kept of it; nothing is copied until
-    the fit is interrupted."""
+    """The stages of a fit. A stage registers a function that returns its state; it is called only if the fit is
+    interrupted."""
 
     def __init__(self, checkpoint: Checkpoint | None = None) -> None:
         self._saved: dict[str, Arrays] = {} if checkpoint is None else dict(checkpoint.stages)
         self._open: dict[str, Callable[[], Arrays]] = {}
 
     def resumes(self, stage: str) -> bool:
-        """Whether this stage was under way when the fit was interrupted."""
+        """Return whether this stage was in progress when the fit was interrupted."""
         return stage in self._saved
 
     def saved(self, stage: str) -> Arrays | None:
-        """What was kept of a stage; it is handed out once."""
+        """Return the saved state of a stage, and remove it."""
         return self._saved.pop(stage, None)
 
     def keep(self, stage: str, arrays: Callable[[], Arrays]) -> None:
-        """From now on, an interruption keeps `arrays()` for this stage."""
+        """Register `arrays` as the function that returns the state of this stage."""
         self._open[stage] = arrays
 
     def forget(self, stage: str) -> None:
-        """The stage is over."""
+        """End a stage."""
         self._open.pop(stage, None)
 
     def checkpoint(self) -> Checkpoint:
@@ -68,14 +68,14 @@ class Journal:
 
 @dataclass(frozen=True)
 class Run:
-    """Seed, threads, precision, shards, who watches, and where to continue."""
+    """Options of a run: seed, threads, precision, shards, callbacks, and a checkpoint to resume."""
 
     seed: int = 0
     threads: int = 0  # 0: all cores that this process may use
-    precision: Literal["auto", "single", "double"] = "auto"  # storage; sums are always double
-    shards: int = 1  # parts that the answers are cut into; the result does not depend on it beyond rounding
-    watch: Callable[[Progress], None] | None = None
-    stop: Callable[[], bool] | None = None  # asked before every iteration; True interrupts with a checkpoint
+    precision: Literal["auto", "single", "double"] = "auto"  # of stored arrays; sums are always double
+    shards: int = 1  # number of parts of the answers; results do not depend on it beyond rounding
+    watch: Callable[[Progress], None] | None = None  # called after every iteration
+    stop: Callable[[], bool] | None = None  # called before every iteration; True interrupts with a checkpoint
     resume: Checkpoint | None = None
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
     began: float = field(default=0.0, repr=False, compare=False)
@@ -95,7 +95,7 @@ class Run:
         return np.random.default_rng(self.seed)
 
     def begin(self) -> Run:
-        """The same run with a journal of its own, beginning now: every fit starts with one."""
+        """Return the same run with its own journal and the current time as its start; every fit starts with it."""
         return replace(self, journal=Journal(self.resume), resume=None, began=time.perf_counter())
 
     @property
@@ -108,7 +108,7 @@ class Run:
 
 
 def packed(values: Mapping[str, Any], prefix: str = "") -> Arrays:
-    """Values as arrays: numbers and arrays as they are, named tuples and mappings field by field, None left out."""
+    """Return values as arrays. Named tuples and mappings are packed field by field, and None is omitted."""
     arrays: Arrays = {}
     for name, value in values.items():
         key = f"{prefix}{name}"
@@ -122,20 +122,20 @@ def packed(values: Mapping[str, Any], prefix: str = "") -> Arrays:
 
 
 def unpacked(arrays: Arrays, prefix: str) -> dict[str, Any]:
-    """What `packed` made of a named tuple or mapping; single numbers are numbers again."""
+    """Invert `packed` for a named tuple or mapping; arrays without dimensions become numbers."""
     return {name: array.item() if array.ndim == 0 else array for name, array in under(arrays, prefix).items()}
 
 
 def under(arrays: Arrays, prefix: str) -> Arrays:
-    """The arrays whose names begin with `prefix`, named without it."""
+    """Return the arrays whose names begin with `prefix`, with the prefix removed."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def rng_state(rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Where a generator stands, as bytes."""
+    """Return the state of a random generator, as bytes."""
     return np.frombuffer(json.dumps(rng.bit_generator.state).encode(), np.uint8)
 
 
 def set_rng_state(rng: np.random.Generator, state: NDArray[np.uint8]) -> None:
-    """Put a generator where another stood."""
+    """Set the state of a random generator."""
     rng.bit_generator.state = json.loads(state.tobytes())

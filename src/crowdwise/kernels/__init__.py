@@ -1,4 +1,4 @@
-"""Compiled arithmetic: arrays in, arrays out. `choose` gives the numpy twin to small tables, the compiled to others."""
+"""Numerical kernels on arrays. `choose` returns the numpy version for small tables, the compiled one for others."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import importlib
 import os
 from typing import Any, NamedTuple, Protocol, cast
 
-from .layout import Floats, Ints, LaidOut, Layout, RowTable
+from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
 
-SMALL = 150_000  # answers x classes: below, numpy is done before numba is loaded
-TINY = 1e-19  # probabilities below are taken as this: sixteen of them multiply without underflow
+MAX_PLAIN_CELLS = 150_000  # answers x classes up to which numpy finishes before numba is loaded
+TINY = 1e-19  # smallest probability: the product of sixteen of them does not underflow
 
 
-class Swept(NamedTuple):
-    """What the inference of all tasks comes to."""
+class EStepResult(NamedTuple):
+    """Sums over all tasks after an E-step."""
 
     evidence: float  # sum over tasks of log p(answers of the task)
     shares: Floats  # (K,) sum of the posterior over tasks with answers
-    flips: int  # tasks whose most probable class is another than before
+    flips: int  # tasks whose most probable class changed
 
 
 class Kernels(Protocol):
-    """The functions that both twins have; `plain` says what each does."""
+    """The functions of both kernel modules; `plain` documents them."""
 
     STORAGE: Any
 
-    def lay_out(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> LaidOut: ...
+    def build_layout(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> SortedAnswers: ...
 
     def confusion_posterior(
         self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def confusion_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
 
     def match_posterior(
         self, layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def match_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
 
@@ -55,20 +55,20 @@ class Kernels(Protocol):
 
     def ability_posterior(
         self, layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> Swept: ...
+    ) -> EStepResult: ...
 
     def ability_slopes(
         self, layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
     ) -> tuple[Floats, Floats]: ...
 
-    def eased_posterior(
+    def difficulty_posterior(
         self, layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats,
         threads: int,
-    ) -> Swept: ...  # fmt: skip
+    ) -> EStepResult: ...  # fmt: skip
 
-    def eased_slopes(self, layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats: ...
+    def difficulty_slopes(self, layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats: ...
 
-    def eased_left_out(
+    def difficulty_left_out(
         self, layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
     ) -> tuple[Floats, Floats]: ...
 
@@ -96,16 +96,17 @@ class Kernels(Protocol):
     def pair_counts(self, layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]: ...
 
     def pair_influence(
-        self, layout: Layout, place: Ints, told: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
+        self, layout: Layout, place: Ints, given: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
     ) -> Floats: ...
 
 
 def choose(n_answers: int, n_classes: int) -> Kernels:
-    """The kernel module for a table of this size; it depends on the data alone, so the bits of a fit do."""
-    name = "plain" if n_answers * n_classes <= SMALL else "fast"
+    """Return the kernel module for a table of this size. It depends on the data alone, so that results are
+    reproducible."""
+    name = "plain" if n_answers * n_classes <= MAX_PLAIN_CELLS else "fast"
     return cast(Kernels, importlib.import_module(f"{__name__}.{name}"))
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,6 @@
-"""How coded answers lie in memory: sorted once, then only gathered from.
+"""The memory layout of coded answers: they are sorted once, and kernels then only gather from them.
 
-A *row* is an observed (worker, label) pair, so there are at most min(N, W K) of them. Answers stand twice: in task
+A *row* is an observed (worker, label) pair, so there are at most min(N, W K) rows. Answers are stored twice: in task
 order (for the posterior of a task) and in row order (for the counts of a worker).
 """
 
@@ -16,24 +16,24 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from . import Kernels
 
-# Shapes stand beside each use.
+# Shapes are given at each use.
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 
 
-PART = 1 << 17  # tasks whose votes are counted at a time
-HEAD = 3  # columns of the sums of clicks before moments: clicks, the same by precision, price of removal
+CHUNK_TASKS = 1 << 17  # tasks in a chunk of votes
+HEAD = 3  # columns before the moments in the sums of clicks: clicks, clicks times precision, cost of removal
 
 
 class WorkerRows(NamedTuple):
-    """The observed (worker, label) pairs of a whole table: all that an M-step knows of the answers."""
+    """The observed (worker, label) pairs of a whole table; an M-step uses nothing else of the answers."""
 
     n_classes: int
     row_worker: Ints  # (R,)    ascending
     row_label: Ints  # (R,)    ascending within a worker
-    worker_ptr: Ints  # (W+1,)  rows of worker j stand at worker_ptr[j]:worker_ptr[j+1]
-    answers: Ints  # (R,)    answers of each row
+    worker_ptr: Ints  # (W+1,)  rows of worker j are worker_ptr[j]:worker_ptr[j+1]
+    answers: Ints  # (R,)    number of answers of each row
 
     @property
     def n_workers(self) -> int:
@@ -49,7 +49,7 @@ class WorkerRows(NamedTuple):
 
     @property
     def per_worker(self) -> Ints:
-        """(W,) answers of each worker."""
+        """Number of answers of each worker (W,)."""
         return per_worker(self, self.answers)
 
 
@@ -57,13 +57,13 @@ class Layout(NamedTuple):
     """N answers of W workers on T tasks with K classes, in R rows; all int32."""
 
     n_classes: int
-    task_ptr: Ints  # (T+1,)  answers of task i stand at task_ptr[i]:task_ptr[i+1] of `pair`
+    task_ptr: Ints  # (T+1,)  answers of task i are task_ptr[i]:task_ptr[i+1] of `pair`
     pair: Ints  # (N,)    row of each answer, in task order; ascending within a task
-    row_ptr: Ints  # (R+1,)  answers of row r stand at row_ptr[r]:row_ptr[r+1] of `task`
+    row_ptr: Ints  # (R+1,)  answers of row r are row_ptr[r]:row_ptr[r+1] of `task`
     task: Ints  # (N,)    task of each answer, in row order; ascending within a row
     row_worker: Ints  # (R,)    ascending
     row_label: Ints  # (R,)    ascending within a worker
-    worker_ptr: Ints  # (W+1,)  rows of worker j stand at worker_ptr[j]:worker_ptr[j+1]
+    worker_ptr: Ints  # (W+1,)  rows of worker j are worker_ptr[j]:worker_ptr[j+1]
 
     @property
     def n_tasks(self) -> int:
@@ -83,13 +83,13 @@ class Layout(NamedTuple):
 
     @property
     def rows(self) -> WorkerRows:
-        """The observed (worker, label) pairs, and how often each occurs here."""
+        """The observed (worker, label) pairs, and the number of answers of each."""
         counts = np.diff(self.row_ptr).astype(np.int64)
         return WorkerRows(self.n_classes, self.row_worker, self.row_label, self.worker_ptr, counts)
 
 
-class LaidOut(NamedTuple):
-    """Answers sorted by task and by row; `order` says which input answer stands at each place of the task order."""
+class SortedAnswers(NamedTuple):
+    """Answers sorted by task and by row; `order` is the number of the input answer at each position in task order."""
 
     task_ptr: Ints  # (T+1,)
     pair: Ints  # (N,)
@@ -100,38 +100,38 @@ class LaidOut(NamedTuple):
     order: Ints  # (N,)
 
 
-RowTable: TypeAlias = WorkerRows | Layout  # what sums over workers need
+RowTable: TypeAlias = WorkerRows | Layout  # sums over workers take either
 
 
 def sort_answers(
     kernels: Kernels, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]
 ) -> tuple[Layout, Ints]:
-    """Lay coded answers out; `shape` is (T, W, K).
+    """Build the layout of coded answers; `shape` is (T, W, K).
 
-    Returns the layout and `order`: which input answer stands at each place of the task order.
+    Returns the layout and `order`: the number of the input answer at each position in task order.
     """
-    laid = kernels.lay_out(task, worker, label, shape)
-    sizes = np.bincount(laid.row_worker, minlength=shape[1])
+    found = kernels.build_layout(task, worker, label, shape)
+    sizes = np.bincount(found.row_worker, minlength=shape[1])
     worker_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    rows = {name: getattr(laid, name) for name in LaidOut._fields if name != "order"}
+    rows = {name: getattr(found, name) for name in SortedAnswers._fields if name != "order"}
     layout = Layout(n_classes=shape[2], worker_ptr=worker_ptr, **rows)
     for array in layout[1:]:
         array.flags.writeable = False
-    return layout, laid.order
+    return layout, found.order
 
 
 def worker_answers(layout: Layout) -> Ints:
-    """(W,) answers of each worker."""
+    """Return the number of answers of each worker (W,)."""
     return np.diff(layout.row_ptr[layout.worker_ptr]).astype(np.int64)
 
 
 def task_answers(layout: Layout) -> Ints:
-    """(T,) answers of each task."""
+    """Return the number of answers of each task (T,)."""
     return np.diff(layout.task_ptr).astype(np.int64)
 
 
 def per_worker(layout: RowTable, by_row: NDArray[Any]) -> NDArray[Any]:
-    """(W, ...) sums of (R, ...) values over the rows of each worker."""
+    """Return the sums (W, ...) of values (R, ...) over the rows of each worker."""
     out = np.zeros((layout.n_workers, *by_row.shape[1:]), by_row.dtype)
     some = np.diff(layout.worker_ptr) > 0
     if len(by_row):
@@ -140,12 +140,12 @@ def per_worker(layout: RowTable, by_row: NDArray[Any]) -> NDArray[Any]:
 
 
 def weighted_counts(index: Ints, weights: NDArray[Any], size: int) -> Floats:
-    """(size,) sums of weights by index."""
+    """Return the sums (size,) of weights by index."""
     return np.asarray(np.bincount(index, weights, minlength=size), np.float64)
 
 
 def find_rows(layout: RowTable, worker: Ints, label: Ints) -> tuple[Ints, Bools]:
-    """Where the pairs (worker, label) stand among the rows, and which of them do."""
+    """Return the rows of pairs (worker, label), and which pairs have a row."""
     key = layout.row_worker.astype(np.int64) * layout.n_classes + layout.row_label
     wanted = worker.astype(np.int64) * layout.n_classes + label
     at = np.searchsorted(key, wanted).clip(max=max(len(key) - 1, 0))
@@ -153,10 +153,10 @@ def find_rows(layout: RowTable, worker: Ints, label: Ints) -> tuple[Ints, Bools]
 
 
 def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple[slice, Floats]]:
-    """Which tasks, and their votes (tasks, K), a run of tasks at a time."""
+    """Yield chunks of tasks, as slices, with their votes (tasks, K)."""
     ones = np.ones(layout.n_rows)
-    for start in range(0, layout.n_tasks, PART):
-        stop = min(start + PART, layout.n_tasks)
+    for start in range(0, layout.n_tasks, CHUNK_TASKS):
+        stop = min(start + CHUNK_TASKS, layout.n_tasks)
         first, last = layout.task_ptr[start], layout.task_ptr[stop]
         some = layout._replace(
             task_ptr=layout.task_ptr[start : stop + 1] - first,
@@ -168,12 +168,12 @@ def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple
 
 
 def summed(parts: Iterable[Any]) -> Any:
-    """The sum of statistics, in their order."""
+    """Return the sum of statistics, added in their order."""
     return functools.reduce(plus, parts)
 
 
 def plus(first: Any, second: Any) -> Any:
-    """Two statistics together: numbers and arrays are added, tuples field by field."""
+    """Add two statistics; tuples are added field by field."""
     if first is None:
         return None
     if isinstance(first, tuple):

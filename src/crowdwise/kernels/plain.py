@@ -1,8 +1,8 @@
-"""The arithmetic of a sweep in numpy: for small tables, where compiling would take longer than the work.
+"""The kernels in numpy, for small tables, where compilation would take longer than the computation.
 
-`fast` has the same functions, compiled. Both are held to each other and to slow obvious doubles by tests.
+`fast` has the same functions, compiled. Tests compare both with each other and with slow reference implementations.
 Shapes: P (R, K) probabilities of a row's label under each true class; prior (1, K) or (T, K); gold (T,) class or -1;
-Z (T, K) posterior, read as the former posterior and overwritten.
+Z (T, K) posterior: the previous one on input, overwritten with the new one.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import TINY, Swept
-from .layout import Floats, Ints, LaidOut, Layout, RowTable, per_worker, weighted_counts
+from . import TINY, EStepResult
+from .layout import Floats, Ints, Layout, RowTable, SortedAnswers, per_worker, weighted_counts
 from .special import digamma as digamma
 from .special import gammaln as gammaln
 from .special import softmax
 
-CELLS = 1 << 21  # numbers in the tables of answers handled at a time
-STORAGE = np.dtype(np.float64)  # of posteriors and confusion rows, unless the caller asks for another
+CHUNK_CELLS = 1 << 21  # elements of the temporary tables for a chunk of answers
+STORAGE = np.dtype(np.float64)  # default dtype of posteriors and confusion rows
 
 
-def lay_out(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> LaidOut:
-    """Sort coded answers both ways; `shape` is (T, W, K)."""
+def build_layout(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> SortedAnswers:
+    """Sort coded answers by task and by row; `shape` is (T, W, K)."""
     key = worker.astype(np.int64) * shape[2] + label
     by_row, order = np.lexsort((task, key)), np.lexsort((key, task))
     rows, row_of, sizes = np.unique(key, return_inverse=True, return_counts=True)
-    return LaidOut(
+    return SortedAnswers(
         task_ptr=_pointers(np.bincount(task, minlength=shape[0])),
         pair=row_of[order].astype(np.int32),
         row_ptr=_pointers(sizes),
@@ -42,21 +42,21 @@ def _pointers(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
     """Z[i, k] ~ prior[k] * product over answers of i of P[row, k]."""
     return _normalise(layout, _sum_rows(layout.task_ptr, layout.pair, _log(P)), prior, gold, Z)
 
 
 def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
-    """(R, K) sum over a row's answers of the posterior of their tasks."""
+    """Return the sum (R, K) over a row's answers of the posterior of their tasks."""
     return _sum_rows(layout.row_ptr, layout.task, Z)
 
 
 def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int) -> tuple[Floats, Floats]:
-    """How each row's answers look to a posterior that has not seen them: q[i, k] ~ Z[i, k] / P[row, k].
+    """Evaluate each row's answers under leave-one-out posteriors q[i, k] ~ Z[i, k] / P[row, k].
 
-    Returns, added up over the answers of a row, the probability of the label given, and the sum of squares of q.
-    Where gold is known, nothing is taken out.
+    Returns, summed over the answers of a row (R,), the probability of the label given, and the sum of squares of q.
+    For tasks with gold, q is Z.
     """
     row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     q = Z[layout.task] / np.where(gold[layout.task] >= 0, 1.0, P[row].T).T
@@ -68,8 +68,11 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 def cavity_left_out(
     layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
 ) -> tuple[Floats, Floats]:
-    """The same, more strictly: the task's own share is also taken out of the counts (R, K) and totals (W, K) behind
-    the other answers' rows, which were fitted with it; a (K, K) are the pseudo-counts. Sums over a worker's answers."""
+    """Evaluate each worker's answers under stricter leave-one-out posteriors; return sums over a worker's answers (W,).
+
+    The task's contribution is also removed from the counts (R, K) and totals (W, K) of the other answers' rows, which
+    were fitted with it; a (K, K) are the pseudo-counts.
+    """
     K = layout.n_classes
     _, task = _cells(layout, K)
     worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
@@ -85,8 +88,8 @@ def cavity_left_out(
 
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
-    """The same where row r says its label with log-probability hit[r] if it is true, miss[r] under all others."""
+) -> EStepResult:
+    """Compute the posterior where row r has log-probability hit[r] if its label is true, miss[r] for other classes."""
     n_tasks, K = Z.shape
     cell, task = _cells(layout, K)
     logs = weighted_counts(cell, (hit - miss)[layout.pair], n_tasks * K).reshape(n_tasks, K)
@@ -95,20 +98,21 @@ def match_posterior(
 
 
 def match_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
-    """(R,) expected number of a row's answers that are right."""
+    """Return the expected number of a row's answers that are correct (R,)."""
     label = np.repeat(layout.row_label, np.diff(layout.row_ptr))
     row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     return weighted_counts(row, Z[layout.task, label], layout.n_rows)
 
 
 def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
-    """Z[i, k] = sum of weight[row] over the answers of task i that say k."""
+    """Z[i, k] = sum of weight[row] over the answers of task i with label k."""
     cell, _ = _cells(layout, Z.shape[1])
     Z[:] = weighted_counts(cell, weight[layout.pair], Z.size).reshape(Z.shape)
 
 
 def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
-    """Confusion rows, the workers' totals (W, K), and smoothing * sum of log pi over every worker, class and label."""
+    """Return confusion rows (R, K), the workers' totals (W, K), and smoothing * sum of log pi over every worker, class
+    and label."""
     K = layout.n_classes
     totals = per_worker(layout, counts)
     below = totals + K * smoothing
@@ -123,8 +127,8 @@ def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int
 
 
 def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
-    """Confusion rows drawn around a (K, K), given their counts: exp of their expected log, totals (W, K), the sum of
-    their KL to a, and the log-evidence of the counts."""
+    """Return, for confusion rows with a Dirichlet(a) prior, a (K, K): exp of their expected log (R, K) given the
+    counts, totals (W, K), the sum of their KL divergences from the prior, and the log-evidence of the counts."""
     totals = per_worker(layout, counts)
     prior = a.T[layout.row_label]  # (R, K): the pseudo-count of this label under each true class
     above = a.sum(1)
@@ -137,8 +141,8 @@ def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) ->
 def dirichlet_slopes(
     layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
 ) -> tuple[Floats, Floats, float]:
-    """Sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,), and the
-    log-evidence of the counts."""
+    """Return the sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.),
+    (K,), and the log-evidence of the counts."""
     K = layout.n_classes
     prior = a.T[layout.row_label]
     rise = digamma(counts + prior) - digamma(prior)
@@ -149,8 +153,8 @@ def dirichlet_slopes(
 
 
 def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int) -> Floats:
-    """(M, K, K) expected answers of each group by true class and label, from those of rows (R, K) and the chance of
-    each worker to be of each group (W, M)."""
+    """Return the expected answers of each group by true class and label (M, K, K), from those of rows (R, K) and the
+    group probabilities of workers (W, M)."""
     K, weight = layout.n_classes, member[layout.row_worker]
     sums = [
         [weighted_counts(layout.row_label, weight[:, m] * counts[:, k], K) for k in range(K)]
@@ -160,23 +164,24 @@ def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int)
 
 
 def group_scores(layout: RowTable, counts: Floats, logs: Floats, threads: int) -> Floats:
-    """(W, M) how well each group's log-confusions (M, K, K) fit the expected answers of a worker's rows (R, K)."""
+    """Return the expected log-likelihood (W, M) of each worker's rows (R, K) given the log-confusions (M, K, K)."""
     by_row = [(counts * of_group.T[layout.row_label]).sum(1, dtype=np.float64) for of_group in logs]
     return per_worker(layout, np.stack(by_row, axis=1))
 
 
 def group_rows(layout: RowTable, member: Floats, logs: Floats, dtype: DTypeLike, threads: int) -> Floats:
-    """(R, K) exp of the log-confusions that a worker's groups expect."""
-    told = np.zeros((layout.n_rows, layout.n_classes))
+    """Return exp of the expected log-confusions (R, K) under the group probabilities of each worker."""
+    expected = np.zeros((layout.n_rows, layout.n_classes))
     for m, of_group in enumerate(logs):
-        told += member[layout.row_worker, m][:, None] * of_group.T[layout.row_label]
-    return np.maximum(np.exp(told), TINY).astype(dtype)
+        expected += member[layout.row_worker, m][:, None] * of_group.T[layout.row_label]
+    return np.maximum(np.exp(expected), TINY).astype(dtype)
 
 
 def ability_posterior(
     layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
-    """An answer is right with probability sigma(ability of the worker * ease of the task); errors are spread evenly."""
+) -> EStepResult:
+    """Compute the posterior where an answer is correct with probability sigma(ability of the worker * ease of the task)
+    and errors are uniform."""
     n_tasks, K = Z.shape
     cell, task = _cells(layout, K)
     x = ability[layout.row_worker[layout.pair]] * ease[task]
@@ -190,9 +195,11 @@ def ability_posterior(
 def ability_slopes(
     layout: Layout, ability: Floats, ease: Floats, Z: Floats, of_workers: bool, threads: int
 ) -> tuple[Floats, Floats]:
-    """Sums of (h - 1/2) v and of tanh(x / 2) / (2 x) v^2 with x = ability * ease, h the chance to be right.
+    """Return sums of (h - 1/2) v and of tanh(x / 2) / (2 x) v^2, where x = ability * ease and h is the probability of a
+    correct answer.
 
-    Of workers: v is the ease of the task, one sum a worker. Else v is the ability, one sum a task.
+    If `of_workers`, v is the ease of the task and there is one sum per worker; else v is the ability and there is one
+    sum per task.
     """
     _, task = _cells(layout, Z.shape[1])
     row = layout.pair
@@ -204,35 +211,36 @@ def ability_slopes(
     return weighted_counts(group, rise, size), weighted_counts(group, curve * other**2, size)
 
 
-def eased_posterior(
+def difficulty_posterior(
     layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
-) -> Swept:
-    """Z[i, k] ~ prior[i, k] * product over answers of i of P(label | k), where worker j says l of a task of class k
-    with probability ~ exp(-ease[i] * odds[j, k, l]); odds (W, K, K), ease (T,). Overwrites slope (T,) with the
-    derivative of the log-evidence by ease."""
+) -> EStepResult:
+    """Z[i, k] ~ prior[i, k] * product over answers of i of P(label | k), where worker j gives label l to a task of
+    class k with probability ~ exp(-ease[i] * odds[j, k, l]); odds (W, K, K), ease (T,). Overwrites slope (T,) with the
+    derivative of the log-evidence with respect to ease."""
     _, task = _cells(layout, Z.shape[1])
-    logs, falls = np.empty((len(task), Z.shape[1])), np.empty((len(task), Z.shape[1]))
+    logs, slopes = np.empty((len(task), Z.shape[1])), np.empty((len(task), Z.shape[1]))
     for part in _parts(layout):
         row = layout.pair[part]
         o = odds[layout.row_worker[row]]
-        P = _eased(o, ease[task[part]])
-        told = np.arange(len(row)), slice(None), layout.row_label[row]
-        logs[part] = np.log(np.maximum(P[told], TINY))
-        falls[part] = (P * o).sum(2) - o[told]
+        P = _label_probabilities(o, ease[task[part]])
+        given = np.arange(len(row)), slice(None), layout.row_label[row]
+        logs[part] = np.log(np.maximum(P[given], TINY))
+        slopes[part] = (P * o).sum(2) - o[given]
     every = np.arange(len(task))
-    swept = _normalise(layout, _sum_rows(layout.task_ptr, every, logs), prior, gold, Z)
-    slope[:] = (Z * _sum_rows(layout.task_ptr, every, falls)).sum(1)
-    return swept
+    found = _normalise(layout, _sum_rows(layout.task_ptr, every, logs), prior, gold, Z)
+    slope[:] = (Z * _sum_rows(layout.task_ptr, every, slopes)).sum(1)
+    return found
 
 
-def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
-    """(W, K, K) derivative of the log-evidence by odds, given its posterior Z; the diagonal means nothing."""
+def difficulty_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
+    """Return the derivative (W, K, K) of the log-evidence with respect to odds, given its posterior Z; ignore the
+    diagonal."""
     row_of = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     out = np.zeros(odds.shape)
     for part in _parts(layout):
         row, task = row_of[part], layout.task[part]
         worker = layout.row_worker[row]
-        P = _eased(odds[worker], ease[task])
+        P = _label_probabilities(odds[worker], ease[task])
         P[np.arange(len(row)), :, layout.row_label[row]] -= 1
         P *= (ease[task][:, None] * Z[task])[:, :, None]
         starts = np.flatnonzero(np.diff(worker, prepend=-1))
@@ -240,36 +248,37 @@ def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads:
     return out
 
 
-def eased_left_out(
+def difficulty_left_out(
     layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
 ) -> tuple[Floats, Floats]:
-    """What `confusion_left_out` tells, added up over the answers of a worker (W,)."""
+    """Return the sums of `confusion_left_out` over the answers of a worker (W,)."""
     row_of = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
     right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
     for part in _parts(layout):
         row, task = row_of[part], layout.task[part]
-        worker, told = layout.row_worker[row], (np.arange(len(row)), layout.row_label[row])
-        seen = np.maximum(_eased(odds[worker], ease[task])[told[0], :, told[1]], TINY)
-        q = Z[task] / np.where(gold[task][:, None] >= 0, 1.0, seen)
+        worker, given = layout.row_worker[row], (np.arange(len(row)), layout.row_label[row])
+        factor = np.maximum(_label_probabilities(odds[worker], ease[task])[given[0], :, given[1]], TINY)
+        q = Z[task] / np.where(gold[task][:, None] >= 0, 1.0, factor)
         q /= q.sum(1, keepdims=True)
-        right += weighted_counts(worker, q[told], layout.n_workers)
+        right += weighted_counts(worker, q[given], layout.n_workers)
         sure += weighted_counts(worker, (q * q).sum(1), layout.n_workers)
     return right, sure
 
 
-def _eased(odds: Floats, ease: Floats) -> Floats:
-    """(M, K, K) probability of each label under each true class."""
+def _label_probabilities(odds: Floats, ease: Floats) -> Floats:
+    """Return the probability of each label under each true class (M, K, K)."""
     return softmax(-ease[:, None, None] * odds)
 
 
 def _parts(layout: Layout) -> Iterator[slice]:
-    """Runs of answers whose K x K tables do not fill the memory."""
-    size = max(1, CELLS // layout.n_classes**2)
+    """Yield slices of answers, chunked to limit the memory of their K x K tables."""
+    size = max(1, CHUNK_CELLS // layout.n_classes**2)
     return (slice(start, start + size) for start in range(0, layout.n_answers, size))
 
 
 def components(layout: Layout) -> Ints:
-    """(W,) which part of the crowd each worker belongs to; parts share no task. Numbered from 0 in worker order."""
+    """Return the connected component of each worker (W,), numbered from 0 in worker order. Workers of different
+    components share no task."""
     _, task = _cells(layout, layout.n_classes)
     worker = layout.row_worker[layout.pair]
     part = np.arange(layout.n_workers)
@@ -278,51 +287,53 @@ def components(layout: Layout) -> Ints:
         np.minimum.at(low, task, part[worker])
         new = part.copy()
         np.minimum.at(new, worker, low[task])
-        new = new[new]  # pointer jumping: long chains of workers close in few rounds
+        new = new[new]  # pointer jumping: long chains of workers converge in few rounds
         if np.array_equal(new, part):
             return np.unique(part, return_inverse=True)[1].astype(np.int32)
         part = new
 
 
 def pair_counts(layout: Layout, place: Ints, size: int) -> tuple[Ints, Ints]:
-    """Of `size` chosen workers (place[j] in 0..size-1, or -1): same (M, M), tasks on which two gave the same label; and
-    told (M, K, M), tasks shared with the last worker to which the first gave each label."""
+    """Count how pairs of `size` chosen workers answered; place[j] is 0..size-1 for a chosen worker j, else -1.
+
+    Returns same (M, M), the number of tasks on which two workers gave the same label, and given (M, K, M), the number
+    of tasks shared with the last worker to which the first worker gave each label.
+    """
     same = np.zeros((size, size), np.int64)
-    told = np.zeros((size, layout.n_classes, size), np.int64)
+    given = np.zeros((size, layout.n_classes, size), np.int64)
     for _, (p, at_p), (r, at_r) in _worker_pairs(layout, place):
         agree = at_p == at_r
         np.add.at(same, (p[agree], r[agree]), 1)
         np.add.at(same, (r[agree], p[agree]), 1)
-        np.add.at(told, (p, at_p, r), 1)
-        np.add.at(told, (r, at_r, p), 1)
-    return same, told
+        np.add.at(given, (p, at_p, r), 1)
+        np.add.at(given, (r, at_r, p), 1)
+    return same, given
 
 
 def pair_influence(
-    layout: Layout, place: Ints, told: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
+    layout: Layout, place: Ints, given: Ints, of_same: Floats, of_pair: Floats, of_chance: Floats
 ) -> Floats:
-    """(T,) sums over the chosen pairs that answered a task: of_pair, of_same where they agree, and of_chance times how
-    often each gave the other's label to shared tasks."""
+    """Return sums (T,) over the chosen pairs that answered a task: of_pair, plus of_same if they agree, plus of_chance
+    times how often each worker gave the other's label to shared tasks."""
     out = np.zeros(layout.n_tasks)
     for task, (p, at_p), (r, at_r) in _worker_pairs(layout, place):
-        chance = told[r, at_p, p] + told[p, at_r, r]
+        chance = given[r, at_p, p] + given[p, at_r, r]
         value = of_pair[p, r] + of_chance[p, r] * chance + np.where(at_p == at_r, of_same[p, r], 0)
         out += weighted_counts(task, value, layout.n_tasks)
     return out
 
 
 def _worker_pairs(layout: Layout, place: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints], tuple[Ints, Ints]]]:
-    """Task, (place, label) and (place, label) of pairs of answers to one task by different chosen workers, some at a
-    time."""
+    """Yield chunks of pairs of answers by different chosen workers to a task: task, and place and label of both."""
     task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
-    who, said = place[layout.row_worker[layout.pair]], layout.row_label[layout.pair]
-    chosen = who >= 0
-    task, who, said = task[chosen], who[chosen], said[chosen]
+    at, label = place[layout.row_worker[layout.pair]], layout.row_label[layout.pair]
+    chosen = at >= 0
+    task, at, label = task[chosen], at[chosen], label[chosen]
     ahead = 1
-    while (together := task[ahead:] == task[:-ahead]).any():
-        apart = together & (who[ahead:] != who[:-ahead])
-        left, right = (who[:-ahead][apart], said[:-ahead][apart]), (who[ahead:][apart], said[ahead:][apart])
-        yield task[ahead:][apart], left, right
+    while (same_task := task[ahead:] == task[:-ahead]).any():
+        pair = same_task & (at[ahead:] != at[:-ahead])
+        left, right = (at[:-ahead][pair], label[:-ahead][pair]), (at[ahead:][pair], label[ahead:][pair])
+        yield task[ahead:][pair], left, right
         ahead += 1
 
 
@@ -336,7 +347,7 @@ def _log(P: Floats) -> Floats:
 
 
 def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
-    """(S, K) sums of table[index] over the segments that ptr marks off."""
+    """Return the sums (S, K) of table[index] over the segments ptr[s]:ptr[s+1]."""
     out = np.zeros((len(ptr) - 1, table.shape[1]))
     some = np.diff(ptr) > 0
     if len(index):
@@ -344,7 +355,7 @@ def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
     return out
 
 
-def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> Swept:
+def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> EStepResult:
     with np.errstate(divide="ignore"):
         logs = logs + np.log(prior)
     known = np.flatnonzero(gold >= 0)
@@ -358,6 +369,6 @@ def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Float
     answered = np.diff(layout.task_ptr) > 0
     top_before = Z.max(1, keepdims=True) == Z
     Z[:] = q
-    kept = np.where(top_before, Z, -1).max(1)  # a label changed if what was on top is not any more, as stored
+    kept = np.where(top_before, Z, -1).max(1)  # a label changed if its class is no longer the most probable, as stored
     flips = int((kept < Z.max(1))[answered].sum())
-    return Swept(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)
+    return EStepResult(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)

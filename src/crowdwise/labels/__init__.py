@@ -1,4 +1,4 @@
-"""Models of answers that are labels, one file each. Adding a file that registers a class is all it takes."""
+"""Models of labels, one file each. To add a model, add a file that registers its class."""
 
 from ..engine.registry import discover
 

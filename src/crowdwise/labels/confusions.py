@@ -1,4 +1,4 @@
-"""What models with whole confusion matrices share. A matrix is kept as rows: a (worker, label) that occurred each."""
+"""Base classes of models with full confusion matrices, stored as one row per observed (worker, label)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import TINY, Swept
+from ..kernels import TINY, EStepResult
 from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import LeftOut
@@ -22,9 +22,9 @@ class Stats(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RowModel(EMModel[Any, Stats]):
-    """A model whose parameters have `rows` (R, K): what each row's answers multiply the posterior of a task by."""
+    """A model whose parameters have `rows` (R, K): the factor of each row's answers in the posterior of a task."""
 
-    def posterior(self, shard: Shard, params: Any, local: Local) -> Swept:
+    def posterior(self, shard: Shard, params: Any, local: Local) -> EStepResult:
         prior = self.prior(shard, params)
         return shard.kernels.confusion_posterior(shard.layout, params.rows, prior, shard.gold, local.Z, shard.threads)
 
@@ -32,7 +32,7 @@ class RowModel(EMModel[Any, Stats]):
         return Stats(shares, shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads))
 
     def hits(self, crowd: Crowd, stats: Stats) -> Floats:
-        """The diagonal of expected counts, added up per worker."""
+        """Return the diagonal of the expected counts, summed per worker."""
         right = stats.counts[np.arange(crowd.rows.n_rows), crowd.rows.row_label].astype(np.float64)
         return per_worker(crowd.rows, right)
 
@@ -43,8 +43,8 @@ class RowModel(EMModel[Any, Stats]):
 
 @dataclass(frozen=True, kw_only=True)
 class SharesByBayes(RowModel):
-    """Shares of classes with a Dirichlet(1) around them; parameters have `n` (K,), the expected tasks of each class,
-    and `bound` (), what all but tasks and classes add to the objective."""
+    """A model with a Dirichlet(1) prior on the class shares. Its parameters have `n` (K,), the expected tasks of each
+    class, and `bound` (), the terms of the objective that come from neither tasks nor classes."""
 
     criterion = "evidence lower bound"
 
@@ -62,12 +62,12 @@ class SharesByBayes(RowModel):
 
 
 def expected_shares(n: Floats) -> Floats:
-    """(K,) exp of the expected log-shares of classes."""
+    """Return exp of the expected log class shares, shape (K,)."""
     return np.asarray(np.exp(digamma(n + 1) - digamma(np.asarray(n.sum() + len(n)))))
 
 
 def mean_rows(layout: RowTable, rows: Floats, weight: Floats) -> Floats:
-    """(K, K) confusion matrix of all workers taken as one: rows (R, K) weighed by how much each worker (W, K) did."""
+    """Return the mean confusion matrix (K, K) of all workers: rows (R, K) weighted by each worker's answers (W, K)."""
     K = layout.n_classes
     matrix = np.full((K, K), TINY)
     for k in range(K):
@@ -76,8 +76,11 @@ def mean_rows(layout: RowTable, rows: Floats, weight: Floats) -> Floats:
 
 
 def row_logs(layout: RowTable, worker: Ints, label: Ints, rows: Floats, unseen: Floats, crowd: Floats) -> Floats:
-    """(M, K) log-probabilities of pairs (worker, label): from `rows` where the pair occurred, `unseen` (M, K) where a
-    known worker never gave that label, and the crowd's matrix for workers that are not known."""
+    """Return the log-probabilities (M, K) of pairs (worker, label).
+
+    They come from `rows` if the pair was observed, from `unseen` (M, K) if a known worker never gave that label, and
+    from the crowd's matrix `crowd` (K, K) for unknown workers.
+    """
     at, there = find_rows(layout, worker, label)
     out = np.where(there[:, None], rows[at] if layout.n_rows else unseen, unseen).astype(np.float64)
     out[worker < 0] = crowd.T[label[worker < 0]]

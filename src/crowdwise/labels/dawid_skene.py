@@ -1,10 +1,10 @@
 """Dawid-Skene: every worker has a confusion matrix; EM finds it together with the truth.
 
-Answer n says that worker j = worker_n gave task i = task_n the label l = label_n.
+In answer n, worker j = worker_n gave task i = task_n the label l = label_n.
     (1)  z_i ~ Categorical(rho)                  (2)  l | z_i = k ~ Categorical(pi[j, k])
     (3)  q[i, k]     ~ rho[k] * product over answers n of task i of pi[j, k, l]
     (4)  rho[k]      ~ s + sum_i q[i, k]
-    (5)  pi[j, k, l] ~ s + sum over j's answers n saying l of q[task_n, k]
+    (5)  pi[j, k, l] ~ s + sum over j's answers n with label l of q[task_n, k]
 with s the pseudo-count of the Dirichlet(1 + s) priors, so EM maximises
     (6)  log p(labels | rho, pi) + s * (sum log rho + sum log pi).
 Dawid & Skene 1979: eqs 2.3 and 2.4 are the steps (4) and (5), 2.5 is (3). Derivation in docs/maths/dawid_skene.md.
@@ -31,13 +31,13 @@ class Params(NamedTuple):
     rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
     totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
     log_prior: Floats  # ()   the last term of (6)
-    crowd: Floats  # (K, K)  confusion matrix of the crowd as one worker, made when the fit is over
+    crowd: Floats  # (K, K)  mean confusion matrix of the crowd, computed after the fit
 
 
 @register("dawid-skene", "a confusion matrix for every worker, by EM (Dawid & Skene 1979)")
 @dataclass(frozen=True, kw_only=True)
 class DawidSkene(RowModel):
-    """A full confusion matrix for each worker: K (K - 1) free numbers apiece."""
+    """A full confusion matrix for each worker, with K (K - 1) free parameters."""
 
     params_type = Params
     smoothing: float = setting(0.01, NOT_NEGATIVE, "Pseudo-count s of the priors; 0 is maximum likelihood.")
@@ -67,7 +67,7 @@ class DawidSkene(RowModel):
         return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
 
     def answers_needed(self, n_classes: int) -> int:
-        return 2 * n_classes  # a row of the matrix has n_classes - 1 free numbers, and there are n_classes rows
+        return 2 * n_classes  # each of the n_classes rows has n_classes - 1 free parameters
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         s, K = self.smoothing, layout.n_classes

@@ -1,10 +1,10 @@
-"""Label models that are fitted iteration by iteration: by EM, or by variational Bayes.
+"""Label models that are fitted by EM or by variational Bayes.
 
-Each iteration infers the truth given the parameters, adds up statistics over shards, and improves the parameters. The
-objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB); it
-never decreases beyond rounding. The fit has converged when what a user sees has stopped changing: no label changed in
-the last `PATIENCE` iterations, no worker's skill changed by more than `tol` in the last one, and the objective rose by
-no more than `tol` / 100 per answer and iteration in those.
+Each iteration infers the truth given the parameters, sums statistics over shards, and updates the parameters. The
+objective is the log-likelihood of the answers plus the log-prior (EM), or a lower bound on their evidence (VB). It
+never decreases beyond rounding. The fit has converged when the results have stopped changing: over the last `PATIENCE`
+iterations no label changed and the objective rose by at most `tol` / 100 per answer and iteration, and in the last
+iteration no worker's skill changed by more than `tol`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..answers import Labels
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.model import COUNT, NOT_NEGATIVE, setting
 from ..engine.run import Arrays, packed, under
-from ..kernels import Swept
+from ..kernels import EStepResult
 from ..kernels.layout import Floats, per_worker
-from ..rating.skills import CROWD
+from ..rating.skills import SKILL_PRIOR_ANSWERS
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
 
@@ -30,20 +30,20 @@ P = TypeVar("P", bound=tuple[Any, ...])
 S = TypeVar("S", bound=tuple[Any, ...])
 
 PATIENCE = 5  # iterations without a changed label
-GAIN = 0.01  # of tol: what the objective may still rise per answer and iteration
+GAIN = 0.01  # largest rise of the objective per answer and iteration at convergence, in units of tol
 STAGE = "iteration"
 
 
 @dataclass
 class Local:
-    """What stays in a shard: the posterior of its tasks, and further numbers of tasks where a model has them."""
+    """State kept in a shard: the posterior of its tasks, and any other per-task parameters of the model."""
 
     Z: Floats  # (T, K)
     own: dict[str, Floats] = field(default_factory=dict)  # (T,) each
 
 
 class Summed(NamedTuple):
-    """What a sweep over shards adds up to."""
+    """Sums over shards after one E-step."""
 
     evidence: float
     changed: int  # labels
@@ -52,67 +52,67 @@ class Summed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EMModel(LabelModel, Generic[P, S]):
-    """A model fitted by EM or variational Bayes. A subclass gives the E-step, its statistics, and the M-step."""
+    """A model fitted by EM or variational Bayes. A subclass defines the E-step, its statistics, and the M-step."""
 
     criterion: ClassVar[str] = "log-likelihood plus log-prior"
 
-    max_iter: int = setting(1000, COUNT, "Iterations at most.")
+    max_iter: int = setting(1000, COUNT, "Maximum number of iterations.")
     tol: float = setting(1e-4, NOT_NEGATIVE, "Convergence tolerance on worker skill.")
 
     @abstractmethod
-    def posterior(self, shard: Shard, params: P, local: Local) -> Swept:
+    def posterior(self, shard: Shard, params: P, local: Local) -> EStepResult:
         """E-step: overwrite local.Z (T, K) with the posterior of the truth, given the parameters."""
 
     @abstractmethod
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: P | None) -> S:
-        """What the M-step needs; adds up over disjoint sets of tasks."""
+        """Return the statistics for the M-step. They add up over disjoint sets of tasks."""
 
     @abstractmethod
     def maximise(self, crowd: Crowd, stats: S, params: P | None) -> P:
-        """M-step: better parameters. `params` are the former ones, None at the start."""
+        """M-step: return updated parameters. `params` are the previous ones, None at the start."""
 
     @abstractmethod
     def penalty(self, params: P) -> float:
         """Log-prior of the parameters, or minus their divergence from the prior."""
 
     def hits(self, crowd: Crowd, stats: Any) -> Floats:
-        """(W,) expected number of right answers of each worker; from `right` (R,), where statistics have it."""
+        """Return the expected number of correct answers of each worker (W,). Default: sums of `stats.right` (R,)."""
         return per_worker(crowd.rows, stats.right)
 
     def prevalence(self, params: Any) -> Floats:
-        """(K,) share of each class; `shares`, where parameters have it."""
+        """Return the share of each class (K,). Default: `params.shares`."""
         return np.asarray(params.shares)
 
     def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
         return np.asarray(params.rho)
 
     def prior(self, shard: Shard, params: P) -> Floats:
-        """(1, K) or (T, K): what the posterior of tasks starts from, before their answers."""
+        """Return the prior of the tasks' classes, shape (1, K) or (T, K)."""
         return self.class_prior(params, shard.layout.n_classes)[None]
 
-    def enough(self, before: P, after: P, objectives: Sequence[float]) -> bool:
-        """Whether to stop, whatever still changes."""
+    def stop_early(self, before: P, after: P, objectives: Sequence[float]) -> bool:
+        """Return whether to stop before convergence."""
         return False
 
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> S:
-        """Set the posterior of every shard to where the fit starts, soft votes, and return its statistics."""
+        """Initialise the posterior of every shard with soft votes, and return its statistics."""
         return self.from_votes(shards)
 
     def from_votes(self, shards: Executor[Shard], weight: Floats | None = None) -> S:
-        """Start from votes, weighed by row (R,) where weights are given."""
+        """Initialise the posteriors with votes, weighted by row (R,) if weights are given."""
         return shards.update(self._voted, weight).stats  # type: ignore[no-any-return]
 
     def _voted(self, shard: Shard, local: Any, weight: Floats | None) -> tuple[Local, Summed]:
         new = Local(shard.vote_shares(weight))
         return new, Summed(0.0, 0, self.statistics(shard, new, shard.shares(new.Z), None))
 
-    def sweep(self, shard: Shard, local: Local, params: P) -> tuple[Local, Summed]:
+    def e_step(self, shard: Shard, local: Local, params: P) -> tuple[Local, Summed]:
         """E-step and statistics of one shard."""
-        swept = self.posterior(shard, params, local)
-        return local, Summed(swept.evidence, swept.flips, self.statistics(shard, local, swept.shares, params))
+        found = self.posterior(shard, params, local)
+        return local, Summed(found.evidence, found.flips, self.statistics(shard, local, found.shares, params))
 
     def warm(self, shard: Shard, local: Local, params: Any) -> tuple[Local, Summed]:
-        """The same before the first iteration: statistics as at the start of a fit."""
+        """E-step before the first iteration: the statistics are those of an initial posterior."""
         self.posterior(shard, params, local)
         return local, Summed(0.0, 0, self.statistics(shard, local, shard.shares(local.Z), None))
 
@@ -123,13 +123,13 @@ class EMModel(LabelModel, Generic[P, S]):
 
 
 class _EM(Problem):
-    """A label model on its shards."""
+    """The fit of a label model to its shards."""
 
     def __init__(self, model: EMModel[Any, Any], crowd: Crowd, shards: Executor[Shard], run: Run) -> None:
         self.name, self.max_iter = model.name, model.max_iter
         self.model, self.crowd, self.shards = model, crowd, shards
         self.n_answers = max(crowd.rows.n_answers, 1)
-        self.answers = crowd.rows.per_worker + CROWD  # skills are shown as if the crowd had answered that often, too
+        self.answers = crowd.rows.per_worker + SKILL_PRIOR_ANSWERS  # reported skills include this prior
         self.unchanged, self.before, self.moved = 0, None, np.inf
         self.stats: Any = None
         if not run.journal.resumes(STAGE):
@@ -137,7 +137,7 @@ class _EM(Problem):
             self.params, self.hits = model.maximise(crowd, stats, None), model.hits(crowd, stats)
 
     def step(self) -> Step:
-        summed: Summed = self.shards.update(self.model.sweep, self.params)
+        summed: Summed = self.shards.update(self.model.e_step, self.params)
         self.stats = summed.stats
         hits = self.model.hits(self.crowd, summed.stats)
         self.moved = float(np.max(np.abs(hits - self.hits) / self.answers, initial=0.0))
@@ -152,13 +152,13 @@ class _EM(Problem):
         rise = (objectives[-1] - before) / PATIENCE / self.n_answers
         if self.unchanged >= PATIENCE and self.moved <= model.tol and rise <= GAIN * model.tol:
             return True
-        return self.before is not None and model.enough(self.before, self.params, objectives)
+        return self.before is not None and model.stop_early(self.before, self.params, objectives)
 
     def improve(self) -> None:
         self.before, self.params = self.params, self.model.maximise(self.crowd, self.stats, self.params)
 
     def state(self) -> Arrays:
-        """Of posteriors only which classes are on top is looked at again."""
+        """Return the state for a checkpoint. Of the posteriors, only the most probable classes are needed."""
         values: dict[str, Any] = {"params": self.params, "hits": self.hits, "unchanged": self.unchanged}
         if self.before is not None:
             values["before"] = self.before
@@ -186,7 +186,7 @@ def _kept(shard: Shard, local: Local) -> tuple[Any, dict[str, Floats]]:
 
 
 def _put_back(shard: Shard, local: Any, parts: Any) -> tuple[Local, int]:
-    """A posterior with the same classes on top."""
+    """Restore a posterior with the same most probable classes."""
     part, shape = next(parts), (shard.layout.n_tasks, shard.layout.n_classes)
     tops = np.unpackbits(part["tops"], count=shape[0] * shape[1]).reshape(shape)
     return Local(tops.astype(shard.dtype), under(part, "own.")), 0

@@ -1,14 +1,14 @@
-"""GLAD: a worker's ability met by a task's ease.
+"""GLAD: the chance of a correct answer depends on the worker's ability times the task's ease.
 
     (1)  z_i ~ Categorical(rho)
-    (2)  answer n is right with probability sigma(x_n),  x_n = ability[j] * ease[i];  errors are spread evenly
+    (2)  answer n is correct with probability sigma(x_n),  x_n = ability[j] * ease[i];  errors are uniform
     (3)  q[i, k] ~ rho[k] * product over answers n of task i of (sigma(x_n) if l = k else sigma(-x_n) / (K - 1))
     (4)  ability[j] ~ Normal(1, 1)        (5)  ease[i] ~ Normal(1, v), at least 0.05
-EM, where the step uses the bound on log sigma that touches at the present x (its curvature is
-c_n = tanh(x_n / 2) / (2 x_n)), so both updates are closed and the objective log p(labels) + log priors never falls:
+EM whose M-step uses the quadratic bound on log sigma that touches at the current x, with curvature
+c_n = tanh(x_n / 2) / (2 x_n). Both updates have a closed form, and log p(labels) + log priors never decreases:
     (6)  ability[j] = (1 + sum_n (h_n - 1/2) ease[i]) / (1 + sum_n c_n ease[i]^2),    h_n = q[task_n, label_n]
     (7)  ease[i] = max(0.05, (1/v + sum_n (h_n - 1/2) ability[j]) / (1/v + sum_n c_n ability[j]^2))
-Difficulty is 1 / ease. Whitehill et al. 2009, who take gradients in log ease. Derivation in docs/maths/glad.md.
+Difficulty is 1 / ease. Whitehill et al. 2009 use gradients in log ease instead. Derivation in docs/maths/glad.md.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ import numpy as np
 
 from ..engine import Executor, register
 from ..engine.model import POSITIVE, setting
-from ..kernels import Swept
+from ..kernels import EStepResult
 from ..kernels.layout import Floats, Ints, RowTable, worker_answers
 from ..kernels.special import expit
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
-from .model import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares, even_log
+from .model import PREVALENCE_HELP, PREVALENCE_RULE, class_log_prior, class_shares, even_log
 from .shard import Crowd, Shard
 
-HARDEST = 0.05
+MIN_EASE = 0.05
 
 
 class Params(NamedTuple):
     rho: Floats  # (K,)
     ability: Floats  # (W,)
-    ease: Floats  # (T,)  kept with the tasks while the model is fitted, and put here at the end
+    ease: Floats  # (T,)  kept in the shards during the fit, and copied here at the end
     shares: Floats  # (K,) mean posterior
 
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected right answers
-    rise: Floats  # (W,)  the sums of (6)
-    curve: Floats  # (W,)
+    right: Floats  # (R,)  expected correct answers
+    rise: Floats  # (W,)  sum in the numerator of (6)
+    curve: Floats  # (W,)  sum in its denominator
 
 
-@register("glad", "ability of workers met by difficulty of tasks, by EM (Whitehill et al. 2009)")
+@register("glad", "ability of workers and difficulty of tasks, by EM (Whitehill et al. 2009)")
 @dataclass(frozen=True, kw_only=True)
 class Glad(EMModel[Params, Stats]):
-    """The only label model here with a difficulty for every task."""
+    """An ability for each worker and a difficulty for each task."""
 
     params_type = Params
-    off = (-3.5, 0.0)
+    calibration_offset = (-3.5, 0.0)
     spread: float = setting(1.0, POSITIVE, "Variance v of the prior on ease.")
-    prevalence_is: str = setting("uniform", PREVALENCE, PREVALENCE_IS)
+    prevalence_is: str = setting("uniform", PREVALENCE_RULE, PREVALENCE_HELP)
 
-    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:  # eq (3)
+    def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:  # eq (3)
         ease = local.own["ease"] = local.own["next"]
-        swept = shard.kernels.ability_posterior(
+        found = shard.kernels.ability_posterior(
             shard.layout, params.ability, ease, params.rho[None], shard.gold, local.Z, shard.threads
         )
         prior = -0.5 / self.spread * float(((ease - 1) ** 2).sum())  # eq (5)
-        return swept._replace(evidence=swept.evidence + prior)
+        return found._replace(evidence=found.evidence + prior)
 
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
         layout = shard.layout
@@ -70,7 +70,7 @@ class Glad(EMModel[Params, Stats]):
         ease = np.ones(layout.n_tasks) if params is None else local.own["ease"]
         slopes, v = shard.kernels.ability_slopes, self.spread
         rise, curve = slopes(layout, ability, ease, local.Z, False, shard.threads)
-        ease = local.own["next"] = np.maximum(HARDEST, (1 / v + rise) / (1 / v + curve))  # eq (7)
+        ease = local.own["next"] = np.maximum(MIN_EASE, (1 / v + rise) / (1 / v + curve))  # eq (7)
         rise, curve = slopes(layout, ability, ease, local.Z, True, shard.threads)
         return Stats(shares, shard.kernels.match_counts(layout, local.Z, shard.threads), rise, curve)
 
@@ -103,7 +103,7 @@ class Glad(EMModel[Params, Stats]):
         return 1 / params.ease
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """On tasks of the fit by their ease, else of ease 1; an unknown worker has the mean ability."""
+        """Tasks of the fit have their own ease, others ease 1; an unknown worker has the mean ability."""
         ease = 1.0 if task is None else params.ease[task]
         ability = np.where(worker >= 0, params.ability[worker], params.ability.mean())
         return even_log(expit(ability * ease), label, layout.n_classes)

@@ -1,10 +1,10 @@
-"""MACE: an answer is honest, and then right, or a guess from the worker's own habit.
+"""MACE: an answer is either honest, and then correct, or a guess from the worker's own label distribution.
 
     (1)  z_i ~ Uniform                              (2)  g_n ~ Bernoulli(theta[j]),  theta[j] ~ Beta(b, b)
     (3)  l = z_i if g_n = 1, else l ~ Categorical(xi[j]),  xi[j] ~ Dirichlet(c)
 Variational Bayes with q(z, g) q(theta) q(xi); t[j] = E log theta, u[j] = E log(1 - theta), x[j, l] = E log xi:
     (4)  q[i, k] ~ 1/K * product over answers n of task i of (exp(t) [l = k] + exp(u + x))
-    (5)  honest[j, l] = sum over j's answers n saying l of q[task_n, l] exp(t) / (exp(t) + exp(u + x))
+    (5)  honest[j, l] = sum over j's answers n with label l of q[task_n, l] exp(t) / (exp(t) + exp(u + x))
     (6)  theta[j] ~ Beta(b + honest[j, .], b + guesses[j, .]),  xi[j, l] ~ Dirichlet(c + guesses[j, l])
 where guesses = answers - honest. The bound is sum_i log(normaliser of (4)) - KL(q(theta)) - KL(q(xi)).
 Hovy et al. 2013, Sec. 2-3. Derivation in docs/maths/mace.md.
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..engine import register
 from ..engine.model import POSITIVE, setting
-from ..kernels import Swept
+from ..kernels import EStepResult
 from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
 from ..rating.skills import match_left_out
 from ..result import LeftOut
@@ -38,22 +38,22 @@ class Params(NamedTuple):
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected right answers
+    right: Floats  # (R,)  expected correct answers
     honest: Floats  # (R,)
 
 
-@register("mace", "honest answers or guesses by habit, by variational Bayes (Hovy et al. 2013)")
+@register("mace", "honest answers or random guesses, by variational Bayes (Hovy et al. 2013)")
 @dataclass(frozen=True, kw_only=True)
 class Mace(EMModel[Params, Stats]):
-    """Finds spammers: each worker has a chance to be honest and a habit when not."""
+    """Each worker is honest with some probability and otherwise guesses from their own label distribution."""
 
     params_type = Params
     criterion = "evidence lower bound"
-    off = (-5.9, 0.75)
+    calibration_offset = (-5.9, 0.75)
     honesty: float = setting(0.5, POSITIVE, "Parameter b of the Beta prior on honesty.")
     habit: float = setting(1.0, POSITIVE, "Parameter c of the Dirichlet prior on guesses.")
 
-    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:  # eq (4)
+    def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:  # eq (4)
         layout, prior = shard.layout, self.class_prior(params, shard.layout.n_classes)[None]
         return shard.kernels.match_posterior(layout, params.hit, params.miss, prior, shard.gold, local.Z, shard.threads)
 
@@ -83,7 +83,7 @@ class Mace(EMModel[Params, Stats]):
         return float(params.bound)
 
     def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        """Those of eq (4) where the worker gave this label, else the means."""
+        """Return the factors of eq (4) if the worker gave this label in the fit, else those of the posterior means."""
         at, there = find_rows(layout, worker, label)
         means = self.emission(params, layout, worker, label)
         if not layout.n_rows:
@@ -100,7 +100,7 @@ class Mace(EMModel[Params, Stats]):
         return np.full(n_classes, 1 / n_classes)
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """The means of theta and xi; an unknown worker has the crowd's."""
+        """Use the posterior means of theta and xi; an unknown worker has the crowd's."""
         K, b, c = layout.n_classes, self.honesty, self.habit
         guessed = per_worker(layout, params.guesses)
         at, there = find_rows(layout, worker, label)

@@ -2,7 +2,7 @@
 
     (1)  q[i, k] = 1 / (number of classes tied for most votes on i) if k is one of them, else 0
 
-The lecture's first aggregation. Derivation in docs/maths/majority_vote.md.
+Derivation in docs/maths/majority_vote.md.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..kernels.layout import Floats
 from .votes import VoteModel
 
 
-@register("majority-vote", "the label most workers gave; every vote counts the same")
+@register("majority-vote", "the label that most workers gave; all votes count equally")
 @dataclass(frozen=True, kw_only=True)
 class MajorityVote(VoteModel):
-    """One worker, one vote. Knows nothing of skill; never a disaster."""
+    """One vote per worker. It ignores skill, and is a robust baseline."""
 
     def decided(self, shares: Floats) -> Floats:
         top = shares.max(1, keepdims=True) * (1 - 1e-6) <= shares  # eq (1)

@@ -1,4 +1,4 @@
-"""What a model of labels is: it fits answers, and tells how a worker turns the truth into an answer."""
+"""The base class of label models: it fits answers and gives the probability of a worker's label given the truth."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut
 from .shard import Crowd, Shard, spread
 
-PREVALENCE = one_of("learnt", "uniform")
-PREVALENCE_IS = "Class shares: learnt from the answers, or uniform."
+PREVALENCE_RULE = one_of("learnt", "uniform")
+PREVALENCE_HELP = "Class shares: 'learnt' from the answers, or 'uniform'."
 
 
 class Learnt(NamedTuple):
-    """What a fit comes to, before results are made of it."""
+    """The outcome of a fit, before the result is built."""
 
     params: Any
     prevalence: Floats  # (K,)
@@ -33,18 +33,18 @@ class Learnt(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelModel(Model[Labels, LabelsResult]):
-    """A model of answers that are labels."""
+    """A model of labels."""
 
     kind = "labels"
     answers_type = Labels
     result_type = LabelsResult
-    with_features: ClassVar[str] = "Labels with features are fitted by crowdwise.CrowdClassifier"
-    criterion: ClassVar[str] = ""  # what the objective is
-    tells_workers_apart: ClassVar[bool] = True  # whether each worker has a confusion matrix of their own
-    shares_truth: ClassVar[bool] = True  # whether the answers to a task have one truth
-    uses_weights: ClassVar[bool] = False  # whether answers may carry weights
-    # By how much the log-odds of accuracy were off the expected ones on 17 of 18 real sets: decision 0011.
-    off: ClassVar[tuple[float, float]] = (-7.6, 0.0)
+    with_features: ClassVar[str] = "To fit labels with features, use crowdwise.CrowdClassifier"
+    criterion: ClassVar[str] = ""  # name of the objective
+    distinguishes_workers: ClassVar[bool] = True  # whether each worker has their own confusion matrix
+    shares_truth: ClassVar[bool] = True  # whether all answers to a task have the same truth
+    uses_weights: ClassVar[bool] = False  # whether answers may have weights
+    # Range of (observed minus expected) log-odds of accuracy on 17 of 18 real data sets: decision 0011.
+    calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
         self.refuse_weights(answers)
@@ -54,28 +54,28 @@ class LabelModel(Model[Labels, LabelsResult]):
         own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
         own["params"] = self.finish(crowd, learnt.params, shards)
         own["left_out"] = shards.total(self._left_out, learnt.params)
-        own["posterior"] = _joined(list(shards.each(self._reported, learnt.params)))  # may overwrite that of the fit
-        return self.made(answers, run, learnt.trace, self.criterion, **own)
+        own["posterior"] = _joined(list(shards.each(self._reported, learnt.params)))  # may overwrite the fit's own
+        return self.make_result(answers, run, learnt.trace, self.criterion, **own)
 
     def refuse_weights(self, answers: Labels) -> None:
-        """Refuse answers with weights, where the model does not use them."""
+        """Refuse answers with weights if the model does not use them."""
         if answers.weighted and not self.uses_weights:
             raise DataError(
-                f"these answers have weights (column 'weight'), which {self.name} does not use. Take 'majority-vote', "
-                f"'soft-vote' or 'weighted-vote', which count them, or leave the column out"
+                f"these answers have weights (column 'weight'), which {self.name} does not use. Use 'majority-vote', "
+                f"'soft-vote' or 'weighted-vote', or drop the column"
             )
 
     @abstractmethod
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
-        """The fit itself; posteriors stay in the shards, as the attribute `Z` of their local state."""
+        """Fit the model. Posteriors stay in the shards, as the attribute `Z` of their local state."""
 
     def finish(self, crowd: Crowd, params: Any, shards: Executor[Shard]) -> Any:
-        """Parameters needed only in the result."""
+        """Add the parameters needed only in the result."""
         return params
 
     @abstractmethod
     def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
-        """Sums over each worker's answers, by leave-one-out posteriors."""
+        """Return sums over each worker's answers under leave-one-out posteriors."""
 
     def _left_out(self, shard: Shard, local: Any, params: Any) -> LeftOut:
         return self.left_out(shard, params, local.Z)
@@ -84,30 +84,32 @@ class LabelModel(Model[Labels, LabelsResult]):
         return self.reported(shard, params, local.Z)
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        """Bytes that a fit takes in addition to its answers."""
+        """Return the memory of a fit in bytes, without the answers."""
         return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.layout.n_rows
 
     @abstractmethod
     def emission(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """(M, K) log-probability that worker[m] says label[m] under each true class; worker -1 is an average one.
+        """Return the log-probability (M, K) that worker[m] gives label[m] under each true class.
 
-        `task` (M,) are tasks of the fit, for models that know tasks; without it, a task like any other.
+        Worker -1 is an average worker. `task` (M,) are tasks of the fit, for models with per-task parameters; without
+        it, the tasks are average ones.
         """
 
     @abstractmethod
     def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
-        """(K,) what the posterior of a task starts from, before its answers; without one, a task like any other."""
+        """Return the prior (K,) of the class of a task of the fit; without `task`, of an average one."""
 
     def factors(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        """(M, K) log-factors that answers to this task contributed to its posterior."""
+        """Return the log-factors (M, K) of answers in the posterior of this task."""
         return self.emission(params, layout, worker, label)
 
     def pull(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        """(M, K) how strongly answers draw the task to each class, on the scale on which the model adds them up."""
+        """Return how strongly each answer supports each class (M, K), on the scale on which the model adds them."""
         return self.factors(params, layout, worker, label, task)
 
     def infer(self, params: Any, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
-        """(T, K) posterior of new answers whose rows are given by the workers (R,) of the fit, -1 for others."""
+        """Return the posterior (T, K) of new answers. `worker` (R,) numbers the workers of their rows in the fit; -1
+        stands for an unknown worker."""
         shard = Shard.of(answers, Run(threads=1))
         label = shard.layout.row_label
         P = np.exp(self.emission(params, seen, worker, label)).astype(shard.dtype)
@@ -117,39 +119,40 @@ class LabelModel(Model[Labels, LabelsResult]):
         return self.reported(shard, params, Z)
 
     def reported(self, shard: Shard, params: Any, Z: Floats) -> Floats:
-        """The posterior as it is reported to users; Z may be overwritten."""
+        """Return the posterior reported to users; Z may be overwritten."""
         return Z
 
     def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
-        """What the reported posterior (T, K) was before it was hedged, and how much it counts in it."""
+        """Return the posterior (T, K) before it was hedged, and its weight in the reported posterior."""
         return posterior, 1.0
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        """(K,) posterior of a task if just these answers (M,) had been given to it: what `explain` asks."""
+        """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""
         logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
         logs += self.factors(params, layout, worker, label, task).sum(0)
         return softmax(logs)
 
     def answers_needed(self, n_classes: int) -> int:
-        """Answers that a worker should have given for the model to learn anything about that worker."""
+        """Return how many answers per worker the model needs to estimate a worker's parameters."""
         return 1
 
-    def named(self, params: Any, layout: RowTable, worker: Ints, task: Ints) -> Floats:
-        """(M, K) chance that worker[m] names each class where it is true, on tasks of the fit."""
+    def class_accuracy(self, params: Any, layout: RowTable, worker: Ints, task: Ints) -> Floats:
+        """Return the probability (M, K) that worker[m] gives the correct label under each true class, on tasks of the
+        fit."""
         every = range(layout.n_classes)
-        said = [np.full(len(worker), k, np.int32) for k in every]
-        return np.stack([np.exp(self.emission(params, layout, worker, said[k], task)[:, k]) for k in every], axis=1)
+        label = [np.full(len(worker), k, np.int32) for k in every]
+        return np.stack([np.exp(self.emission(params, layout, worker, label[k], task)[:, k]) for k in every], axis=1)
 
     def easiest(self, params: Any) -> Any:
-        """The parameters as if every task were as easy as can be."""
+        """Return the parameters with every task at its lowest difficulty."""
         return params
 
     def difficulty(self, params: Any) -> Floats | None:
-        """(T,) how hard each task is, where the model knows."""
+        """Return the difficulty of each task (T,), or None if the model has none."""
         return None
 
     def grouping(self, params: Any) -> Grouping | None:
-        """Groups of workers who err alike, where the model has them."""
+        """Return the groups of workers, or None if the model has none."""
         return None
 
 
@@ -158,7 +161,8 @@ def _joined(parts: list[Floats]) -> Floats:
 
 
 def even_log(hit: Floats, label: Ints, n_classes: int) -> Floats:
-    """(M, K) log-probability of saying label[m] when right with probability hit[m] and errors are spread evenly."""
+    """Return the log-probability (M, K) of label[m] for a worker who is correct with probability hit[m] and whose
+    errors are uniform."""
     hit = np.clip(hit, 1e-12, 1 - 1e-12)
     out = np.repeat(np.log((1 - hit) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
     out[np.arange(len(label)), label] = np.log(hit) if n_classes > 1 else 0.0
@@ -166,11 +170,11 @@ def even_log(hit: Floats, label: Ints, n_classes: int) -> Floats:
 
 
 def class_shares(mode: str, shares: Floats) -> Floats:
-    """(K,) prior of the classes: Dirichlet(2) around the expected shares, or all alike."""
+    """Return the prior (K,) of the classes: their mode under a Dirichlet(2) prior, or uniform."""
     K = len(shares)
     return (shares + 1) / (shares.sum() + K) if mode == "learnt" else np.full(K, 1 / K)
 
 
 def class_log_prior(mode: str, rho: Floats) -> float:
-    """What `class_shares` adds to the objective."""
+    """Return the log-prior of the class shares, up to a constant."""
     return float(np.log(rho).sum()) if mode == "learnt" else 0.0

@@ -1,10 +1,10 @@
-"""One coin: a worker is right with one chance, whatever the truth, and errs evenly.
+"""One coin: a worker is correct with the same probability for every true class, and errors are uniform.
 
     (1)  z_i ~ Categorical(rho)        (2)  l | z_i = k: k with probability p[j], each other label (1 - p[j]) / (K - 1)
     (3)  q[i, k] ~ rho[k] * product over answers n of task i of (p[j] if l = k else (1 - p[j]) / (K - 1))
     (4)  p[j] = (u + sum over j's answers n of q[task_n, label_n]) / (u + v + answers of j)
-with Beta(1 + u, 1 + v) priors, so EM maximises log p(labels | rho, p) + sum_j [u log p[j] + v log(1 - p[j])], and,
-where the shares of classes are learnt, + sum log rho. Derivation in docs/maths/one_coin.md.
+with Beta(1 + u, 1 + v) priors, so EM maximises log p(labels | rho, p) + sum_j [u log p[j] + v log(1 - p[j])], plus
+sum log rho if the class shares are learnt. Derivation in docs/maths/one_coin.md.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ import numpy as np
 
 from ..engine import register
 from ..engine.model import POSITIVE, setting
-from ..kernels import Swept
+from ..kernels import EStepResult
 from ..kernels.layout import Floats, Ints, RowTable, worker_answers
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
-from .model import PREVALENCE, PREVALENCE_IS, class_log_prior, class_shares, even_log
+from .model import PREVALENCE_HELP, PREVALENCE_RULE, class_log_prior, class_shares, even_log
 from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
     rho: Floats  # (K,)
-    hit: Floats  # (W,)  p: chance of a right answer
-    crowd: Floats  # ()   of an average worker
+    hit: Floats  # (W,)  p: probability of a correct answer
+    crowd: Floats  # ()   the same of an average worker
     shares: Floats  # (K,) mean posterior
 
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected right answers
+    right: Floats  # (R,)  expected correct answers
 
 
-@register("one-coin", "one chance of being right for every worker, by EM")
+@register("one-coin", "one accuracy for each worker, by EM")
 @dataclass(frozen=True, kw_only=True)
 class OneCoin(EMModel[Params, Stats]):
-    """One number per worker: for few answers, or many classes."""
+    """One accuracy per worker. It suits few answers per worker, or many classes."""
 
     params_type = Params
-    off = (-4.4, 0.0)
-    right: float = setting(2.0, POSITIVE, "Right answers u that every worker starts with.")
-    wrong: float = setting(1.0, POSITIVE, "Wrong answers v that every worker starts with.")
-    prevalence_is: str = setting("uniform", PREVALENCE, PREVALENCE_IS)
+    calibration_offset = (-4.4, 0.0)
+    right: float = setting(2.0, POSITIVE, "Pseudo-count u of correct answers in the prior of each worker.")
+    wrong: float = setting(1.0, POSITIVE, "Pseudo-count v of wrong answers in the prior of each worker.")
+    prevalence_is: str = setting("uniform", PREVALENCE_RULE, PREVALENCE_HELP)
 
-    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:  # eq (3)
+    def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:  # eq (3)
         layout = shard.layout
         hit = params.hit[layout.row_worker]
         miss, prior = np.log((1 - hit) / max(layout.n_classes - 1, 1)), params.rho[None]

@@ -1,21 +1,22 @@
-"""Pooled Dawid-Skene: workers' confusion rows are drawn around the crowd's; how closely is learnt from the data.
+"""Pooled Dawid-Skene: a hierarchical prior shrinks workers' confusion matrices to the crowd's, by a learnt amount.
 
     (1)  z_i ~ Categorical(rho),  rho ~ Dirichlet(1)       (2)  l | z_i = k ~ Categorical(pi[j, k])
     (3)  pi[j, k] ~ Dirichlet(a[k])                        (4)  a[k, l] ~ Gamma(2, 1)
 Row k of `a` is the crowd's confusion row times the strength of pooling. Variational Bayes with q(z) q(rho) q(pi):
     (5)  q[i, k] ~ exp(psi(1 + n[k]) - psi(K + n.)) * product over answers n of i of
                    exp(psi(a[k, l] + C[j, k, l]) - psi(a[k, .] + C[j, k, .]))
-    (6)  n[k] = sum_i q[i, k],   C[j, k, l] = sum over j's answers n saying l of q[task_n, k]
+    (6)  n[k] = sum_i q[i, k],   C[j, k, l] = sum over j's answers n with label l of q[task_n, k]
     (7)  a[k, l] <- (a[k, l] * sum_j [psi(a[k, l] + C[j, k, l]) - psi(a[k, l])] + 1)
                     / (sum_j [psi(a[k, .] + C[j, k, .]) - psi(a[k, .])] + 1)
-(7) never lowers the evidence of the counts, so the bound on the evidence of the answers never falls:
+(7) never decreases the evidence of the counts, so the lower bound on the evidence of the answers never decreases:
     (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log p(a)
-With few answers a worker is taken as an average one, and that is a vote that knows the crowd's errors; with many
-it nears Dawid-Skene. Real answers are not as independent as (2) has it, so (5) is too sure of itself. What is reported
-hedges it with the vote, one more vote being cast by the shares of classes m:
+A worker with few answers is close to an average worker; with many answers the model approaches Dawid-Skene. Real
+answers are less independent than (2) assumes, so (5) is overconfident. The reported posterior therefore mixes (5) with
+the vote shares, smoothed by one vote with the class shares m:
     (9)  (1 - h) * q[i, k] + h * (votes[i, k] + m[k]) / (votes[i, .] + 1)
-Workers' skills and matrices stay those of (5). The climb starts from votes of varied workers, and goes several steps of
-(7) at once where that does not lower the evidence. Derivation in docs/maths/pooled.md.
+Workers' skills and matrices are those of (5). The fit starts from votes weighted by the variety of each worker's
+labels. It extrapolates (7) by several steps where that does not decrease the evidence. Derivation in
+docs/maths/pooled.md.
 """
 
 from __future__ import annotations
@@ -33,49 +34,52 @@ from ..result import LeftOut
 from .confusions import SharesByBayes, Stats
 from .shard import Crowd, Shard
 
-LOW, HIGH = 1e-3, 1e4  # pseudo-counts are kept between
-EAGER = 6  # sweeps that all improve a; later one in three does, which costs less and is enough
-FASTEST = 100.0  # steps of (7) gone at once, at most
-FEW = 10.0  # answers a worker below which pooling starts stronger
-CROWD = 2.0  # answers of the crowd's habit that every worker's labels start from
+MIN_A, MAX_A = 1e-3, 1e4  # bounds of the pseudo-counts a
+EVERY_ITERATION = 6  # iterations that all update a; later one in three does, which is cheaper and sufficient
+MAX_PACE = 100.0  # largest extrapolation, in steps of (7)
+FEW_ANSWERS = 10.0  # answers per worker below which the initial pooling is stronger
+LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in each worker's label shares
 
 
 class Params(NamedTuple):
     n: Floats  # (K,)    expected tasks of each class
-    a: Floats  # (K, K)  pseudo-counts around which workers' rows are drawn
+    a: Floats  # (K, K)  pseudo-counts of the prior on workers' rows
     counts: Floats  # (R, K)  C, observed (j, l) only
     totals: Floats  # (W, K)  C[j, k, .]
     rows: Floats  # (R, K)  the factors of eq (5)
     bound: Floats  # ()      eq (8) without its first two terms
     step: Floats  # (K, K)  log of the step that (7) proposed last
-    pace: Floats  # (K,)    how many times that step was gone, by row
-    sweeps: Floats  # ()      gone so far
+    pace: Floats  # (K,)    extrapolation factor of that step, by row
+    sweeps: Floats  # ()      iterations so far
 
 
 @register(
     "pooled",
-    "confusion matrices drawn around the crowd's, as closely as the data say, by variational Bayes",
+    "confusion matrices shrunk towards the crowd's, by an amount learnt from the data, by variational Bayes",
     default=True,
 )
 @dataclass(frozen=True, kw_only=True)
 class Pooled(SharesByBayes):
-    """Between a vote and Dawid-Skene, by the data: the default."""
+    """The default model: between a vote and Dawid-Skene, depending on how much data each worker has."""
 
     params_type = Params
-    off = (-1.7, 0.8)
+    calibration_offset = (-1.7, 0.8)
     hedge: float = setting(0.25, SHARE, "Weight h of the vote in the reported probabilities, eq (9).")
-    start_diagonal: float = setting(2.0, POSITIVE, "How far the diagonal of a starts above 1.")
+    start_diagonal: float = setting(2.0, POSITIVE, "Initial diagonal of the pseudo-counts a, minus 1.")
 
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
-        """Votes, where those of a worker weigh 1 - sum of squares of the shares of that worker's labels: who always
-        gives the same label says nothing. A crowd that is mostly such spammers would otherwise win from the start."""
-        layout, K = crowd.rows, crowd.rows.n_classes
+        """Start from votes. A worker's votes have weight 1 - (sum of squared label shares of the worker).
+
+        A worker who always gives the same label carries no information. Without the weights, a majority of such
+        spammers would determine the start.
+        """
+        layout, K, prior = crowd.rows, crowd.rows.n_classes, LABEL_PRIOR_ANSWERS
         n = layout.answers.astype(np.float64)
-        habit = weighted_counts(layout.row_label, n, K) / max(n.sum(), 1)
-        total = layout.per_worker + CROWD
-        seen = per_worker(layout, ((n + CROWD * habit[layout.row_label]) / total[layout.row_worker]) ** 2)
-        unseen = (habit**2).sum() - per_worker(layout, habit[layout.row_label] ** 2)
-        variety = 1 - seen - unseen * (CROWD / total) ** 2
+        shares = weighted_counts(layout.row_label, n, K) / max(n.sum(), 1)
+        total = layout.per_worker + prior
+        seen = per_worker(layout, ((n + prior * shares[layout.row_label]) / total[layout.row_worker]) ** 2)
+        unseen = (shares**2).sum() - per_worker(layout, shares[layout.row_label] ** 2)
+        variety = 1 - seen - unseen * (prior / total) ** 2
         return self.from_votes(shards, np.maximum(variety, 0)[layout.row_worker])
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
@@ -84,31 +88,32 @@ class Pooled(SharesByBayes):
         step: Floats
         pace: Floats
         if params is None:
-            # the fewer answers per worker, the nearer to a vote: there the fit would take long
-            strength = max(1.0, FEW * crowd.rows.n_workers / max(crowd.rows.n_answers, 1))
+            # start closer to a vote if workers have few answers: convergence there is slow
+            strength = max(1.0, FEW_ANSWERS * crowd.rows.n_workers / max(crowd.rows.n_answers, 1))
             a = strength * (np.ones((K, K)) + self.start_diagonal * np.eye(K))
-            step, pace, sweeps = np.zeros((K, K)), np.ones(K), 0
+            step, pace, iterations = np.zeros((K, K)), np.ones(K), 0
         else:
-            a, step, pace, sweeps = params.a, params.step, params.pace, int(params.sweeps) + 1
-        if params is not None and (sweeps <= EAGER or sweeps % 3 == 0):
+            a, step, pace, iterations = params.a, params.step, params.pace, int(params.sweeps) + 1
+        if params is not None and (iterations <= EVERY_ITERATION or iterations % 3 == 0):
             a, step, pace, (rows, totals, kl) = self._pool(crowd, counts, params)
         else:
             rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
         bound = _log_prior(a) - kl
-        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(sweeps))
+        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(iterations))
 
     def _pool(
         self, crowd: Crowd, counts: Floats, params: Params
     ) -> tuple[Floats, Floats, Floats, tuple[Floats, Floats, float]]:
-        """Eq (7), and beyond: each row goes as many of its steps as the last two steps predict (Barzilai and Borwein),
-        if the evidence of the counts does not fall by it; else the plain step, which never lowers it."""
+        """Eq (7) with extrapolation: each row moves by the multiple of its step that the last two steps predict
+        (Barzilai and Borwein). If that decreases the evidence of the counts, the plain step is used, which never does.
+        """
         old = params.a
         totals: Floats = per_worker(crowd.rows, counts).astype(np.float64)
         top, below, fit = crowd.kernels.dirichlet_slopes(crowd.rows, counts, totals, old, crowd.threads)
-        plain = np.clip((old * top + 1) / (below[:, None] + 1), LOW, HIGH)  # eq (7)
+        plain = np.clip((old * top + 1) / (below[:, None] + 1), MIN_A, MAX_A)  # eq (7)
         step = np.log(plain / old)
         pace = _pace(params.step, step, params.pace)
-        a = np.clip(old * np.exp(pace[:, None] * step), LOW, HIGH)
+        a = np.clip(old * np.exp(pace[:, None] * step), MIN_A, MAX_A)
         rows, totals, kl, better = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
         if np.all(pace == 1) or better + _log_prior(a) >= fit + _log_prior(old):
             return a, step, pace, (rows, totals, kl)
@@ -125,7 +130,7 @@ class Pooled(SharesByBayes):
         return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """The mean of a worker's row; of an unknown worker, the crowd's."""
+        """Use the posterior mean of a worker's row; an unknown worker has the crowd's."""
         above = params.a.sum(1)
         below = params.totals[worker] + above
         prior = params.a.T[label]
@@ -146,7 +151,7 @@ class Pooled(SharesByBayes):
             mean = self.prevalence(params)
             for part, votes in shard.votes_by_part():
                 free = shard.gold[part] < 0
-                hedged = (1 - self.hedge) * Z[part] + self.hedge * _doubting(votes, mean)
+                hedged = (1 - self.hedge) * Z[part] + self.hedge * _smoothed_shares(votes, mean)
                 Z[part] = np.where(free[:, None], hedged, Z[part])
         return Z
 
@@ -155,7 +160,8 @@ class Pooled(SharesByBayes):
             return posterior, 1.0 - self.hedge
         Z, mean = posterior.astype(np.float64), self.prevalence(params)
         for part, votes in vote_parts(answers.kernels, answers.layout, 1):
-            own = np.clip((Z[part] - self.hedge * _doubting(votes, mean)) / (1 - self.hedge), 0, 1)  # eq (9) undone
+            vote = self.hedge * _smoothed_shares(votes, mean)
+            own = np.clip((Z[part] - vote) / (1 - self.hedge), 0, 1)  # eq (9) inverted
             free = (answers.gold[part] < 0)[:, None]
             Z[part] = np.where(free, own / np.maximum(own.sum(1, keepdims=True), 1e-300), Z[part])
         return Z, 1.0 - self.hedge
@@ -163,20 +169,21 @@ class Pooled(SharesByBayes):
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         q = super().task_posterior(params, layout, worker, label, task)
         votes = np.bincount(label, minlength=layout.n_classes)[None].astype(np.float64)
-        return np.asarray((1 - self.hedge) * q + self.hedge * _doubting(votes, self.prevalence(params))[0])
+        return np.asarray((1 - self.hedge) * q + self.hedge * _smoothed_shares(votes, self.prevalence(params))[0])
 
 
-def _doubting(votes: Floats, mean: Floats) -> Floats:
-    """(T, K) shares of votes (T, K), with the shares of classes (K,) as one vote more."""
+def _smoothed_shares(votes: Floats, mean: Floats) -> Floats:
+    """Return vote shares (T, K) from votes (T, K), with the class shares (K,) as one more vote."""
     return np.asarray((votes + mean) / (votes.sum(1, keepdims=True) + 1))
 
 
 def _pace(before: Floats, step: Floats, pace: Floats) -> Floats:
-    """(K,) how many steps of each row lead to where its steps vanish, if they keep shrinking as they last did."""
+    """Return the extrapolation factor (K,): the steps of each row to its fixed point, assuming that its steps keep
+    shrinking at the last rate."""
     shrunk = (before * (before - step)).sum(1)
     whole = (before * before).sum(1) * pace
     predicted = np.divide(whole, shrunk, out=np.ones_like(whole), where=shrunk > 1e-12 * whole)
-    return np.asarray(np.clip(predicted, 1.0, FASTEST))
+    return np.asarray(np.clip(predicted, 1.0, MAX_PACE))
 
 
 def _log_prior(a: Floats) -> float:

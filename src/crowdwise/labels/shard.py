@@ -1,4 +1,4 @@
-"""What label models work on: shards of tasks with their answers, and the crowd as an M-step knows it."""
+"""The inputs of label models: shards of tasks with their answers, and the table of workers that an M-step uses."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ class Shard(NamedTuple):
     kernels: Kernels
     layout: Layout
     gold: Ints  # (T,) or -1
-    weight: Floats | None  # (N,) what each answer counts, in task order; None: all the same
+    weight: Floats | None  # (N,) weight of each answer, in task order; None: all equal
     threads: int
     dtype: Any  # of posteriors and confusion rows
-    truth: Any = None  # a classifier of features, where one is fitted together with the workers
+    truth: Any = None  # a classifier of features, if one is fitted together with the workers
 
     @classmethod
     def of(cls, answers: Labels, run: Run, truth: Any = None, kernels: Kernels | None = None) -> Shard:
-        """The answers as one shard; `kernels` are those of the whole table, where the answers are a part of it."""
+        """Return the answers as one shard. If they are part of a table, pass the `kernels` of the whole table."""
         kernels = answers.kernels if kernels is None else kernels
         dtype = {"auto": kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
         weight = answers.weights if answers.weighted else None
         return cls(kernels, answers.layout, answers.gold, weight, run.threads, np.dtype(dtype), truth)
 
     def vote_shares(self, weight: Floats | None = None) -> Floats:
-        """(T, K) shares of votes, each weighing 1, or `weight` (R,) by row.
+        """Return vote shares (T, K). Each vote has weight 1, or the `weight` (R,) of its row.
 
-        Votes that all weigh nothing count alike, known labels are obeyed, and without answers all classes are alike.
+        If all votes on a task have weight 0, they count equally. Tasks with gold have their known label, and tasks
+        without answers have uniform shares.
         """
         K = self.layout.n_classes
         Z = self.votes(np.ones(self.layout.n_rows) if weight is None else weight)
@@ -47,7 +48,7 @@ class Shard(NamedTuple):
         return self.obey_gold(Z)
 
     def votes(self, by_row: Floats) -> Floats:
-        """(T, K) sums of what votes weigh: the weight of their row (R,), times their own."""
+        """Return sums of vote weights (T, K): the weight of the row (R,) times that of the answer."""
         T, K = self.layout.n_tasks, self.layout.n_classes
         Z = np.empty((T, K), self.dtype)
         if self.weight is None:
@@ -59,36 +60,36 @@ class Shard(NamedTuple):
         return Z
 
     def obey_gold(self, Z: Floats) -> Floats:
-        """Z (T, K) with all probability of known tasks on their known label."""
+        """Set the rows of Z (T, K) with gold to their known label, in place."""
         known = np.flatnonzero(self.gold >= 0)
         Z[known] = 0
         Z[known, self.gold[known]] = 1
         return Z
 
     def votes_by_part(self) -> Iterator[tuple[slice, Floats]]:
-        """Votes (some tasks, K) of all tasks, a run of tasks at a time, so that they need little memory."""
+        """Yield the votes (tasks, K) of consecutive chunks of tasks, to limit memory."""
         return vote_parts(self.kernels, self.layout, self.threads)
 
     def shares(self, Z: Floats) -> Floats:
-        """(K,) sum of the posterior over tasks that have answers."""
+        """Return the sum (K,) of the posterior over tasks with answers."""
         answered = np.diff(self.layout.task_ptr) > 0
         return np.asarray((Z if answered.all() else Z[answered]).sum(0, dtype=np.float64))
 
 
 class Crowd(NamedTuple):
-    """What an M-step knows: who gave which label how often, and how to compute. It never sees the answers."""
+    """The inputs of an M-step: how often each worker gave each label, and computing options. It has no answers."""
 
     kernels: Kernels
     rows: WorkerRows
     threads: int
     dtype: Any
-    seed: int  # of what is drawn at the start
+    seed: int  # for random starts
     workers: Any  # ids
     truth: Any = None  # as in Shard
 
 
 def spread(answers: Labels, run: Run, truth: Any = None) -> tuple[Crowd, InMemory[Shard]]:
-    """The crowd, and an executor over as many shards of tasks as the run asks for."""
+    """Return the crowd and an executor over `run.shards` shards of tasks."""
     kernels = answers.kernels
     parts = [answers] if run.shards == 1 else answers.shards(run.shards)
     shards = [Shard.of(part, run, truth, kernels) for part in parts]

@@ -1,8 +1,8 @@
-"""Soft vote: the share of votes of each label, kept as a distribution.
+"""Soft vote: the distribution of the votes over labels.
 
-    (1)  q[i, k] = (answers of task i that say k) / (answers of task i)
+    (1)  q[i, k] = (answers of task i with label k) / (answers of task i)
 
-The lecture's naive soft labels; also where every fit starts. Derivation in docs/maths/soft_vote.md.
+Iterative models start from it. Derivation in docs/maths/soft_vote.md.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ..engine import register
 from .votes import VoteModel
 
 
-@register("soft-vote", "the share of votes of each label, as a distribution")
+@register("soft-vote", "the share of votes for each label, as a distribution")
 @dataclass(frozen=True, kw_only=True)
 class SoftVote(VoteModel):
-    """Shares of votes: the labels of a majority vote with a naive doubt."""
+    """The labels of a majority vote, with vote shares as probabilities."""
 
-    off = (-0.7, 0.9)
+    calibration_offset = (-0.7, 0.9)

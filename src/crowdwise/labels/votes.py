@@ -1,7 +1,8 @@
-"""What votes share: a posterior that is a share of weighed votes, and a crowd that errs evenly.
+"""The base class of votes: the posterior is the share of weighted votes.
 
-A vote is no likelihood. So that votes can be explained, scored on hidden answers and compared, their worker side is a
-coin: right with the chance that an answer agrees with the shares (of all votes, or of the worker's own), wrong evenly.
+A vote has no likelihood. To explain votes, score them on held-out answers and compare them, their workers follow the
+one-coin model: an answer is correct with the probability that it agrees with the vote shares (the mean over all
+answers, or over the worker's own), and errors are uniform.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, Trace
 from ..kernels.layout import Floats, Ints, RowTable, per_worker, weighted_counts
-from ..rating.skills import left_to_others, vote_agreement, vote_odds
+from ..rating.skills import vote_agreement, vote_left_out, vote_odds
 from ..result import LeftOut
 from .em import Local
 from .model import LabelModel, Learnt, even_log
@@ -22,15 +23,15 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    weight: Floats  # (W,)  what a worker's vote counts
-    hit: Floats  # (W,)  chance of a right answer
-    crowd: Floats  # (2,)  weight and chance of an average worker
+    weight: Floats  # (W,)  weight of a worker's vote
+    hit: Floats  # (W,)  probability of a correct answer
+    crowd: Floats  # (2,)  both of an average worker
 
 
 class Counted(NamedTuple):
-    """What one pass over the votes adds up to."""
+    """Sums over all votes."""
 
-    right: Floats  # (R,) expected right answers
+    right: Floats  # (R,) expected correct answers
     shares: Floats  # (K,)
     answered: int  # tasks with answers
     agree: Floats  # (2,) pairs of votes that agree, and all pairs
@@ -38,22 +39,22 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VoteModel(LabelModel):
-    """Counts votes, each with a weight."""
+    """A weighted vote."""
 
     params_type = Params
-    tells_workers_apart = False
+    distinguishes_workers = False
     uses_weights = True
 
     def weights(self, answers: Labels, crowd: Crowd, shards: Executor[Shard]) -> Floats:
-        """(W,) what each worker's vote counts."""
+        """Return the weight (W,) of each worker's vote."""
         return np.ones(crowd.rows.n_workers)
 
-    def coins(self, hits: Floats, total: Ints, crowd: float) -> Floats:
-        """(W,) chance of a right answer: the crowd's for all, since an even vote does not tell workers apart."""
+    def accuracies(self, hits: Floats, total: Ints, crowd: float) -> Floats:
+        """Return the probability (W,) of a correct answer: the crowd's, since an unweighted vote has no skills."""
         return np.full(len(hits), crowd)
 
     def decided(self, shares: Floats) -> Floats:
-        """(T, K) posterior from shares of votes."""
+        """Return the posterior (T, K) from vote shares (T, K)."""
         return shares
 
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
@@ -62,7 +63,7 @@ class VoteModel(LabelModel):
         hits, total = per_worker(crowd.rows, counted.right), crowd.rows.per_worker
         chance = (hits.sum() + 1) / (total.sum() + 2)
         odds = vote_odds(counted.agree, crowd.rows.n_classes)
-        params = Params(weight, self.coins(hits, total, chance), np.array([weight.mean(), chance]))
+        params = Params(weight, self.accuracies(hits, total, chance), np.array([weight.mean(), chance]))
         prevalence = counted.shares / max(counted.answered, 1)
         return Learnt((params, odds), prevalence, Trace(), True)
 
@@ -76,8 +77,8 @@ class VoteModel(LabelModel):
         return params[0]  # type: ignore[no-any-return]
 
     def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
-        """By the other votes alone."""
-        return LeftOut(*left_to_others(shard, params[1]))
+        """Use the other workers' votes alone."""
+        return LeftOut(*vote_left_out(shard, params[1]))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         return 2 * answers.n_tasks * answers.n_classes * dtype.itemsize
@@ -90,18 +91,18 @@ class VoteModel(LabelModel):
 
     def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         out = np.zeros((len(label), layout.n_classes))
-        out[np.arange(len(label)), label] = _worth(params, worker)
+        out[np.arange(len(label)), label] = _weight(params, worker)
         return out
 
     def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
-        return self.decided(Shard.of(answers, Run(threads=1)).vote_shares(_worth(params, worker)))
+        return self.decided(Shard.of(answers, Run(threads=1)).vote_shares(_weight(params, worker)))
 
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        votes = weighted_counts(label, _worth(params, worker), layout.n_classes)
+        votes = weighted_counts(label, _weight(params, worker), layout.n_classes)
         if votes.sum() == 0:
             votes = np.bincount(label, minlength=layout.n_classes) + (0.0 if len(label) else 1.0)
         return np.asarray(self.decided(votes[None] / votes.sum())[0])
 
 
-def _worth(params: Params, worker: Ints) -> Floats:
+def _weight(params: Params, worker: Ints) -> Floats:
     return np.where(worker >= 0, params.weight[worker], params.crowd[0])

@@ -22,12 +22,12 @@ from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, one_of, setting
 from ..errors import DataError
-from ..kernels import TINY, Swept, special
+from ..kernels import TINY, EStepResult, special
 from ..kernels.layout import Floats, Ints, RowTable, per_worker
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
 from ..result import Grouping, LeftOut
-from ..result.groups import mixture, so_far
+from ..result.groups import group_probabilities, mixture
 from .base import PriorByClassifier
 from .joint import EarlyStop
 from .objective import softmax
@@ -58,7 +58,7 @@ class CMM(EarlyStop, PriorByClassifier):
     distinguish."""
 
     params_type = Params
-    tells_workers_apart = shares_truth = False
+    distinguishes_workers = shares_truth = False
     groups: int = setting(1, COUNT, "Number of groups.")
     smoothing: float = setting(1.0, NOT_NEGATIVE, "Answers s added to every cell of a matrix, eqs (2) and (4).")
     start: str = setting("k-means", one_of("k-means", "random"), "How answers are split into groups at first.")
@@ -68,7 +68,7 @@ class CMM(EarlyStop, PriorByClassifier):
         stats: Stats = self.from_votes(shards)
         return stats if self.groups == 1 else stats._replace(counts=shards.total(self._split, crowd.seed))
 
-    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:
+    def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:
         """The consensus of each task, rbar over its number of answers; of a task without any, the classifier's."""
         F, votes, B, Z = self._truth(shard, params), _votes(shard), _joint(params), local.Z
         total = votes.sum(1, keepdims=True)
@@ -77,7 +77,7 @@ class CMM(EarlyStop, PriorByClassifier):
         before = Z.max(1, keepdims=True) == Z
         Z[:] = np.where(some[:, None], _targets(F, votes / p, B) / np.maximum(total, 1), F)
         flips = np.where(before, Z, -1).max(1) < Z.max(1)
-        return Swept(float((votes * np.log(p)).sum()), Z[some].sum(0, dtype=np.float64), int(flips[some].sum()))
+        return EStepResult(float((votes * np.log(p)).sum()), Z[some].sum(0, dtype=np.float64), int(flips[some].sum()))
 
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
         votes, Z = _votes(shard), local.Z
@@ -150,7 +150,7 @@ class CMM(EarlyStop, PriorByClassifier):
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of group matrices; of an unknown worker, the joint matrix."""
-        member = so_far(self.grouping(params), worker)
+        member = group_probabilities(self.grouping(params), worker)
         return np.asarray(np.log(np.maximum(mixture(member, params.matrices, label), TINY)))
 
     def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:

@@ -15,7 +15,7 @@ from ..engine import Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, YES_NO, setting
 from ..engine.run import Arrays
 from ..errors import DataError
-from ..kernels import TINY, Swept, choose, special
+from ..kernels import TINY, EStepResult, choose, special
 from ..kernels.layout import Floats, Ints, RowTable
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
@@ -74,9 +74,9 @@ class DifficultySide(PriorByClassifier):
         odds = 8 * answers.n_workers * answers.n_classes**2
         return (2 * LBFGS_MEMORY + 10) * odds + 64 * answers.n_tasks * answers.n_classes
 
-    def posterior(self, shard: Shard, params: Params, local: Local) -> Swept:
+    def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:
         shard, prior, slope = compiled(shard), softmax(params.logits), np.empty(len(local.Z))
-        return shard.kernels.eased_posterior(
+        return shard.kernels.difficulty_posterior(
             shard.layout, params.odds, params.ease, prior, shard.gold, local.Z, slope, shard.threads
         )
 
@@ -120,7 +120,7 @@ class DifficultySide(PriorByClassifier):
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         shard = compiled(shard)
         parts = (params.odds, params.ease, shard.gold, Z)
-        return LeftOut(*shard.kernels.eased_left_out(shard.layout, *parts, shard.threads))
+        return LeftOut(*shard.kernels.difficulty_left_out(shard.layout, *parts, shard.threads))
 
     def difficulty(self, params: Params) -> Floats | None:
         """1 - h; None where all tasks are alike."""
@@ -138,7 +138,7 @@ class DifficultySide(PriorByClassifier):
         logs -= np.log(np.exp(logs).sum(2, keepdims=True))
         return np.asarray(np.maximum(logs[np.arange(len(label)), :, label], np.log(TINY)))
 
-    def named(self, params: Params, layout: RowTable, worker: Ints, task: Ints) -> Floats:
+    def class_accuracy(self, params: Params, layout: RowTable, worker: Ints, task: Ints) -> Floats:
         ease, every = params.ease[task], np.arange(layout.n_classes)
         return special.softmax(-ease[:, None, None] * params.odds[worker])[:, every, every]
 

@@ -41,7 +41,7 @@ class EarlyStop(WorkerSide):
         """The probabilities whose changes are looked at."""
         return np.asarray(params.rows)
 
-    def enough(self, before: Any, after: Any, objectives: Sequence[float]) -> bool:
+    def stop_early(self, before: Any, after: Any, objectives: Sequence[float]) -> bool:
         if self.early == 0:
             return False
         was, now = self.compared(before), self.compared(after)
@@ -66,7 +66,7 @@ class Stats(NamedTuple):
 class JointModel(EarlyStop):
     """A classifier together with a model of answers alone: mixed into that model's class, before it."""
 
-    tied_first: ClassVar[int] = groups.TIED  # iterations with one matrix for all, from soft votes
+    tied_first: ClassVar[int] = groups.TIED_ITERATIONS  # iterations with one matrix for all, from soft votes
 
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Any:
         """From soft votes, some iterations with one matrix for all; the classifier follows each."""

@@ -111,8 +111,10 @@ class Objective:
         odds, log_kappa = self.unpack(theta)
         ease, prior = self.ease(logits, log_kappa), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
-        swept = shard.kernels.eased_posterior(shard.layout, odds, ease.h, prior, shard.gold, Z, by_ease, shard.threads)
-        slopes = shard.kernels.eased_slopes(shard.layout, odds, ease.h, Z, shard.threads)
+        swept = shard.kernels.difficulty_posterior(
+            shard.layout, odds, ease.h, prior, shard.gold, Z, by_ease, shard.threads
+        )
+        slopes = shard.kernels.difficulty_slopes(shard.layout, odds, ease.h, Z, shard.threads)
         log_prior, fall = self.penalty(odds, log_kappa)
         by_logits, by_kappa = self._through(logits, prior, Z, ease, by_ease, log_kappa)
         theta_slope = (slopes[:, self.off] + fall).ravel()
@@ -136,7 +138,7 @@ class Objective:
         layout, gold = part_of(self.shard.layout, tasks), self.shard.gold[tasks]
         ease, prior = self.ease(logits, log_kappa, tasks), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
-        swept = plain.eased_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
+        swept = plain.difficulty_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
         return swept.evidence, self._through(logits, prior, Z, ease, by_ease, log_kappa)[0]
 
 

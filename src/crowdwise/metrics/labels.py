@@ -150,7 +150,7 @@ def _named(result: LabelsResult, mean: bool) -> Floats:
     for start in range(0, len(task), max(1, CELLS // K**2)):
         part = slice(start, start + max(1, CELLS // K**2))
         i, j = task[part], worker[part]
-        chance = model.named(result.params, answers.layout, j, i)
+        chance = model.class_accuracy(result.params, answers.layout, j, i)
         for k in range(K):
             total[:, k] += weighted_counts(j, result.posterior[i, k] * chance[:, k], W)
             weight[:, k] += weighted_counts(j, result.posterior[i, k], W)
@@ -256,6 +256,6 @@ def judged(results: Mapping[str, LabelsResult], truth: Any = None) -> Judged:
     """Results by the name of their method; the first is the one that a page is about. A method that takes all workers
     for alike says nothing of their skills."""
     curves = {} if truth is None else {name: roc(result, truth) for name, result in results.items()}
-    apart = {name: result for name, result in results.items() if result.model.tells_workers_apart}
+    apart = {name: result for name, result in results.items() if result.model.distinguishes_workers}
     gold = None if truth is None or not results else known_classes(next(iter(results.values())).answers, truth)
     return Judged(curves, {name: expertise(result, truth) for name, result in apart.items()}, gold)

@@ -115,7 +115,7 @@ class PairsModel(Model[Pairs, PairsResult]):
             found = self._fit_features(items.X, PairAnswers.of(answers), run)
             params, space = self._summarised(found, answers, items, run)
             trace, converged = found.trace, found.converged
-        return self.made(answers, run, trace, self.criterion, params=params, space=space, converged=converged)
+        return self.make_result(answers, run, trace, self.criterion, params=params, space=space, converged=converged)
 
     def _summarised(self, found: Found, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
         """What the result keeps of a fit, and where new items go."""

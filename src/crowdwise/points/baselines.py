@@ -58,7 +58,7 @@ class _ClusterModel(PointsModel):
         label = np.where(own >= 0, own + ptr[answers.image], -1)
         params = _described(answers, label, joined(images, "sure"), ptr)
         converged = all(each is None or each.converged for each in images)
-        return self.made(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
+        return self.make_result(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
 
 
 def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:

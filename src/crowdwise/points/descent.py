@@ -110,11 +110,11 @@ class Descent:
 
     def level(self, max_iter: int) -> tuple[float, Floats, tuple[Any, ...]]:
         """Iterations with the components as they are."""
-        from ..kernels.fast.merging import level
+        from ..kernels.fast.merging import fit_components
 
         trace = np.empty((max_iter, 3))
         mean, V, n, b, S, A, B = self.parts
-        rows, used, sums, off, reach, _ = level(
+        rows, used, sums, off, reach, _ = fit_components(
             self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.thin,
             self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, max_iter,
             self.alpha, self.held, trace,
@@ -126,7 +126,7 @@ class Descent:
     def down(self, sums: Floats, poor: bool, used: int, off: Floats, reach: Floats) -> bool:
         """Fewer components: those that hold less than a click go; else the cheapest merge or removal, and where
         components are many all that cost less than they save. Whether there was anything to do."""
-        from ..kernels.fast.merging import prices, take
+        from ..kernels.fast.merging import apply_merges, prices
 
         mean, V, n, b, *shared = self.parts
         M = len(mean)
@@ -138,7 +138,7 @@ class Descent:
             cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
             most = 1 if M <= MAX_ONE_BY_ONE else max(1, M // 8)
             order = np.argsort(cost, kind="stable")
-            if not take(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
+            if not apply_merges(order, cost, mate, mean, V, n, b, off, self.nu, most, self.least, dead):
                 return False
         alive = ~dead
         self.parts = (mean[alive], V[alive], n[alive], b[alive], *shared)

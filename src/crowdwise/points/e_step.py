@@ -63,7 +63,7 @@ def e_step(
     """Assign the clicks of a shard to objects. With `once`, a worker clicks an object at most once; objects further
     from a click than the squared distance `cut` are ignored."""
     from ..kernels.fast.blocks import run
-    from ..kernels.fast.clicks import sweep
+    from ..kernels.fast.clicks import assign_clicks
 
     if local is None:
         blocks, log_box, sent = _blocks(points), -np.log(points.sides).sum(1), clicks_per_worker(points)
@@ -84,7 +84,7 @@ def e_step(
             own = slice(int(objects.ptr[i]), int(objects.ptr[i + 1]))
             begin, end = max(start, int(points.image_ptr[i])), min(stop, int(points.image_ptr[i + 1]))
             if own.stop > own.start and end > begin:
-                fit, _ = sweep(
+                fit, _ = assign_clicks(
                     points.X, points.worker, points.job_ptr, begin, end, objects.weight[own], objects.slack[own],
                     objects.mean[own], objects.root[own], objects.reach[own], odds, -log_box[i], workers.precision, cut,
                     once, parts[number][own.start - objects.ptr[first] : own.stop - objects.ptr[first]], alpha, none,

@@ -94,7 +94,7 @@ class ClickMixture(PointsModel):
             evidence, criterion = fit.evidence[order], "evidence"
             best, converged = len(trace.rows) or None, fit.converged
         params = summarise(answers, executor, mixture, stats, evidence, beta, once)
-        return self.made(answers, run, trace, criterion, params=params, best=best, converged=converged)
+        return self.make_result(answers, run, trace, criterion, params=params, best=best, converged=converged)
 
     def _check_axes(self, axes: int) -> None:
         """Refuse settings that do not suit the number of coordinates."""

@@ -103,7 +103,7 @@ class ClickStream:
         evidence = evidence_afterwards(self.model, points, mixture, stats.sums)
         beta = (self.model.hits, self.model.misses)
         params = summarise(points, executor, mixture, stats, evidence, beta, self._once)
-        return self.model.made(points, run, Trace(objects=int), "", params=params, best=None, converged=True)
+        return self.model.make_result(points, run, Trace(objects=int), "", params=params, best=None, converged=True)
 
     @property
     def objects(self) -> pl.DataFrame:

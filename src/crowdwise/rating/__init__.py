@@ -1,6 +1,6 @@
-"""How good each worker is, and why anyone should look at one: plain arithmetic on answers and a posterior.
+"""Ratings of workers and the reasons for flags, computed from answers and a posterior.
 
-This room stands below results, so that `Result.workers` can hold all of it.
+This package is below `result`, so that `Result.workers` can use it.
 """
 
 from .skills import wilson

@@ -1,4 +1,4 @@
-"""Scores on attention checks: answers to tasks whose truth is known."""
+"""Scores on attention checks: answers to tasks with a known label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ YES = ("1", "true", "yes", "y", "t", "1.0")
 
 class Checks(NamedTuple):
     asked: Ints  # (W,) answers to checks
-    score: Floats  # (W,) share of them that is right; not-a-number without any
+    score: Floats  # (W,) share of them that is correct; NaN without any
     low: Floats
     high: Floats
 
@@ -28,7 +28,7 @@ class CheckSums(NamedTuple):
 
 
 def check_sums(piece: Piece) -> CheckSums:
-    """Checks are answers marked in a column `is_check`, and without it all to tasks with gold."""
+    """Count each worker's checks: answers marked in a column `is_check`, or else all answers to tasks with gold."""
     answers = piece.answers
     W, marked = answers.n_workers, check_marks(answers)
     asked, right = np.zeros(W, np.int64), np.zeros(W)
@@ -42,7 +42,7 @@ def check_sums(piece: Piece) -> CheckSums:
 
 
 def checks(sums: CheckSums) -> Checks:
-    """Scores on attention checks, with 95 % intervals."""
+    """Return scores on attention checks with 95 % intervals."""
     with np.errstate(invalid="ignore", divide="ignore"):
         score = np.where(sums.asked > 0, sums.right / sums.asked, np.nan)
         low, high = wilson(score, sums.asked.astype(np.float64))
@@ -50,7 +50,7 @@ def checks(sums: CheckSums) -> Checks:
 
 
 def check_marks(answers: Labels) -> Bools | None:
-    """(N,) which answers are marked as checks, in task order; None without such a column."""
+    """Return which answers (N,) are marked as checks, in task order, or None without such a column."""
     if "is_check" not in answers.extras.columns:
         return None
     marks = as_marks(answers.extras["is_check"])
@@ -58,14 +58,14 @@ def check_marks(answers: Labels) -> Bools | None:
 
 
 def as_marks(column: pl.Series) -> pl.Series | None:
-    """Yes or no, however it is written; None where a column can hold no marks."""
+    """Return a column as booleans; texts and numbers are true if they are in `YES`. None for other types."""
     if column.dtype == pl.String or column.dtype.is_numeric():
         column = column.cast(pl.String).str.strip_chars().str.to_lowercase().is_in(list(YES))
     return column.fill_null(value=False) if column.dtype == pl.Boolean else None
 
 
 def no_truth_of_checks(answers: Labels) -> bool:
-    """Whether some answers are marked as checks, and none of them is to a task with gold."""
+    """Return whether some answers are marked as checks, but none of them is to a task with gold."""
     marks = check_marks(answers)
     if marks is None or not marks.any():
         return False

@@ -1,4 +1,4 @@
-"""The answers piece by piece, each with its part of the posterior: ratings are sums over pieces."""
+"""Pieces of the answers with their posterior; ratings are sums over pieces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..kernels.layout import Floats, Ints, Layout, vote_parts
 
 
 class Piece(NamedTuple):
-    """A run of tasks with their answers; workers, labels and rows are those of the whole table."""
+    """Consecutive tasks with their answers; workers, labels and rows are those of the whole table."""
 
     answers: Labels
     posterior: Floats  # (T, K) of these tasks
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(answers: Labels, posterior: Floats, count: int = 1) -> list[Piece]:
-    """The answers in `count` runs of tasks."""
+    """Split the answers into `count` pieces of consecutive tasks."""
     parts = [answers] if count == 1 else list(answers.shards(count))
     starts = np.cumsum([0, *(part.n_tasks for part in parts)])
     return [
@@ -45,7 +45,7 @@ def pieces_of(answers: Labels, posterior: Floats, count: int = 1) -> list[Piece]
 
 
 def chances(pieces: Sequence[Piece], task: Ints, label: Ints) -> Floats:
-    """(M,) posterior of labels (M,) on tasks (M,) by number."""
+    """Return the posterior (M,) of labels (M,) on tasks (M,), given by number."""
     out = np.empty(len(task))
     for piece in pieces:
         inside = (task >= piece.start) & (task < piece.start + piece.answers.n_tasks)
@@ -54,18 +54,18 @@ def chances(pieces: Sequence[Piece], task: Ints, label: Ints) -> Floats:
 
 
 class Part(NamedTuple):
-    """A run of tasks within a piece, and an entry per answer to them."""
+    """Consecutive tasks within a piece, with one entry per answer."""
 
     answers: slice  # in task order
-    task: Ints  # (M,) counted from the start of the piece
-    worker: Ints
-    label: Ints
-    votes: Floats  # (M,) votes that the label got on this task, with this one
-    cast: Floats  # (M,) votes cast on this task
+    task: Ints  # (M,) numbered from the start of the piece
+    worker: Ints  # (M,)
+    label: Ints  # (M,)
+    votes: Floats  # (M,) votes for the label on this task, including this answer
+    cast: Floats  # (M,) all votes on this task
 
 
 def parts(piece: Piece) -> Iterator[Part]:
-    """All answers of a piece, some tasks at a time."""
+    """Yield all answers of a piece, in chunks of tasks."""
     layout = piece.layout
     for tasks, votes in vote_parts(piece.kernels, layout, 1):
         inside = slice(int(layout.task_ptr[tasks.start]), int(layout.task_ptr[tasks.stop]))

@@ -1,4 +1,4 @@
-"""What the tables of workers of all kinds of answers have in common."""
+"""The columns that the tables of workers of all kinds of answers share."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import polars as pl
 from ..kernels.layout import Bools, Floats
 
 WORKER_COLUMNS = {
-    "worker": "the worker",
-    "answers": "how many answers were used",
-    "skill": "chance of a right answer; of clicks, the share that is on objects",
+    "worker": "id of the worker",
+    "answers": "number of answers used",
+    "skill": "probability of a correct answer; for clicks, the share of clicks on objects",
     "low": "lower end of the 95 % interval of skill",
-    "high": "upper end of it",
-    "rank": "1 for the highest lower end of skill",
-    "flags": "why somebody should look at this worker, short; empty for nothing",
-    "reasons": "the same in words",
+    "high": "upper end of the 95 % interval of skill",
+    "rank": "rank by the lower end of skill; 1 is the best",
+    "flags": "short reasons to look at this worker; empty if there are none",
+    "reasons": "the reasons for the flags, as sentences",
 }
 
 
 def worker_table(
     workers: pl.Series, answers: Any, skill: Floats, low: Floats, high: Floats, **more: Any
 ) -> pl.DataFrame:
-    """The columns that every table of workers starts with, then those of its kind. `flags` and `reasons` are lists of
-    texts; `known` (W,) says whose skill is known, the others have none."""
+    """Return a table with `WORKER_COLUMNS`, then the columns of its kind. `flags` and `reasons` are lists of texts;
+    workers for whom `known` (W,) is False have no skill."""
     known: Bools = more.pop("known", np.ones(len(workers), bool))
     flags, reasons = more.pop("flags", [""] * len(workers)), more.pop("reasons", [""] * len(workers))
     unknown = pl.Series(~known)
@@ -43,7 +43,7 @@ def worker_table(
 
 
 def ranks(low: Floats, skill: Floats, known: Bools) -> pl.Series:
-    """(W,) 1 for the highest lower end; equals by skill, then in the order of workers; null for who is not known."""
+    """Return ranks (W,) by the lower end of skill, then by skill, then in the order of workers; null if not known."""
     order = np.lexsort((np.arange(len(low)), -skill, -low, ~known))
     rank = np.empty(len(low), np.int64)
     rank[order] = np.arange(1, len(low) + 1)
@@ -51,12 +51,12 @@ def ranks(low: Floats, skill: Floats, known: Bools) -> pl.Series:
 
 
 def flagged(flags: Mapping[str, tuple[Bools, Callable[[int], str]]]) -> dict[str, list[str]]:
-    """Flags and reasons of all workers: by the name of a flag, who has it (W,), and a function from the number of a
-    worker to the reason."""
+    """Return the flags and reasons of all workers. `flags` maps the name of a flag to a mask (W,) and a function from
+    the number of a worker to the reason."""
     masks = [mask for mask, _ in flags.values()]
     names, reasons = [""] * len(masks[0]), [""] * len(masks[0])
     for j in np.flatnonzero(np.logical_or.reduce(masks)).tolist():
-        mine = [name for name, (mask, _) in flags.items() if mask[j]]
-        names[j] = "; ".join(mine)
-        reasons[j] = "; ".join(flags[name][1](j) for name in mine)
+        raised = [name for name, (mask, _) in flags.items() if mask[j]]
+        names[j] = "; ".join(raised)
+        reasons[j] = "; ".join(flags[name][1](j) for name in raised)
     return {"flags": names, "reasons": reasons}

@@ -1,4 +1,4 @@
-"""Seconds per task, and who is too fast to have looked."""
+"""Seconds per answer, and workers who are too fast."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ import polars as pl
 from ..answers import Labels
 from ..kernels.layout import Bools, Floats
 
-FEW = 5  # timed answers below which nobody is called too fast
-FAR = 3.5  # robust standard deviations of the logarithm (Iglewicz & Hoaglin 1993)
-FRACTION = 1 / 3  # and not above this part of the typical worker's time
-CROWD = 5  # timed workers below which there is no typical one
+# A worker is too fast if the logarithm of their median time is more than MIN_DEVIATIONS robust standard deviations
+# below the crowd's median (Iglewicz & Hoaglin 1993), and the time itself below MAX_FRACTION of the crowd's.
+MIN_DEVIATIONS = 3.5
+MAX_FRACTION = 1 / 3
+MIN_TIMED_ANSWERS = 5  # timed answers of a worker
+MIN_TIMED_WORKERS = 5  # workers with that many timed answers
 
 
 class Times(NamedTuple):
-    median: Floats  # (W,) seconds; not-a-number where no answer carries a time
+    median: Floats  # (W,) seconds; NaN without timed answers
     too_fast: Bools  # (W,)
-    typical: float  # seconds of the typical worker
+    typical: float  # seconds of the median worker
 
 
 def times(parts: Sequence[Labels]) -> Times:
-    """Median times of all workers, by the answers in all parts of a table."""
+    """Return the median times of all workers, over the answers in all parts of a table."""
     W, known = parts[0].n_workers, [(part, seconds(part)) for part in parts]
     median, too_fast = np.full(W, np.nan), np.zeros(W, bool)
     tables = [
@@ -35,27 +37,26 @@ def times(parts: Sequence[Labels]) -> Times:
     if not tables or not sum(table.height for table in tables):
         return Times(median, too_fast, np.nan)
     table = pl.concat(tables).group_by("worker").agg(pl.col("seconds").median(), pl.len().alias("n"))
-    who = table["worker"].to_numpy()
-    median[who] = table["seconds"].to_numpy()
-    enough = table.filter(pl.col("n") >= FEW)
-    if enough.height < CROWD:
+    median[table["worker"].to_numpy()] = table["seconds"].to_numpy()
+    enough = table.filter(pl.col("n") >= MIN_TIMED_ANSWERS)
+    if enough.height < MIN_TIMED_WORKERS:
         return Times(median, too_fast, float(np.nanmedian(median)))
     logs = np.log(enough["seconds"].to_numpy())
     middle = float(np.median(logs))
     scale = max(1.4826 * float(np.median(np.abs(logs - middle))), 0.1)
-    fast = (logs < middle - FAR * scale) & (logs < middle + np.log(FRACTION))
+    fast = (logs < middle - MIN_DEVIATIONS * scale) & (logs < middle + np.log(MAX_FRACTION))
     too_fast[enough["worker"].to_numpy()[fast]] = True
     return Times(median, too_fast, float(np.exp(middle)))
 
 
 def seconds(answers: Labels) -> pl.Series | None:
-    """(N,) seconds of every answer in task order, null where they are no positive number; None without times.
+    """Return the seconds of every answer (N,) in task order, null if not a positive number; None without times.
 
-    Taken from a column `seconds`, else from `started` and `timestamp`.
+    They come from a column `seconds`, or else from `started` and `timestamp`.
     """
     extras = answers.extras
     if "seconds" in extras.columns:
-        taken = _lasted(extras["seconds"])
+        taken = _duration(extras["seconds"])
     elif {"started", "timestamp"} <= set(extras.columns):
         taken = (_instant(extras["timestamp"]) - _instant(extras["started"])) / 1e6
     else:
@@ -65,44 +66,44 @@ def seconds(answers: Labels) -> pl.Series | None:
 
 
 def unreadable_times(answers: Labels) -> bool:
-    """Whether there is a column of times of which not one can be used."""
+    """Return whether there are columns of times, but no usable time in them."""
     taken = seconds(answers)
     return taken is not None and len(taken) > 0 and taken.null_count() == len(taken)
 
 
-def _lasted(column: pl.Series) -> pl.Series:
-    """Seconds; null where a value is no length of time."""
+def _duration(column: pl.Series) -> pl.Series:
+    """Return seconds; null for values that are not durations."""
     if column.dtype == pl.Duration:
         return column.dt.total_microseconds() / 1e6
     if column.dtype == pl.String or column.dtype.is_numeric():
         return column.cast(pl.Float64, strict=False)
-    return _nothing(column)
+    return _nulls(column)
 
 
 def _instant(column: pl.Series) -> pl.Series:
-    """Microseconds since some moment, null where a time cannot be read."""
+    """Return microseconds since a fixed time, null if a time cannot be read."""
     if column.dtype == pl.String:
         number = column.cast(pl.Float64, strict=False)
-        if number.null_count() == column.null_count():  # seconds since some moment
+        if number.null_count() == column.null_count():  # seconds since a fixed time
             return number * 1e6
         column = _parsed(column)
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     if column.dtype == pl.Datetime:
         return column.dt.epoch("us").cast(pl.Float64)
-    if column.dtype == pl.Time:  # of one day
+    if column.dtype == pl.Time:  # within one day
         return column.cast(pl.Int64).cast(pl.Float64) / 1e3
-    return column.cast(pl.Float64) * 1e6 if column.dtype.is_numeric() else _nothing(column)
+    return column.cast(pl.Float64) * 1e6 if column.dtype.is_numeric() else _nulls(column)
 
 
 def _parsed(column: pl.Series) -> pl.Series:
-    """Moments written out: as ISO 8601, else as Mechanical Turk does, "Mon Nov 16 01:52:15 PST 2026"."""
-    moments = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
-    if moments.null_count() < len(moments):
-        return moments
-    plain = column.str.replace(r" [A-Z]{3,4} (\d{4})$", " $1")  # both ends carry the same zone
+    """Parse times in ISO 8601, or else in the format of Mechanical Turk, "Mon Nov 16 01:52:15 PST 2026"."""
+    times = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    if times.null_count() < len(times):
+        return times
+    plain = column.str.replace(r" [A-Z]{3,4} (\d{4})$", " $1")  # start and end have the same time zone
     return plain.str.to_datetime("%a %b %d %H:%M:%S %Y", strict=False, time_unit="us")
 
 
-def _nothing(column: pl.Series) -> pl.Series:
+def _nulls(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, [None], dtype=pl.Float64).extend_constant(None, len(column) - 1).head(len(column))

@@ -1,4 +1,4 @@
-"""The table of workers: every rating a column, null where it cannot be had, and flags with their reasons in words."""
+"""The table of workers: one column per rating, null if unknown, and flags with their reasons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..kernels.layout import Bools, Floats, Ints, WorkerRows, summed, weighted_c
 from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
-from .habits import Habits, HabitSums, habit_sums, habits, seeming_classes
+from .habits import Habits, HabitSums, expected_class_counts, habit_sums, habits
 from .pieces import Piece, pieces_of
-from .skills import Skills, comparable, left_to_others, skills, vote_agreement, vote_odds
+from .skills import Skills, comparable, skills, vote_agreement, vote_left_out, vote_odds
 from .spam import Evidence, Verdict, spam_and_trace, verdicts
 from .table import WORKER_COLUMNS, flagged, worker_table
 from .times import Times, times
@@ -23,42 +23,42 @@ from .times import Times, times
 if TYPE_CHECKING:
     from ..result import LabelsResult
 
-CROWD = 10.0  # answers of the whole crowd's mix of classes that a worker's tasks are taken to start from
-SHOWN = 40  # characters of a name in a reason
-PASSED = 0.75  # lower end of a score on checks from which on giving one label does no harm
+CLASS_PRIOR_ANSWERS = 10.0  # pseudo-answers with the crowd's class shares in the class shares of a worker's tasks
+MAX_NAME = 40  # characters of an id or label in a reason
+PASSED_CHECKS = 0.75  # no flag "one label" if the lower end of the score on checks is at least this
 
 COLUMNS = WORKER_COLUMNS | {
-    "status": "ok, or not identifiable: nobody else answered these tasks, and no gold is known",
-    "spam_score": "0 answers whatever the truth is, 1 gives the truth away: spam_distance / (classes - 1)",
-    "spam_distance": "squared distance of the confusion matrix to the nearest one of equal rows",
+    "status": "ok, or not identifiable: no other worker answered these tasks, and they have no gold",
+    "spam_score": "0: answers do not depend on the truth, 1: answers determine it; spam_distance / (classes - 1)",
+    "spam_distance": "squared distance of the confusion matrix to the nearest matrix with equal rows",
     "trace": "mean of the diagonal of the confusion matrix",
-    "checks": "answers to attention checks",
-    "check_score": "share of them that is right",
-    "check_low": "lower end of its 95 % interval",
-    "check_high": "upper end of it",
-    "seconds": "median time of an answer",
-    "agreement": "share of the other answers to a task that say the same, mean over the worker's tasks",
-    "overuses": "the label given much more often than it seems true",
-    "overuse": "by how much of the worker's answers",
+    "checks": "number of answers to attention checks",
+    "check_score": "share of these answers that is correct",
+    "check_low": "lower end of the 95 % interval of check_score",
+    "check_high": "upper end of the 95 % interval of check_score",
+    "seconds": "median time per answer",
+    "agreement": "share of the other answers to a task that agree, mean over the worker's answers",
+    "overuses": "the label that the worker gives much more often than expected",
+    "overuse": "its excess, as a share of the worker's answers",
 }
 
 
 class Sums(NamedTuple):
-    """What pieces of the answers say of workers; adds up over pieces."""
+    """Sums over the answers of a piece; they add up over pieces."""
 
-    totals: Floats  # (W, K) tasks of a worker that seem to be of each class
+    totals: Floats  # (W, K) expected number of a worker's tasks of each class
     habits: HabitSums
     checks: CheckSums
-    comparable: Ints  # (W,) answers that can be compared with anything
+    comparable: Ints  # (W,) answers to tasks with other answers or gold
     agree: Floats  # (2,) pairs of votes that agree, and all pairs
 
 
 class Ratings(NamedTuple):
-    """Everything that the columns and flags are made of."""
+    """The values behind the columns and flags."""
 
     skills: Skills
-    known: Bools  # (W,) whether skill can be told
-    chance: Floats  # (W,) what answering at random would give
+    known: Bools  # (W,) whether skill can be estimated
+    chance: Floats  # (W,) accuracy of random answers
     spam: Verdict
     habits: Habits
     checks: Checks
@@ -67,8 +67,10 @@ class Ratings(NamedTuple):
 
 
 def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
-    """Every rating of every worker, one row per worker: `COLUMNS`. `answers` are those of the result; they may carry
-    other gold, times or marks of checks than those it was fitted to. Ratings are sums over `pieces` runs of tasks.
+    """Return a table of ratings with one row per worker and the columns `COLUMNS`.
+
+    `answers` are the answers of the result; they may have other gold, times or marks of checks than in the fit.
+    `pieces` is the number of parts in which the answers are processed; it does not change the ratings.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd("hammer-spammer", tasks=200, workers=10, classes=3, per_task=5, seed=4)
@@ -87,13 +89,13 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
     parts = pieces_of(answers, result.posterior, pieces)
     sums = summed([_sums(piece) for piece in parts])
     odds = vote_odds(sums.agree, answers.n_classes)
-    votes = [left_to_others(piece, odds) for piece in parts]
+    votes = [vote_left_out(piece, odds) for piece in parts]
     return _table(answers, _ratings(result, answers.layout.rows, parts, sums, votes), result)
 
 
 def _sums(piece: Piece) -> Sums:
     return Sums(
-        totals=seeming_classes(piece),
+        totals=expected_class_counts(piece),
         habits=habit_sums(piece),
         checks=check_sums(piece),
         comparable=comparable(piece.answers),
@@ -129,15 +131,15 @@ def _same_answers(answers: Labels, fitted: Labels) -> None:
     names = all(getattr(answers, of).equals(getattr(fitted, of)) for of in ("tasks", "workers", "classes"))
     if not (same and names):
         raise DataError(
-            f"these answers ({answers!r}) are not those of the result ({fitted!r}). "
-            "Rate the answers that the result was fitted to, or fit these with aggregate first"
+            f"these answers ({answers!r}) are not those of the result ({fitted!r}). Rate the answers of the fit, or "
+            "fit these answers with aggregate first"
         )
 
 
 def _at_random(rows: WorkerRows, totals: Floats, prevalence: Floats) -> Floats:
-    """(W,) chance of a right answer for somebody who mixes labels as this worker does, whatever the truth is."""
-    n = rows.per_worker.astype(np.float64)
-    truth = (totals + CROWD * prevalence) / (n + CROWD)[:, None]
+    """Return the accuracy (W,) of random answers with each worker's label shares."""
+    n, prior = rows.per_worker.astype(np.float64), CLASS_PRIOR_ANSWERS
+    truth = (totals + prior * prevalence) / (n + prior)[:, None]
     given = rows.answers / np.maximum(n, 1)[rows.row_worker]
     return weighted_counts(rows.row_worker, given * truth[rows.row_worker, rows.row_label], len(n))
 
@@ -146,7 +148,7 @@ def _table(answers: Labels, r: Ratings, result: LabelsResult) -> pl.DataFrame:
     W, K, n = answers.n_workers, answers.n_classes, answers.answers_per_worker
     matrices: Any = None if result.matrices(np.arange(min(1, W), dtype=np.int32)) is None else result.matrices
     distance, trace = spam_and_trace(matrices, W, K)
-    if K == 1:  # nothing can be told apart
+    if K == 1:  # a single class carries no information
         distance = np.full(W, np.nan)
 
     def shown(values: Floats) -> pl.Series:
@@ -173,11 +175,11 @@ def _table(answers: Labels, r: Ratings, result: LabelsResult) -> pl.DataFrame:
 
 
 def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
-    """Flags, and their reasons, of every worker."""
+    """Return the flags of every worker, and the reasons for them."""
     known = r.known & (answers.n_classes > 1)
     masks = {
         "at chance": r.spam.at_chance & known,
-        "one label": (r.habits.only >= 0) & known & ~(r.checks.low >= PASSED),
+        "one label": (r.habits.only >= 0) & known & ~(r.checks.low >= PASSED_CHECKS),
         "inverted": r.spam.inverted & known,
         "copies": r.copies.other >= 0,
         "too fast": r.times.too_fast,
@@ -193,20 +195,20 @@ def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
 def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:
     s = r.skills
     if name in ("at chance", "inverted"):
-        seen = f"right {s.skill[j]:.0%} of the time ({s.low[j]:.0%} to {s.high[j]:.0%})"
+        seen = f"correct in {s.skill[j]:.0%} of the answers ({s.low[j]:.0%} to {s.high[j]:.0%})"
         end = "" if name == "at chance" else ": the labels may be swapped"
-        return f"{seen}, where answering at random would give {r.chance[j]:.0%}{end}"
+        return f"{seen}, while random answers would give {r.chance[j]:.0%}{end}"
     if name == "one label":
         label = _short(answers.classes[int(r.habits.only[j])])
-        wrong = f"{r.habits.elsewhere[j]:.0%} of them seem wrong"
-        return f"nearly all of {n} answers say \u201c{label}\u201d, and {wrong}"
+        wrong = f"an estimated {r.habits.elsewhere[j]:.0%} of them are wrong"
+        return f"nearly all of {n} answers are \u201c{label}\u201d, and {wrong}"
     if name == "copies":
         other = _short(answers.workers[int(r.copies.other[j])])
         same = f"{r.copies.same[j]} of {r.copies.shared[j]} answers are the same as those of {other}"
-        return f"{same}, {r.copies.odd[j]} of them unlike the label found: one may copy the other"
-    return f"takes {r.times.median[j]:.3g} s a task, where the typical worker takes {r.times.typical:.3g} s"
+        return f"{same}, and {r.copies.odd[j]} of them differ from the estimated label: one may copy the other"
+    return f"takes {r.times.median[j]:.3g} s per answer, while the typical worker takes {r.times.typical:.3g} s"
 
 
 def _short(name: object) -> str:
-    text = str(name).replace("; ", ", ")  # which sets reasons apart
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    text = str(name).replace("; ", ", ")  # "; " separates reasons
+    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}..."

@@ -1,4 +1,4 @@
-"""What a fit has learnt: truth, workers, trace, doubts; one base for all kinds of answers."""
+"""Results of a fit: estimated truth, workers, trace and warnings, with one base class for all kinds of answers."""
 
 from .base import BaseResult
 from .explain import Explanation

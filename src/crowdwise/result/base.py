@@ -1,4 +1,4 @@
-"""What the result of every fit has, whatever the kind of answers, and the trace of a fit."""
+"""The base class of the results of all kinds of answers, and the trace of a fit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..errors import DataError, MissingError, for_python, model_setting
 if TYPE_CHECKING:
     from ..engine import Model
 
-MANY_DROPPED = 0.01  # share of rows left out from which on a warning says so
+MAX_DROPPED = 0.01  # share of rows dropped for one reason above which there is a warning
 
 
 def versions() -> dict[str, str]:
-    """What made this result."""
+    """Return the versions of Python and of the main packages."""
     found = {"python": platform.python_version()}
     for package in ("crowdwise", "numpy", "numba", "polars"):
         try:
@@ -35,15 +35,15 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BaseResult(ABC):
-    """Everything that a fit has learnt."""
+    """The result of a fit."""
 
     kind: ClassVar[str]
 
     answers: Any
     model: Model[Any, Any]
-    params: Any  # what was learnt, as arrays
+    params: Any  # estimated parameters, as arrays
     trace: pl.DataFrame  # iteration, objective, and counts by name
-    criterion: str  # what the objective is; empty for a model without iterations
+    criterion: str  # name of the objective; empty for a model without iterations
     converged: bool
     seed: int
     seconds: float
@@ -58,7 +58,7 @@ class BaseResult(ABC):
     @property
     @abstractmethod
     def counted(self) -> str:
-        """How much there is of what, in words."""
+        """The numbers of tasks (or items, objects) and workers, as text."""
 
     @property
     @abstractmethod
@@ -67,39 +67,41 @@ class BaseResult(ABC):
 
     @abstractmethod
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Every table of this result by name, as it is written to files."""
+        """Return every table of this result by name, as written to files."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know before trusting the result, worst first."""
+        """Problems to know about before using the result, the most serious first."""
         return tuple(map(for_python, self.cautions))
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
-        """The warnings before `for_python` or `for_shell` puts the options they name into the caller's language."""
+        """The warnings with options not yet formatted by `for_python` or `for_shell`."""
         intake = self.answers.intake
-        said = [] if self.converged else [self.not_converged]
-        many = [dropped for dropped in intake.dropped if dropped.count > MANY_DROPPED * intake.rows_read]
-        said += [f"{each.count} of {intake.rows_read} rows were left out: {each.reason}" for each in many]
-        return (*said, *self.own_warnings(), *intake.warnings)
+        warnings = [] if self.converged else [self.not_converged]
+        many = [dropped for dropped in intake.dropped if dropped.count > MAX_DROPPED * intake.rows_read]
+        warnings += [f"{each.count} of {intake.rows_read} rows were left out: {each.reason}" for each in many]
+        return (*warnings, *self.own_warnings(), *intake.warnings)
 
     @property
     def not_converged(self) -> str:
+        """The warning that the fit has not converged."""
         limit = self.trace.height or getattr(self.model, "max_iter", 1)  # a fit image by image has no trace
-        return f"not converged after {limit} iterations, the limit. Allow more: {model_setting('max_iter', 2 * limit)}"
+        more = model_setting("max_iter", 2 * limit)
+        return f"not converged after the maximum of {limit} iterations. Allow more: {more}"
 
     def own_warnings(self) -> list[str]:
-        """Warnings of this kind of answers."""
+        """Return the warnings specific to this kind of answers."""
         return []
 
     def summary(self) -> Any:
-        """The result in a few plain values: `lines()` for people, `as_dict()` for programs."""
+        """Return a short summary of the result: `lines()` is text, `as_dict()` is for programs."""
         from ..report import summarise
 
         return summarise(self)
 
     def to_pandas(self) -> dict[str, Any]:
-        """Every table as a pandas frame, by name."""
+        """Return every table as a pandas frame, by name."""
         try:
             return {name: table.to_pandas() for name, table in self.tables().items()}
         except ModuleNotFoundError as error:
@@ -121,13 +123,13 @@ class BaseResult(ABC):
         return write_report(self, path, **options)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: header, tiles and the best workers."""
+        """Return the HTML shown in notebooks: header, tiles and the best workers."""
         from ..report import notebook
 
         return notebook(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write this result to a folder (or a file ending in .crowdwise), whole or not at all."""
+        """Write this result to a folder, or to a file ending in .crowdwise. The write is atomic."""
         from .store import write
 
         return write(self, Path(path))
@@ -145,7 +147,7 @@ def result_of(value: Any, kind: str, verb: str) -> Any:
     """A result of one kind, or an error that says what `verb` takes."""
     found = any_result(value, verb)
     if found.kind != kind:
-        raise DataError(f"{verb} takes a result of {kind}; this is one of {found.kind} ({found!r})")
+        raise DataError(f"{verb} takes a result of {kind}; this is a result of {found.kind} ({found!r})")
     return found
 
 
@@ -153,7 +155,7 @@ class Trace:
     """The objective and named counts after every iteration."""
 
     def __init__(self, **columns: type) -> None:
-        self.columns = columns  # of the counts: int or float
+        self.columns = columns  # types of the counts: int or float
         self.rows: list[tuple[float, ...]] = []
 
     def add(self, objective: float, counts: dict[str, float]) -> None:
@@ -170,7 +172,7 @@ class Trace:
         self.rows = [tuple(map(float, row)) for row in rows]
 
     def frame(self) -> pl.DataFrame:
-        """iteration, objective, and the counts."""
+        """Return a table with iteration, objective, and the counts."""
         values = self.array()
         kinds = {int: pl.Int64, float: pl.Float64}
         counts = [

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: to a temporary neighbour, synced, then renamed over the old one."""
+"""Atomic file writes: write a temporary file in the same folder, sync it, and rename it over the old file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..errors import FileError
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` only if the block ends well."""
+    """Open a binary file that replaces `path` only if the block succeeds."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_up(path)
+        _remove_leftovers(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         file = temporary.open("wb")
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another place") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another path") from error
     try:
         with file:
             yield file
@@ -33,13 +33,13 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
             temporary.unlink()
         if isinstance(error, OSError):
             raise FileError(
-                f"cannot write {path}: {error.strerror or error}; what stood there before is kept"
+                f"cannot write {path}: {error.strerror or error}; an existing file was not changed"
             ) from error
         raise
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """Let `write` fill a file that replaces `path` when done."""
+    """Call `write` on a temporary file, which then replaces `path`."""
     with whole(path) as file:
         write(file)
     return path
@@ -53,8 +53,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _sweep_up(path: Path) -> None:
-    """Remove what a killed process left half written under this name."""
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files for this path that killed processes left behind."""
     for left in path.parent.glob(f".{path.name}.*.tmp"):
         pid = left.name.split(".")[-2]
         if pid.isdigit() and not _alive(int(pid)):

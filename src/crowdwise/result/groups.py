@@ -1,4 +1,4 @@
-"""Groups of workers who err alike, where a model has found some."""
+"""Groups of workers with the same confusion matrix: tables, and the assignment of new answers to groups."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from ..kernels.special import entropy, similarity, softmax
 if TYPE_CHECKING:
     from .labels import LabelsResult
 
-NONE = 1e-9  # shares below are of groups that have died
-CELLS = 1 << 22  # numbers in the tables of answers handled at a time
+MIN_SHARE = 1e-9  # groups with a smaller share count as empty
+CHUNK_CELLS = 1 << 22  # elements of the temporary tables for a chunk of answers
 
 
 class Grouping(NamedTuple):
     """The groups that a model found, the largest first."""
 
-    share: Floats  # (M,)       of the crowd
-    matrices: Floats  # (M, K, K)  confusion matrix of each
-    member: Floats  # (W, M)     chance of each worker to be of each group
+    share: Floats  # (M,)       share of the crowd
+    matrices: Floats  # (M, K, K)  confusion matrices
+    member: Floats  # (W, M)     probability of each group for each worker
 
 
 class Assignment(NamedTuple):
-    """Groups of answers that the fit has not seen, and of those who gave them."""
+    """Groups of new answers and of their workers."""
 
     answers: pl.DataFrame  # task, worker, label, group, probability
     workers: pl.DataFrame  # worker, group, probability
-    ignored_answers: int  # gave a label that the fit did not know
+    ignored_answers: int  # answers with a label that does not occur in the fit
 
 
 def group_table(found: Grouping) -> pl.DataFrame:
-    """group (from 1), share, workers (expected), similarity to the identity, entropy of a row (bits)."""
+    """Return a table with group (from 1), share, expected number of workers, similarity of the confusion matrix to the
+    identity, and mean entropy of its rows (bits)."""
     return pl.DataFrame(
         {
             "group": np.arange(1, len(found.share) + 1),
-            "share": np.where(found.share < NONE, 0.0, found.share),
-            "workers": np.where(found.share < NONE, 0.0, found.member.sum(0)),
+            "share": np.where(found.share < MIN_SHARE, 0.0, found.share),
+            "workers": np.where(found.share < MIN_SHARE, 0.0, found.member.sum(0)),
             "similarity": similarity(found.matrices),
             "entropy": entropy(found.matrices),
         }
@@ -49,57 +50,60 @@ def group_table(found: Grouping) -> pl.DataFrame:
 
 
 def member_table(workers: pl.Series, member: Floats) -> pl.DataFrame:
-    """worker, group (from 1), probability."""
+    """Return a table with worker, most probable group (from 1) and its probability."""
     best = member.argmax(1)
     return pl.DataFrame({"worker": workers, "group": best + 1, "probability": member[np.arange(len(best)), best]})
 
 
 def assigned(result: LabelsResult, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The groups of new answers, in the classes of the fit: p(g) times how well the matrix of g tells the answer,
-    sum_k p[k] beta[g, k, label], with what is known of the task without the answer, p (K,).
+    """Return the tables of new answers and of their workers, with their groups.
 
-    `prior` (T, K) is what is known of tasks before their answers; `before` (W, M) the groups of the workers of `new` so
-    far. Where every answer has a truth of its own, p is the prior; else the other answers to the task count, too.
+    The posterior of group g of an answer is p(g) times its likelihood sum_k p[k] beta[g, k, label], where p (K,) is the
+    distribution of the task's class without this answer. `new` has the classes of the fit, `prior` (T, K) is the prior
+    of its tasks, and `before` (W, M) are the current group probabilities of its workers. If every answer has its own
+    truth, p is the prior; otherwise p also uses the other answers to the task.
     """
     found = result.grouping
     task, worker, label = new.codes()
-    K, size = new.n_classes, max(1, CELLS // (new.n_classes * len(found.share)))
+    K, size = new.n_classes, max(1, CHUNK_CELLS // (new.n_classes * len(found.share)))
     parts = [slice(start, start + size) for start in range(0, len(task), size)]
     known = np.flatnonzero(new.gold >= 0)
     prior = prior.astype(np.float64)
     prior[known] = np.eye(K)[new.gold[known]]
-    together = np.log(np.maximum(prior, TINY))
+    log_posterior = np.log(np.maximum(prior, TINY))
     shared = result.model.shares_truth
 
-    def own(j: Ints, said: Ints) -> Floats:
-        """(N, K) log-probability of what a worker said, by the groups of the worker so far."""
-        return np.asarray(np.log(np.maximum(mixture(before[j], found.matrices, said), TINY)))
+    def log_factors(j: Ints, given: Ints) -> Floats:
+        """Return the log-probability (N, K) of the labels given, by the current groups of the workers."""
+        return np.asarray(np.log(np.maximum(mixture(before[j], found.matrices, given), TINY)))
 
     for part in parts if shared else []:
-        told = own(worker[part], label[part])
+        logs = log_factors(worker[part], label[part])
         for k in range(K):
-            together[:, k] += weighted_counts(task[part], told[:, k], new.n_tasks)
+            log_posterior[:, k] += weighted_counts(task[part], logs[:, k], new.n_tasks)
     of_answer, of_worker = np.empty((len(task), len(found.share))), np.log(np.maximum(before, TINY))
     for part in parts:
-        i, j, said = task[part], worker[part], label[part]
-        logs = together[i] - (own(j, said) if shared else 0)
-        told = np.einsum("nk,mkn->nm", softmax(logs), found.matrices[:, :, said])
-        logs = np.log(np.maximum(told, TINY))
+        i, j, given = task[part], worker[part], label[part]
+        logs = log_posterior[i] - (log_factors(j, given) if shared else 0)
+        likelihood = np.einsum("nk,mkn->nm", softmax(logs), found.matrices[:, :, given])
+        logs = np.log(np.maximum(likelihood, TINY))
         of_answer[part] = softmax(np.log(np.maximum(before[j], TINY)) + logs)
         for m in range(logs.shape[1]):
             of_worker[:, m] += weighted_counts(j, logs[:, m], len(before))
     best = of_answer.argmax(1)
     answers = pl.DataFrame({"task": new.tasks[task], "worker": new.workers[worker], "label": new.classes[label]})
-    chance = of_answer[np.arange(len(best)), best]
-    answers = answers.with_columns(group=pl.Series(best + 1), probability=pl.Series(chance))
+    probability = of_answer[np.arange(len(best)), best]
+    answers = answers.with_columns(group=pl.Series(best + 1), probability=pl.Series(probability))
     return answers, member_table(new.workers, softmax(of_worker))
 
 
 def mixture(member: Floats, matrices: Floats, label: Ints) -> Floats:
-    """(N, K) what matrices (M, K, K), mixed by the chances (N, M) of each, have for each label (N,) told."""
+    """Return the column of each label (N,) in the mixture of matrices (M, K, K) with weights `member` (N, M); shape
+    (N, K)."""
     return np.asarray(np.einsum("nm,mkn->nk", member, matrices[:, :, label]))
 
 
-def so_far(found: Grouping, places: Ints) -> Floats:
-    """(W, M) groups of workers by their places in the fit; those not met (-1) have the shares of the crowd."""
+def group_probabilities(found: Grouping, places: Ints) -> Floats:
+    """Return group probabilities (W, M) of workers by their numbers in the fit; unknown workers (-1) have the shares of
+    the crowd."""
     return np.where((places >= 0)[:, None], found.member[places], found.share)

@@ -1,4 +1,4 @@
-"""LabelsResult: everything that a fit of labels has learnt, whatever the model."""
+"""LabelsResult: the result of a fit of labels, the same for every model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels.layout import Floats, Ints, sort_answers
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
-from .groups import Assignment, Grouping, assigned, group_table, member_table, so_far
+from .groups import Assignment, Grouping, assigned, group_probabilities, group_table, member_table
 from .tables import label_table, task_table
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class LeftOut(NamedTuple):
-    """How each worker's answers look to leave-one-out posteriors, which have not seen the answer: sums over answers."""
+    """Sums over each worker's answers under leave-one-out posteriors, computed without the answer itself."""
 
     right: Floats  # (W,) probability of the label given
-    sharpness: Floats  # (W,) sum of squares of the posterior: how sure it is
+    sharpness: Floats  # (W,) sum of squares of the posterior: larger if it is more certain
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Labels of new answers by a crowd that is known already."""
+    """Labels of new answers, given the workers of a fit."""
 
     labels: pl.DataFrame
     posterior: Floats  # (T, K)
-    unknown_workers: int  # taken as average ones
-    ignored_answers: int  # gave a label that the fit did not know
+    unknown_workers: int  # workers not in the fit, treated as average workers
+    ignored_answers: int  # answers with a label that does not occur in the fit
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,27 +63,28 @@ class LabelsResult(BaseResult):
 
     @property
     def classes(self) -> pl.Series:
-        """What the columns of `posterior` stand for."""
+        """The classes, in the order of the columns of `posterior`."""
         return self.answers.classes
 
     @cached_property
     def labels(self) -> pl.DataFrame:
-        """task, label, probability, votes, tie, status."""
+        """One row per task: task, label, probability, votes, tie, status."""
         return label_table(self.answers, self.posterior, self.prevalence)
 
     @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, answers, skill (chance of a right answer) with its 95 % interval low to high, and further ratings and
-        flags: `cw.rate` says which."""
+        """One row per worker: worker, answers, skill (probability of a correct answer) with its 95 % interval low to
+        high, and further ratings and flags, described in `cw.rate`."""
         return rate(self)
 
     @cached_property
     def tasks(self) -> pl.DataFrame:
-        """task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null where the model has none)."""
+        """One row per task: task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null if the model
+        has none)."""
         return task_table(self.answers, self.posterior, self.model.difficulty(self.params))
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """labels, workers and tasks; groups and members where the model has groups of workers."""
+        """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""
         tables = {"labels": self.labels, "workers": self.workers, "tasks": self.tasks}
         if self.model.grouping(self.params) is not None:
             tables |= {"groups": self.groups, "members": self.members}
@@ -91,15 +92,15 @@ class LabelsResult(BaseResult):
 
     @property
     def not_converged(self) -> str:
-        return f"{super().not_converged}. Labels, skills or the objective still changed"
+        return f"{super().not_converged}. Labels, skills or the objective were still changing"
 
     def own_warnings(self) -> list[str]:
-        from .tables import found
+        from .tables import label_warnings
 
-        return found(self)
+        return label_warnings(self)
 
     def confusion(self, worker: Any = None) -> pl.DataFrame:
-        """A worker's confusion matrix, a row a true class; without a worker, the average worker's."""
+        """Return a worker's confusion matrix, one row per true class; without a worker, that of an average worker."""
         number = -1 if worker is None else self.answers.worker_number(worker)
         return self._matrix_table(self.confusions(np.array([number], np.int32))[0])
 
@@ -112,51 +113,54 @@ class LabelsResult(BaseResult):
 
     @cached_property
     def average_confusion(self) -> Floats:
-        """(K, K) confusion matrix of an average worker."""
+        """Confusion matrix of an average worker, shape (K, K)."""
         return np.asarray(self.confusions(np.array([-1], np.int32))[0])
 
     def matrices(self, workers: Ints) -> Floats | None:
-        """(M, K, K) confusion matrices of workers by number; None where the model does not tell workers apart."""
-        return self.confusions(workers) if self.model.tells_workers_apart else None
+        """Return confusion matrices (M, K, K) of workers by number, or None if the model has no matrix per worker."""
+        return self.confusions(workers) if self.model.distinguishes_workers else None
 
     def confusions(self, workers: Ints) -> Floats:
-        """(M, K, K) confusion matrices of workers by number (-1: an average one), also where all have the same."""
+        """Return confusion matrices (M, K, K) of workers by number (-1: an average worker), for any model."""
         K, M = self.answers.n_classes, len(workers)
-        told = np.tile(np.arange(K, dtype=np.int32), M)
-        logs = self.model.emission(self.params, self.answers.layout, np.repeat(workers, K).astype(np.int32), told)
+        labels = np.tile(np.arange(K, dtype=np.int32), M)
+        logs = self.model.emission(self.params, self.answers.layout, np.repeat(workers, K).astype(np.int32), labels)
         pi = np.exp(logs).reshape(M, K, K).transpose(0, 2, 1)
         return np.asarray(pi / pi.sum(2, keepdims=True))
 
     @cached_property
     def grouping(self) -> Grouping:
-        """The groups of workers as arrays; an error where the model has none."""
+        """The groups of workers as arrays; an error if the model has none."""
         found = self.model.grouping(self.params)
         if found is None:
-            raise ParameterError(f"{self.model.name} has no groups of workers. Fit 'groups'")
+            raise ParameterError(f"{self.model.name} has no groups of workers. Fit the model 'groups'")
         return found
 
     @property
     def groups(self) -> pl.DataFrame:
-        """Groups of workers who err alike, the largest first: group (from 1), share of the crowd, workers (expected),
-        similarity of its confusion matrix to the identity (1: never wrong), entropy of a row (bits)."""
+        """One row per group of workers, the largest first: group (from 1), share of the crowd, workers (expected
+        number), similarity of its confusion matrix to the identity (1: never wrong), mean entropy of its rows (bits).
+        """
         return group_table(self.grouping)
 
     @property
     def members(self) -> pl.DataFrame:
-        """Which group each worker is of: worker, group, probability."""
+        """One row per worker: worker, most probable group, and its probability."""
         return member_table(self.answers.workers, self.grouping.member)
 
     def group_confusion(self, group: int) -> pl.DataFrame:
-        """The confusion matrix of a group, a row a true class."""
+        """Return the confusion matrix of a group, one row per true class."""
         found = self.grouping
         if isinstance(group, bool) or not isinstance(group, (int, np.integer)) or not 1 <= group <= len(found.share):
-            raise ParameterError(f"no group {group!r}; they are numbered from 1 to {len(found.share)}")
+            raise ParameterError(f"no group {group!r}; groups are numbered from 1 to {len(found.share)}")
         return self._matrix_table(found.matrices[group - 1])
 
     def assign(self, answers: Any, *, prior: Floats | None = None) -> Assignment:
-        """Groups of answers that this fit has not seen, and of their workers. A worker not met before is taken from
-        the shares of groups; one who was, from where the fit ended. `prior` (T, K) is what is known of their tasks
-        before any answer (default: the shares of classes); `CrowdClassifier.assign` has it from features.
+        """Return the groups of new answers and of their workers, without a new fit.
+
+        A worker of the fit starts from the group probabilities of the fit, a new worker from the shares of the groups.
+        `prior` (T, K) is the prior of the tasks' classes, by default the class shares; `CrowdClassifier.assign`
+        predicts it from features.
 
         >>> import crowdwise as cw
         >>> sim = cw.simulate.crowd("groups", tasks=200, workers=30, classes=3, seed=1)
@@ -171,17 +175,20 @@ class LabelsResult(BaseResult):
         if prior is None:
             prior = np.broadcast_to(self.model.class_prior(self.params, shape[1]), shape)
         if np.shape(prior) != shape:
-            raise ParameterError(f"prior has shape {np.shape(prior)}; wanted is {shape}: tasks, classes")
-        before = so_far(self.grouping, places(self.answers.workers, new.workers))
+            raise ParameterError(f"prior has shape {np.shape(prior)}; it must be {shape}: tasks, classes")
+        before = group_probabilities(self.grouping, places(self.answers.workers, new.workers))
         return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
 
     def explain(self, task: Any) -> Explanation:
-        """Each answer's log-odds for the label against its strongest rival, and what would flip it."""
+        """Return each answer's log-odds for the label against the next most probable class, and what would flip it."""
         return explain(self, task)
 
     def predict(self, answers: Any) -> Prediction:
-        """Labels of new answers by the workers of this fit. A worker not met before is taken as an average one; an
-        answer with a label not met before is ignored, and counted."""
+        """Predict the labels of new answers, given the workers of this fit.
+
+        A worker not in the fit counts as an average worker. Answers with a label not in the fit are ignored, and their
+        number is reported.
+        """
         new = Labels.from_any(answers)
         self.model.refuse_weights(new)
         worker_of, label_of = places(self.answers.workers, new.workers), places(self.classes, new.classes)
@@ -193,7 +200,7 @@ class LabelsResult(BaseResult):
 
 
 def _recode(new: Labels, label_of: Ints, classes: pl.Series) -> tuple[Labels, int]:
-    """The new answers in the classes of the fit, and how many answers had to be left out."""
+    """Return the new answers coded with the classes of the fit, and how many answers were dropped."""
     task, worker, label = new.codes()
     label = label_of[label]
     keep = label >= 0

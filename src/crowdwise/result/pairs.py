@@ -1,4 +1,4 @@
-"""PairsResult: everything that a fit of same/different answers has learnt, whatever the model."""
+"""PairsResult: the result of a fit of same/different answers, the same for every model."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from .tables import bits
 if TYPE_CHECKING:
     from ..pairs.model import PairsModel
 
-CHOICES = 4  # most likely clusters of an item that are kept
-NEAR_CHANCE = 0.6  # upper end of skill below which a worker is flagged as at chance
+MAX_CHOICES = 4  # most probable clusters stored per item
+NEAR_CHANCE = 0.6  # a worker is flagged as at chance if the upper end of their skill is below this
+MIN_SKILL = 0.55  # workers with less skill are counted in a warning
 
 
 class Clusters(NamedTuple):
-    """What was learnt, as arrays. Clusters are numbered from 0, the largest first."""
+    """Estimated parameters, as arrays. Clusters are numbered from 0, the largest first."""
 
-    choices: Ints  # (N, at most CHOICES) most likely clusters of each item, the first its own
-    chances: Floats  # and their probabilities
-    alpha: Floats  # (W, 2) Beta parameters of the chance to call the same what is the same
-    beta: Floats  # (W, 2) and to call different what is different
+    choices: Ints  # (N, at most MAX_CHOICES) most probable clusters of each item; the first is its cluster
+    chances: Floats  # (N, at most MAX_CHOICES) their probabilities
+    alpha: Floats  # (W, 2) Beta parameters of the sensitivity: P(answer "same" | same)
+    beta: Floats  # (W, 2) Beta parameters of the specificity: P(answer "different" | different)
     same: Floats  # (E,) probability that the two items of each pair asked are the same
-    view: Floats  # (N, 2) a picture of the items; (0, 2) without features
-    shares: Floats  # (S, K) shares of the components during the fit; (0, 0) where none were kept
-    epochs: Ints  # (S,) after which iterations
+    view: Floats  # (N, 2) projection of the items for plots; (0, 2) without features
+    shares: Floats  # (S, K) shares of the components during the fit; (0, 0) if not recorded
+    epochs: Ints  # (S,) iterations at which the shares were recorded
     samples: NDArray[np.uint8]  # (C, n, ...) simulated observations of each cluster; (0,) without images
 
     @classmethod
     def without_features(cls, choices: Ints, chances: Floats, alpha: Floats, beta: Floats, same: Floats) -> Clusters:
-        """Of answers alone: there is no picture, and no components."""
+        """Return the parameters of a fit to answers alone, which has no projection and no components."""
         return cls(
             choices.astype(np.int32), chances, alpha, beta, same, view=np.empty((0, 2)), shares=np.empty((0, 0)),
             epochs=np.empty(0, np.int64), samples=np.empty(0, np.uint8),
@@ -67,7 +68,7 @@ class PairsResult(BaseResult):
     answers: Pairs
     model: PairsModel
     params: Clusters
-    space: dict[str, Any]  # where new items are placed: arrays of the model; empty without features
+    space: dict[str, Any]  # arrays of the model that assign new items to clusters; empty without features
 
     @property
     def counted(self) -> str:
@@ -75,12 +76,12 @@ class PairsResult(BaseResult):
         return f"{N} item{'s' * (N != 1)} in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """clusters, sizes, workers and asked (the pairs that were asked)."""
+        """Return the tables clusters, sizes, workers and asked (the pairs that were asked)."""
         return {"clusters": self.clusters, "sizes": self.sizes, "workers": self.workers, "asked": self.asked}
 
     @property
     def cluster(self) -> Ints:
-        """(N,) the cluster of each item, by number from 0."""
+        """Cluster of each item (N,), numbered from 0."""
         return np.asarray(self.params.choices[:, 0])
 
     @cached_property
@@ -89,26 +90,26 @@ class PairsResult(BaseResult):
 
     @cached_property
     def answers_of(self) -> Ints:
-        """(N,) answers about each item."""
+        """Number of answers about each item (N,)."""
         both = np.concatenate([self.answers.left, self.answers.right])
         return np.bincount(both, minlength=self.answers.n_items)
 
     @cached_property
     def clusters(self) -> pl.DataFrame:
-        """item, cluster (from 1, the largest first), probability, second (the next likely cluster) and its probability,
-        entropy of the item's clusters in bits, and answers about it."""
+        """One row per item: item, cluster (from 1, the largest first), probability, second (the next most probable
+        cluster), second_probability, entropy of the item's cluster (bits), and answers about the item."""
         p = self.params
-        some = p.choices.shape[1] > 1
-        second = p.choices[:, 1] + 1 if some else np.zeros(len(p.choices), np.int64)
-        other = p.chances[:, 1] if some else np.zeros(len(p.choices))
-        gap = pl.Series(other <= 0)
+        several = p.choices.shape[1] > 1
+        second = p.choices[:, 1] + 1 if several else np.zeros(len(p.choices), np.int64)
+        second_probability = p.chances[:, 1] if several else np.zeros(len(p.choices))
+        missing = pl.Series(second_probability <= 0)
         return pl.DataFrame(
             [
                 self.answers.items.alias("item"),
                 pl.Series("cluster", self.cluster + 1, dtype=pl.Int64),
                 pl.Series("probability", p.chances[:, 0], dtype=pl.Float64),
-                pl.Series("second", second, dtype=pl.Int64).set(gap, None),
-                pl.Series("second_probability", other, dtype=pl.Float64).set(gap, None),
+                pl.Series("second", second, dtype=pl.Int64).set(missing, None),
+                pl.Series("second_probability", second_probability, dtype=pl.Float64).set(missing, None),
                 pl.Series("entropy", self.entropy),
                 pl.Series("answers", self.answers_of, dtype=pl.Int64),
             ]
@@ -116,7 +117,7 @@ class PairsResult(BaseResult):
 
     @cached_property
     def entropy(self) -> Floats:
-        """(N,) entropy of the cluster of each item, in bits; what is beyond its likeliest clusters counts as one."""
+        """Entropy of the cluster of each item (N,), in bits; clusters that are not stored count as one."""
         p = np.maximum(self.params.chances.astype(np.float64), 0.0)
         rest = np.maximum(1.0 - p.sum(1), 0.0)
         whole = np.column_stack([p, rest])
@@ -124,7 +125,8 @@ class PairsResult(BaseResult):
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
-        """cluster, items, share of all items, asked (items that answers are about), mean probability of its items."""
+        """One row per cluster: cluster, items, share of all items, asked (items with answers), mean probability of its
+        items."""
         C, chance = self.n_clusters, self.params.chances[:, 0].astype(np.float64)
         items = np.bincount(self.cluster, minlength=C)
         asked = weighted_counts(self.cluster, self.answers_of > 0, C)
@@ -140,11 +142,14 @@ class PairsResult(BaseResult):
 
     @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, answers, skill (chance of a right answer: the mean of sensitivity and specificity) with its 95 %
-        interval low to high, rank, flags and reasons, sensitivity (chance to call the same what is the same) and
-        specificity (different what is different) with theirs, weight (log-odds by which an answer of this worker
-        separates the same from different), and counted (what the answers count for where those of one job depend on
-        each other)."""
+        """One row per worker.
+
+        The columns are worker, answers, skill (probability of a correct answer: the mean of sensitivity and
+        specificity) with its 95 % interval low to high, rank, flags and reasons; sensitivity (probability of "same" for
+        items that are the same) and specificity ("different" for items that differ), each with its interval; weight
+        (expected log-odds between an answer "same" and an answer "different"); and counted (effective number of
+        answers, smaller than answers if those of one job depend on each other).
+        """
         pairs, p = self.answers, self.params
         ends = {}
         for name, beta in (("sensitivity", p.alpha), ("specificity", p.beta)):
@@ -161,7 +166,7 @@ class PairsResult(BaseResult):
             own |= {name: mean, f"{name}_low": start, f"{name}_high": end}
 
         def reason(j: int) -> str:
-            return f"right {skill[j]:.0%} of the time ({low[j]:.0%} to {high[j]:.0%}), where guessing gives 50%"
+            return f"correct in {skill[j]:.0%} of the answers ({low[j]:.0%} to {high[j]:.0%}), while guessing gives 50%"
 
         return worker_table(
             pairs.workers,
@@ -182,8 +187,8 @@ class PairsResult(BaseResult):
 
     @cached_property
     def asked(self) -> pl.DataFrame:
-        """Every pair asked: left, right, answers, said_same (how many of them), probability that both are the same, and
-        together (whether they are in one cluster)."""
+        """One row per pair asked: left, right, answers, said_same (number of answers "same"), probability that the
+        items are the same, and together (whether they are in one cluster)."""
         pairs = self.answers
         left, right, edge = pairs.edges
         return pl.DataFrame(
@@ -198,16 +203,16 @@ class PairsResult(BaseResult):
         )
 
     def of(self, cluster: int) -> pl.DataFrame:
-        """The items of one cluster, the surest first."""
+        """Return the items of one cluster, the most probable first."""
         if not 1 <= cluster <= self.n_clusters:
-            raise UnknownIdError(f"no cluster {cluster!r}; they are numbered from 1 to {self.n_clusters}")
+            raise UnknownIdError(f"no cluster {cluster!r}; clusters are numbered from 1 to {self.n_clusters}")
         return self.clusters.filter(pl.col("cluster") == cluster).sort("probability", descending=True)
 
     def assign(self, X: Any, items: Any = None) -> pl.DataFrame:
-        """The clusters of new items by their features, without a new fit: item, cluster, probability."""
+        """Assign new items to clusters by their features, without a new fit: item, cluster, probability."""
         if not self.space:
             raise FeatureError(
-                f"{self.model.name} knows no features, so that new items cannot be placed. Fit with some"
+                f"{self.model.name} was fitted without features, so new items cannot be assigned. Fit with features"
             )
         names, P = self.model.placed(self.space, X, items)
         top = P.argmax(1)
@@ -216,22 +221,24 @@ class PairsResult(BaseResult):
         )
 
     def probability_same(self, left: Any, right: Any) -> Floats:
-        """The chance that items are the same, pair by pair, whether they were asked or not."""
-        place = {name: k for k, name in enumerate(self.answers.items.to_list())}
-        at = []
+        """Return the probability that left[e] and right[e] are the same, for any pairs of items of the fit."""
+        numbers = {name: k for k, name in enumerate(self.answers.items.to_list())}
+        ends = []
         for names in (left, right):
-            lost = [name for name in names if name not in place]
-            if lost:
+            unknown = [name for name in names if name not in numbers]
+            if unknown:
                 raise UnknownIdError(
-                    f"no item {lost[0]!r} in this result.{nearest(str(lost[0]), list(place)[:10_000])}"
+                    f"no item {unknown[0]!r} in this result.{nearest(str(unknown[0]), list(numbers)[:10_000])}"
                 )
-            at.append(np.array([place[name] for name in names], np.int64))
-        if len(at[0]) != len(at[1]):
-            raise ParameterError(f"left names {len(at[0])} items and right {len(at[1])}; give them pair by pair")
-        return self.same_chance(at[0], at[1])
+            ends.append(np.array([numbers[name] for name in names], np.int64))
+        if len(ends[0]) != len(ends[1]):
+            raise ParameterError(
+                f"left has {len(ends[0])} items and right {len(ends[1])}; give one of each for every pair"
+            )
+        return self.same_chance(ends[0], ends[1])
 
     def same_chance(self, left: Ints, right: Ints) -> Floats:
-        """The same by numbers of items: what the answers to that very pair say where it was asked."""
+        """Return the same by item numbers. Without features, pairs that were asked use their own answers."""
         p = self.params
         equal = p.choices[left][:, :, None] == p.choices[right][:, None, :]
         chance = np.asarray(
@@ -246,39 +253,42 @@ class PairsResult(BaseResult):
         return np.where(left == right, 1.0, chance)
 
     def own_warnings(self) -> list[str]:
-        pairs, said = self.answers, []
+        pairs, warnings = self.answers, []
         if pairs.n_answers and (pairs.same.all() or not pairs.same.any()):
             word = "the same" if pairs.same.all() else "different"
-            said.append(f"every answer is {word!r}: workers cannot be compared by that")
-        poor = int((self.workers["skill"] < 0.55).sum())
+            warnings.append(f"every answer is {word!r}, so the skill of workers cannot be estimated")
+        poor = int((self.workers["skill"] < MIN_SKILL).sum())
         if poor:
-            said.append(f"{poor} of {pairs.n_workers} workers are hardly better than chance, and hardly count")
-        return said
+            warnings.append(
+                f"{poor} of {pairs.n_workers} workers are hardly better than chance; their answers have little weight"
+            )
+        return warnings
 
 
 def worker_weights(alpha: Floats, beta: Floats) -> Floats:
-    """(W,) expected ln a/(1-a) + ln b/(1-b): what an answer of "the same" counts against one of "different"."""
+    """Return the expected ln a/(1-a) + ln b/(1-b) of each worker (W,): the log-odds between an answer "same" and an
+    answer "different"."""
     return np.asarray(
         digamma(alpha[:, 0]) - digamma(alpha[:, 1]) + digamma(beta[:, 0]) - digamma(beta[:, 1]), np.float64
     )
 
 
 def ranked(posterior: Floats) -> tuple[Ints, Floats, Ints]:
-    """Likeliest clusters of items from a posterior (N, K), with their chances, and (C,) which columns are clusters: the
-    one with most items is 0."""
+    """Return the most probable clusters of items from a posterior (N, K), their probabilities, and the columns (C,) of
+    the clusters, sorted by size. Cluster 0 has the most items."""
     K = posterior.shape[1]
     top = posterior.argmax(1)
     items = np.bincount(top, minlength=K)
     order = np.lexsort((np.arange(K), -items))
     used = order[: max(int((items > 0).sum()), 1)]
     P = posterior[:, used]
-    m = min(CHOICES, len(used))
+    m = min(MAX_CHOICES, len(used))
     choices = np.argsort(-P, axis=1, kind="stable")[:, :m].astype(np.int32)
     return choices, np.take_along_axis(P, choices, 1).astype(np.float64), used
 
 
 def by_size(label: Ints) -> Ints:
-    """(N,) clusters numbered from 0, the largest first."""
+    """Renumber clusters (N,) from 0, the largest first."""
     _, code = np.unique(label, return_inverse=True)
     size = np.bincount(code)
     rank = np.empty(len(size), np.int64)
@@ -287,7 +297,7 @@ def by_size(label: Ints) -> Ints:
 
 
 def picture(X: Floats) -> Floats:
-    """(N, 2) the two directions in which rows differ most."""
+    """Return the projection (N, 2) of the rows on their first two principal components."""
     rows = np.asarray(X, np.float64)
     if rows.shape[1] < 2:
         rows = np.column_stack([rows, np.zeros(len(rows))])
@@ -301,7 +311,8 @@ def picture(X: Floats) -> Floats:
 
 
 def chances_of(left: Ints, right: Ints, posterior: Callable[[Ints], Floats]) -> Floats:
-    """(E,) chance of the two items of pairs to be in one cluster, by posteriors of some items at a time."""
+    """Return the probability (E,) that the two items of each pair are in one cluster; `posterior` maps item numbers to
+    their posteriors and is called on chunks of pairs."""
     out = np.empty(len(left))
     for start in range(0, len(left), 65536):
         cut = slice(start, start + 65536)

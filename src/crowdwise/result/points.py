@@ -1,4 +1,4 @@
-"""PointsResult: everything that a fit of clicks has learnt, whatever the model."""
+"""PointsResult: the result of a fit of clicks, the same for every model."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from ..rating.skills import wilson
 from ..rating.table import flagged, worker_table
 from .base import BaseResult
 
-HALF = 0.5  # share of a click from which it counts as on its object
+HALF = 0.5  # a click counts as on an object from this probability; a worker is flagged below this reliability
 
 
 class Objects(NamedTuple):
-    """What was learnt, as arrays."""
+    """Estimated parameters, as arrays."""
 
-    ptr: Ints  # (I+1,) objects of each image
+    ptr: Ints  # (I+1,) objects of image i are ptr[i]:ptr[i+1]
     mean: Floats  # (M, D)
     cov: Floats  # (M, D, D)
-    share: Floats  # (M,) of the clicks on objects of their image
-    clicks: Floats  # (M,) expected
-    probability: Floats  # (M,) that it is real
+    share: Floats  # (M,) share of the clicks on objects in its image
+    clicks: Floats  # (M,) expected number of clicks
+    probability: Floats  # (M,) probability that the object is real
     reliability: Floats  # (W,) share of a worker's clicks that are on objects
     low: Floats  # (W,) its 95 % interval
     high: Floats
-    noise: Floats  # (W,) own position noise, a factor of standard deviations
-    outlier: Floats  # (N,) chance of a click to be on no object
-    object: Ints  # (N,) most likely object, -1 for none
-    chance: Floats  # (N,) and its chance
-    once: Ints  # () whether workers were taken to click an object at most once
+    noise: Floats  # (W,) position noise of the worker, a factor of the standard deviations
+    outlier: Floats  # (N,) probability that a click is on no object
+    object: Ints  # (N,) most probable object, -1 for none
+    chance: Floats  # (N,) its probability
+    once: Ints  # () whether the model assumes that a worker clicks an object at most once
 
 
 def supporters(points: Points, object_: Ints, chance: Floats) -> tuple[Ints, Ints]:
-    """(worker, object) pairs, by number, each once: who has a click that is rather on an object than not."""
+    """Return the distinct (worker, object) pairs, by number, such that the worker has a click that is on the object
+    with probability of at least one half."""
     on = (object_ >= 0) & (chance >= HALF)
     pairs = np.unique(object_[on].astype(np.int64) * points.n_workers + points.worker[on])
     return pairs % points.n_workers, pairs // points.n_workers
@@ -62,7 +63,7 @@ class PointsResult(BaseResult):
 
     answers: Points
     params: Objects
-    best: int | None  # iteration that the answer was taken from, from 1
+    best: int | None  # iteration with the reported parameters, from 1
 
     @property
     def counted(self) -> str:
@@ -70,24 +71,25 @@ class PointsResult(BaseResult):
         return f"{M} object{'s' * (M != 1)} in {n} image{'s' * (n != 1)}, {W} worker{'s' * (W != 1)}"
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """objects, workers, clicks and images."""
+        """Return the tables objects, workers, clicks and images."""
         return {"objects": self.objects, "workers": self.workers, "clicks": self.clicks, "images": self.images}
 
     @cached_property
     def image_of(self) -> Ints:
-        """(M,) image of each object, by number."""
+        """Image number of each object (M,)."""
         return np.repeat(np.arange(self.answers.n_images), np.diff(self.params.ptr))
 
     @cached_property
     def hits(self) -> tuple[Ints, Ints]:
-        """(worker, object) pairs, by number: who clicked on which object, each once."""
+        """Distinct (worker, object) pairs, by number, such that the worker clicked on the object."""
         return supporters(self.answers, self.params.object, self.params.chance)
 
     @cached_property
     def objects(self) -> pl.DataFrame:
-        """image, object (from 1 in every image), the centre, probability that it is real, expected clicks, supporters
-        (workers with a click on it), jobs of its image, share of the image's clicks on objects, spread (standard
-        deviation, all axes together), and the covariance."""
+        """One row per object: image, object (from 1 in every image), coordinates of the centre, probability that it is
+        real, clicks (expected number), supporters (workers with a click on it), jobs in its image, share of the clicks
+        on objects in its image, spread (root mean square of the standard deviations along the axes), and the
+        covariance."""
         p, axes, image = self.params, self.answers.axes, self.image_of
         M = len(image)
         supporters = np.bincount(self.hits[1], minlength=M)
@@ -110,18 +112,19 @@ class PointsResult(BaseResult):
 
     @cached_property
     def workers(self) -> pl.DataFrame:
-        """worker, answers (clicks), skill (reliability: the share of clicks that are on objects) with its 95 % interval
-        low to high, rank, flags and reasons, images looked at, hit_rate (share of the objects in those images that got
-        a click) with its interval, and spread (own position noise relative to that of others; 1 is ordinary)."""
+        """One row per worker: worker, answers (clicks), skill (reliability: share of clicks that are on objects) with
+        its 95 % interval low to high, rank, flags and reasons, images annotated, hit_rate (share of the objects in
+        those images that the worker clicked) with its interval, and spread (position noise relative to the other
+        workers; 1 is typical)."""
         p, points = self.params, self.answers
         W = points.n_workers
-        who, what = self.hits
-        got = weighted_counts(who, p.probability[what], W)
-        there = weighted_counts(self.image_of, p.probability, points.n_images)
-        shown = weighted_counts(points.job_worker, there[points.job_image], W)
-        rate = np.divide(got, shown, out=np.full(W, np.nan), where=shown > 0)
+        worker, clicked = self.hits
+        hits = weighted_counts(worker, p.probability[clicked], W)
+        objects = weighted_counts(self.image_of, p.probability, points.n_images)
+        shown = weighted_counts(points.job_worker, objects[points.job_image], W)
+        rate = np.divide(hits, shown, out=np.full(W, np.nan), where=shown > 0)
         low, high = wilson(np.where(shown > 0, rate, 0.0), np.maximum(shown, 1e-9))
-        gaps = pl.Series(shown <= 0)
+        unknown = pl.Series(shown <= 0)
         return worker_table(
             points.workers,
             np.bincount(points.worker, minlength=W),
@@ -130,23 +133,23 @@ class PointsResult(BaseResult):
             p.high,
             **flagged({"mostly off objects": (p.high < HALF, self._reason)}),
             images=pl.Series(np.bincount(points.job_worker, minlength=W), dtype=pl.Int64),
-            hit_rate=pl.Series(rate).set(gaps, None),
-            hit_low=pl.Series(low).set(gaps, None),
-            hit_high=pl.Series(high).set(gaps, None),
+            hit_rate=pl.Series(rate).set(unknown, None),
+            hit_low=pl.Series(low).set(unknown, None),
+            hit_high=pl.Series(high).set(unknown, None),
             spread=p.noise,
         )
 
     def _reason(self, worker: int) -> str:
         p = self.params
         return (
-            f"{p.reliability[worker]:.0%} of the clicks are on objects ({p.low[worker]:.0%} to {p.high[worker]:.0%}): "
-            "most are elsewhere"
+            f"only {p.reliability[worker]:.0%} of the clicks are on objects "
+            f"({p.low[worker]:.0%} to {p.high[worker]:.0%})"
         )
 
     @cached_property
     def clicks(self) -> pl.DataFrame:
-        """Every click used: image, worker, coordinates, object (null: on none), probability of that object, outlier
-        (chance to be on no object), and the further columns of the table."""
+        """One row per click used: image, worker, coordinates, object (null: none), probability of that object, outlier
+        (probability that the click is on no object), and the other columns of the input."""
         p, points = self.params, self.answers
         on = (p.object >= 0) & (p.outlier < HALF)
         number = np.where(on, p.object - p.ptr[points.image] + 1, 0)
@@ -161,7 +164,7 @@ class PointsResult(BaseResult):
 
     @cached_property
     def images(self) -> pl.DataFrame:
-        """image, jobs, clicks, objects and the box."""
+        """One row per image: image, jobs, clicks, objects and the box."""
         points = self.answers
         columns = [
             points.images.alias("image"),
@@ -173,7 +176,7 @@ class PointsResult(BaseResult):
         return pl.DataFrame([*columns, *(pl.Series(name, values) for name, values in ends)])
 
     def of(self, image: Any) -> pl.DataFrame:
-        """The objects of one image."""
+        """Return the objects of one image."""
         names = self.answers.images
         if image not in names.to_list():
             raise UnknownIdError(
@@ -182,12 +185,18 @@ class PointsResult(BaseResult):
         return self.objects.filter(pl.col("image") == image)
 
     def own_warnings(self) -> list[str]:
-        points, said = self.answers, []
+        points, warnings = self.answers, []
         if points.box_from == "clicks":
-            said.append("no box was given: that of the clicks is smaller than the images, so that outliers count less")
+            warnings.append(
+                "no box was given, so the bounding box of the clicks is used. It is smaller than the images, so fewer "
+                "clicks count as outliers"
+            )
         empty = int((np.diff(self.params.ptr) == 0).sum())
         if empty:
-            said.append(f"{empty} of {points.n_images} image(s) have no object that the clicks agree on")
+            warnings.append(f"{empty} of {points.n_images} image(s) have no object that the clicks agree on")
         if points.n_jobs < 3 * points.n_images:
-            said.append("fewer than three workers per image, on average: objects are hard to tell from chance")
-        return said
+            warnings.append(
+                "there are fewer than three workers per image on average, so objects are hard to distinguish from "
+                "random clicks"
+            )
+        return warnings

@@ -1,8 +1,8 @@
-"""Results and checkpoints on disk: one file of JSON, Parquet and safetensors, every part checksummed. No pickle.
+"""Results and checkpoints on disk: one file with JSON, Parquet and safetensors parts, all with checksums. No pickle.
 
-The file is an uncompressed zip, so there is one thing to write, and one rename makes it whole. `result.json` names
-every other part with its SHA-256; the zip keeps a CRC of `result.json` itself. Any dataclass of arrays, ids, tables and
-plain values can be stored, so a new kind of answers needs no code here.
+The file is an uncompressed zip, so that one rename replaces it atomically. `result.json` lists every other part with
+its SHA-256; the zip stores a CRC of `result.json` itself. Any dataclass of arrays, ids, tables and plain values can be
+stored, so a new kind of answers needs no code here.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model
 
 
 def place(path: Path, name: str = NAME) -> Path:
-    """The file a result is kept in: `path` itself if it ends in .crowdwise, else inside that folder."""
+    """Return the file of a result: `path` itself if it ends in .crowdwise, else a file in that folder."""
     return path if path.suffix == ENDING else path / name
 
 
 class Parts:
-    """What is stored of one object: plain values, arrays and tables."""
+    """The stored parts of one object: plain values, arrays and tables."""
 
     def __init__(self) -> None:
         self.plain: dict[str, Any] = {}
@@ -52,7 +52,7 @@ class Parts:
         self.tables: dict[str, pl.DataFrame] = {}
 
     def add(self, name: str, value: Any) -> None:
-        """Sort a value to where it belongs; named tuples and mappings of arrays field by field."""
+        """Add a value by its type. Named tuples and mappings of arrays are added field by field."""
         if isinstance(value, np.ndarray):
             self.arrays[name] = value
         elif isinstance(value, pl.Series):
@@ -81,7 +81,7 @@ def _holds_arrays(value: Mapping[str, Any]) -> bool:
 
 
 class Stored:
-    """The parts of a file that was read."""
+    """The parts read from a file."""
 
     def __init__(self, head: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
         from safetensors.numpy import load
@@ -90,7 +90,7 @@ class Stored:
         self.tables = {name.removesuffix(".parquet"): data for name, data in files.items() if name.endswith(".parquet")}
 
     def get(self, name: str, kind: Any) -> Any:
-        """A value as it was; `kind` is its type, as the class it belongs to declares it."""
+        """Return a value; `kind` is the type that its class declares."""
         if name in self.arrays:
             return self.arrays[name]
         if name in self.tables:
@@ -109,12 +109,12 @@ class Stored:
 
 
 def write(result: BaseResult, path: Path) -> Path:
-    """Save a result; returns the file written."""
+    """Save a result, and return the path of the file."""
     return pack(place(path), "result", *parts_of(result))
 
 
 def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What is said about a result, and its parts."""
+    """Return the header and the parts of a result."""
     parts = Parts()
     for field in fields(result.answers):
         parts.add(f"answers.{field.name}", getattr(result.answers, field.name))
@@ -126,13 +126,13 @@ def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def read(path: Path, find: Find) -> BaseResult:
-    """Load a result; `find(name, kind)` gives the class of a model."""
+    """Load a result; `find(name, kind)` returns the class of a model."""
     result: BaseResult = result_of(*unpack(place(path), "result"), find)
     return result
 
 
 def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find) -> Any:
-    """A result from what `parts_of` made of it."""
+    """Return a result from the output of `parts_of`."""
     stored, about = Stored(head, files), head["model"]
     model = find(about["name"], about["kind"])
     answers = _filled(stored, model.answers_type)
@@ -156,7 +156,7 @@ def field_names(answers: Any) -> list[str]:
 
 
 def kinds_of(cls: type) -> dict[str, Any]:
-    """The types that a class declares for its fields; None where a name is known to type checkers only."""
+    """Return the types that a class declares for its fields; None for names imported only for type checking."""
     kinds: dict[str, Any] = {}
     for each in reversed(cls.__mro__):
         for name, text in inspect.get_annotations(each).items():
@@ -168,7 +168,7 @@ def kinds_of(cls: type) -> dict[str, Any]:
 
 
 def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
-    """Write parts and what is said about them as one checksummed file."""
+    """Write the header and the parts as one file with checksums."""
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
     head = {"format": FORMAT, "holds": holds, "sha256": sums, **about}
 
@@ -181,12 +181,12 @@ def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, b
 
 
 def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What `pack` wrote, or an error that says what is wrong with it."""
+    """Read a file written by `pack`, or raise an error that says what is wrong with it."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FileError(
-            f"no saved {holds} at {path}: {error.strerror}. Give the folder or file that holds one"
+            f"no saved {holds} at {path}: {error.strerror}. Give the folder or file of a saved {holds}"
         ) from error
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -195,24 +195,25 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
             parts = {name: archive.read(name) for name in head["sha256"]}
         for name, wanted in head["sha256"].items():
             if hashlib.sha256(parts[name]).hexdigest() != wanted:
-                raise ChecksumError(f"{path}: part {name} is not what was written (its checksum differs)")
+                raise ChecksumError(f"{path}: the checksum of part {name} differs from the one that was written")
     except BROKEN as error:
         raise ChecksumError(
-            f"{path} is not a whole saved {holds}: {error}. It was cut, changed or is something else; make it again"
+            f"{path} is not a complete saved {holds}: {error}. It was truncated or changed, or is another file. Save "
+            f"the {holds} again"
         ) from error
     return head, parts
 
 
 def _check_head(head: Any, holds: str, path: Path) -> None:
     if not isinstance(head, dict):
-        raise ChecksumError(f"{path} holds no saved {holds}")
+        raise ChecksumError(f"{path} does not contain a saved {holds}")
     if head.get("format") != FORMAT:
         raise ChecksumError(
             f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}. A result "
             "saved by another version must be fitted and saved again"
         )
     if head.get("holds") != holds:
-        raise ChecksumError(f"{path} holds {head.get('holds')!r}, not a saved {holds}")
+        raise ChecksumError(f"{path} contains {head.get('holds')!r}, not a saved {holds}")
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -222,12 +223,12 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON; a mapping becomes pairs, so that ids keep their type."""
+    """Return settings as JSON values; a mapping becomes a list of pairs, so that ids keep their type."""
     return {key: {"pairs": list(map(list, v.items()))} if isinstance(v, Mapping) else v for key, v in settings.items()}
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they were: pairs are mappings, and lists were tuples."""
+    """Invert `plain_settings`: lists of pairs become mappings, other lists tuples."""
 
     def one(value: Any) -> Any:
         if isinstance(value, dict):
@@ -238,7 +239,7 @@ def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
-    """Keep where a fit was interrupted."""
+    """Save the checkpoint of an interrupted fit."""
     from safetensors.numpy import save
 
     stages, mark = checkpoint
@@ -252,7 +253,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
-    """The stages of a checkpoint, and the mark of the fit that it belongs to: the fields of `engine.Checkpoint`."""
+    """Return the fields of an `engine.Checkpoint`: its stages, and the mark of the fit that it belongs to."""
     from safetensors.numpy import load
 
     head, parts = unpack(path, "checkpoint")
@@ -264,7 +265,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
 
 
 def fingerprint(*values: Any) -> str:
-    """A digest of answers (but not of how they were read), arrays, ids and plain values."""
+    """Return a digest of answers (without their intake), arrays, ids and plain values."""
     digest = hashlib.sha256()
     for value in values:
         parts = [value]

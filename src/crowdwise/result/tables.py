@@ -1,4 +1,4 @@
-"""The tables of labels and tasks, the same for every model, and what a reader should know before trusting them."""
+"""The tables of labels and tasks, the same for every model, and the warnings of a result of labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.DataFrame:
-    """task, label, probability, votes, tie, status."""
+    """Return a table with task, label, probability, votes, tie, status."""
     label, probability, tie = decide(posterior, prevalence)
     votes = answers.answers_per_task
     known = answers.gold >= 0
@@ -30,13 +30,13 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
     status = np.where(votes_for == 0, 1, 0)
     status[votes == 0] = 2
     status[known] = 3
-    silent = pl.Series((votes == 0) & ~known)
+    unanswered = pl.Series((votes == 0) & ~known)
     named = answers.classes[label].alias("label")
     return pl.DataFrame(
         {
             "task": answers.tasks,
-            "label": named.set(silent, None) if silent.any() else named,
-            "probability": pl.Series(probability).set(silent, None) if silent.any() else probability,
+            "label": named.set(unanswered, None) if unanswered.any() else named,
+            "probability": pl.Series(probability).set(unanswered, None) if unanswered.any() else probability,
             "votes": votes,
             "tie": tie & ~known & (votes > 0),
             "status": pl.Series(["ok", "unvoted", "no answers", "known"])[status],
@@ -45,8 +45,8 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
 
 
 def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) -> pl.DataFrame:
-    """task, answers, entropy of the posterior and of the votes (bits), disagreement (share of answers outside the most
-    frequent label), difficulty."""
+    """Return a table with task, answers, entropy of the posterior and of the votes (bits), disagreement (share of
+    answers other than the most frequent label), difficulty."""
     n = answers.answers_per_task
     most_votes, of_votes = np.zeros(len(n)), np.zeros(len(n))
     for part, counts in vote_parts(answers.kernels, answers.layout, 1):
@@ -54,62 +54,62 @@ def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) ->
         of_votes[part] = bits(counts / np.maximum(n[part], 1)[:, None])
     with np.errstate(invalid="ignore", divide="ignore"):
         disagreement = 1 - most_votes / n
-    silent = pl.Series(n == 0)
+    unanswered = pl.Series(n == 0)
     hard: Any = pl.Series(np.full(len(n), np.nan) if difficulty is None else difficulty, nan_to_null=True)
     return pl.DataFrame(
         {
             "task": answers.tasks,
             "answers": n,
-            "entropy": pl.Series(bits(posterior)).set(silent, None),
-            "vote_entropy": pl.Series(of_votes).set(silent, None),
-            "disagreement": pl.Series(disagreement).set(silent, None),
+            "entropy": pl.Series(bits(posterior)).set(unanswered, None),
+            "vote_entropy": pl.Series(of_votes).set(unanswered, None),
+            "disagreement": pl.Series(disagreement).set(unanswered, None),
             "difficulty": hard,
         }
     )
 
 
 def bits(shares: Floats) -> Floats:
-    """(T,) entropy of the rows of shares (T, K)."""
+    """Return the entropy (T,) of the rows of shares (T, K), in bits."""
     logs = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
     return np.asarray(np.maximum(-(shares * logs).sum(1, dtype=np.float64), 0.0))
 
 
-def found(result: LabelsResult) -> list[str]:
-    """Warnings, worst first."""
+def label_warnings(result: LabelsResult) -> list[str]:
+    """Return the warnings of a result of labels, the most serious first."""
     answers = result.answers
-    said = []
+    warnings = []
     if answers.n_workers == 1:
-        said.append("one worker only: labels are that worker's answers, and skill cannot be told")
+        warnings.append("there is only one worker: the labels are that worker's answers, and skill cannot be estimated")
     else:
         parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
-        if parts > 1 and result.model.tells_workers_apart:
-            said.append(
-                f"the crowd falls into {parts} parts that share no task: skills can be compared within a part only"
+        if parts > 1 and result.model.distinguishes_workers:
+            warnings.append(
+                f"the workers form {parts} sets that share no task: skills can be compared only within a set"
             )
     needed, typical = result.model.answers_needed(answers.n_classes), float(np.median(answers.answers_per_worker))
     if typical < needed:
-        said.append(
-            f"the typical worker gave {typical:g} answer(s), and {result.model.name} wants {needed} or more to know a "
-            "worker: its labels may be worse than a vote. Take 'pooled'"
+        warnings.append(
+            f"the median worker gave {typical:g} answer(s), but {result.model.name} needs {needed} or more per worker: "
+            "its labels may be worse than a vote. Use 'pooled'"
         )
     if answers.n_classes == 1:
-        said.append("one class only: every answer says the same, so nothing can be told of skill")
+        warnings.append("there is only one class: all answers are the same, so skill cannot be estimated")
     if no_truth_of_checks(answers):
-        said.append(
-            "answers are marked as attention checks, but the truth of none of these tasks is known, so checks are not "
-            f"scored. Give it as gold ({option('gold')})"
+        warnings.append(
+            "some answers are marked as attention checks, but none of these tasks has a known label, so checks are not "
+            f"scored. Give the labels as gold ({option('gold')})"
         )
     if unreadable_times(answers):
-        said.append("no time can be read in the columns of times. Give a column of seconds")
+        warnings.append("the columns of times contain no readable time. Give a column of seconds")
     status = result.labels["status"]
     for state, text in (
-        ("unvoted", "got a label that nobody gave them"),
+        ("unvoted", "have a label that no worker gave"),
         ("no answers", "have no answer and no label"),
     ):
         count = int((status == state).sum())
         if count:
-            said.append(f"{count} task(s) {text}")
+            warnings.append(f"{count} task(s) {text}")
     ties = int(np.sum(result.labels["tie"].to_numpy()))
     if ties:
-        said.append(f"{ties} task(s) are tied: the more prevalent label was taken, and the tie is flagged")
-    return said
+        warnings.append(f"{ties} task(s) are tied: the more prevalent label was used, and the tie is flagged")
+    return warnings

@@ -1,8 +1,8 @@
-"""How compiled kernels are run: cut into blocks by the data, in plain threads.
+"""Running compiled kernels: the data are split into blocks, which run in plain threads.
 
-Each output row belongs to one block, and partial sums are added in block order: the bits do not depend on threads.
-Kernels release the interpreter lock, so plain threads run them. numba keeps what it compiled by the file of the caller:
-after a change to `close`, which other files inline, `make clean` throws the kept code away.
+Each output row belongs to one block, and partial sums are added in block order, so results do not depend on the number
+of threads. Kernels release the interpreter lock, so plain threads suffice. numba caches compiled code by the file of
+the caller: after a change to `normalise_task`, which other files inline, run `make clean` to delete the cache.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from .. import Swept
+from .. import EStepResult
 from ..layout import Floats, Ints, Layout, RowTable
 
-BLOCK = 1 << 16  # answers
-AHEAD = 32  # answers between asking for a row and using it
+BLOCK_ANSWERS = 1 << 16  # answers in a block
+PREFETCH_AHEAD = 32  # answers between prefetching a row and using it
 
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
 @intrinsic
 def _prefetch(typingctx, table, row, column):
-    """Start loading the cache line of an element of a C-ordered 2-d array, some time before it is used."""
+    """Prefetch the cache line of an element of a C-ordered 2-d array."""
 
     def codegen(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -41,7 +41,7 @@ def _prefetch(typingctx, table, row, column):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # to read, to be kept in all cache levels, data
+        # for reading, in all cache levels, data cache
         builder.call(fetch, [builder.bitcast(at, byte), word(0), word(3), word(1)])
         return context.get_dummy_value()
 
@@ -52,8 +52,8 @@ prefetch: Any = _prefetch
 
 
 @jit(inline="always")
-def close(q, first, end, base, gold, Z, i, shares):
-    """Turn the log-scores q of task i into its posterior; returns its evidence and whether the label moved."""
+def normalise_task(q, first, end, base, gold, Z, i, shares):
+    """Turn the log-scores q of task i into its posterior; return its evidence and whether the label changed."""
     K = len(q)
     top = -np.inf
     for k in range(K):
@@ -65,7 +65,7 @@ def close(q, first, end, base, gold, Z, i, shares):
         q[k] = math.exp(q[k] - top)
         total += q[k]
         was = max(was, Z[i, k])
-    for k in range(K):  # the label changed if what was on top is not any more, as stored
+    for k in range(K):  # the label changed if its class is no longer the most probable, as stored
         before = Z[i, k]
         q[k] /= total
         Z[i, k] = q[k]
@@ -80,13 +80,14 @@ def close(q, first, end, base, gold, Z, i, shares):
 
 
 def by_answers(ptr: Ints, work: int = 1) -> Ints:
-    """Bounds of runs of segments with about BLOCK answers each, fewer where an answer is more work."""
-    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, max(1, BLOCK // work)))
+    """Return bounds of blocks of segments with about BLOCK_ANSWERS / work answers; `work` is the cost per answer."""
+    edges = np.searchsorted(ptr, np.arange(0, ptr[-1] + 1, max(1, BLOCK_ANSWERS // work)))
     return np.unique(np.concatenate([[0], edges, [len(ptr) - 1]]))
 
 
 def by_workers(layout: RowTable) -> Ints:
-    """Few blocks by workers, fewer where there are many classes: a block may hold K x K sums."""
+    """Return bounds of blocks of workers. There are few blocks if there are many classes, since a block may need K x K
+    sums."""
     count = max(1, min(16, 10_000_000 // layout.n_classes**2))
     return np.unique(np.linspace(0, layout.n_workers, count + 1).astype(np.int64))
 
@@ -96,7 +97,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits the pool, but not its threads
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits the pool but not its threads
 
 
 def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> None:
@@ -110,9 +111,10 @@ def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> No
             done.result()
 
 
-def sweep(
+def run_e_step(
     layout: Layout, Z: Floats, threads: int, kernel: Callable[[Floats, int, int], tuple[float, int]], work: int = 1
-) -> Swept:
+) -> EStepResult:
+    """Run an E-step kernel on all blocks of tasks and sum its results in block order."""
     bounds = by_answers(layout.task_ptr, work)
     evidence, flips = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
     shares = np.zeros((len(bounds) - 1, Z.shape[1]))
@@ -121,4 +123,4 @@ def sweep(
         evidence[b], flips[b] = kernel(shares[b], start, stop)
 
     run(block, bounds, threads)
-    return Swept(math.fsum(evidence), shares.sum(0), int(flips.sum()))
+    return EStepResult(math.fsum(evidence), shares.sum(0), int(flips.sum()))

@@ -1,12 +1,12 @@
-"""Which object each click is of: one job after another, and the sums that improve the objects.
+"""Assignment of clicks to objects, job by job, and the sums that update the objects.
 
-An object is seen as weight + log N(click; mean, precision), where root' root is the precision. A click that is on no
-object has weight 0, so all scores are log-odds against that. Only objects whose squared distance from a click is at
-most `cut` are looked at, in standard deviations; a grid over the first two coordinates finds them.
+The score of an object for a click is weight + log N(click; mean, precision), where root' root is the precision. A click
+on no object has score 0, so all scores are log-odds against it. Only objects whose squared distance from a click is at
+most `cut` are considered, in standard deviations; a grid over the first two coordinates finds them.
 
-With `once`, a worker clicks an object at most once, so the clicks of a job and the objects are matched. The sum over
-all matchings is taken by belief propagation, whose fixed point is the least of the Bethe free energy; that is convex
-here, and its value is never above the true log of the sum. docs/maths/click_mixture.md has the reasons.
+With `once`, a worker clicks an object at most once, so the clicks of a job are matched to objects. The sum over all
+matchings is approximated by belief propagation. Its fixed point is the minimum of the Bethe free energy, which is
+convex here, and its value is never above the true log of the sum: see docs/maths/click_mixture.md.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 from ..layout import HEAD
 from .blocks import jit
 
-FEW = 12  # objects for which a grid does not pay
-CELLS = 256  # of a grid, at most, in each direction
-ROUNDS = 200  # of messages between the clicks of a job and objects, at most
-STILL = 1e-6  # change of a message that counts as none
-HELD = 1.0 / 3.0  # share of a click from which an object counts as held by its worker: at most two objects
+MIN_GRID_OBJECTS = 12  # up to this many objects, no grid is used
+MAX_GRID_CELLS = 256  # cells of a grid in each direction
+MAX_ROUNDS = 200  # rounds of messages between the clicks of a job and the objects
+MESSAGE_TOL = 1e-6  # messages have converged when none changes by this much
+MIN_HELD_SHARE = 1.0 / 3.0  # an object is held by a job if its share of a click is above this: at most two per click
 
 
 @jit
 def grid(mean, reach):
-    """Cells, and the objects that reach into each: low, size of a cell, number of cells, pointers, objects."""
+    """Return a grid and the objects that reach into each cell: low, cell size, number of cells, pointers, objects."""
     M, D = mean.shape
     low, size = np.empty(2), np.ones(2)
     cells = np.ones(2, np.int64)
@@ -40,8 +40,8 @@ def grid(mean, reach):
             high = max(high, mean[j, d] + reach[j, c])
             total += reach[j, c]
         wide = high - low[c]
-        if M > FEW and total > 0 and wide > 0:
-            cells[c] = int(min(CELLS, max(1.0, wide * M / total)))
+        if M > MIN_GRID_OBJECTS and total > 0 and wide > 0:
+            cells[c] = int(min(MAX_GRID_CELLS, max(1.0, wide * M / total)))
         size[c] = max(wide, 1e-300) / cells[c]
     pointer = np.zeros(cells[0] * cells[1] + 1, np.int64)
     for fill in range(2):
@@ -67,8 +67,8 @@ def grid(mean, reach):
 
 
 @jit
-def _seen(x, low, size, cells):
-    """The cell of a click, or -1."""
+def _cell(x, low, size, cells):
+    """Return the cell of a click, or -1 outside the grid."""
     D = len(x)
     a = (x[0] - low[0]) / size[0]
     b = (x[min(1, D - 1)] - low[1]) / size[1]
@@ -86,18 +86,18 @@ def _longer(array, used):
 
 
 @jit
-def _match(ptr, who, n, comp, odds, out, back, share, total):
-    """Shares of the clicks who[:n] in objects that take at most one of them, and the log of the sum over matchings.
+def _match(ptr, click, n, comp, odds, out, back, share, total):
+    """Match the clicks click[:n] to objects that take at most one each; return the log of the sum over matchings.
 
-    ptr[i]:ptr[i+1] are the objects that click i sees, with odds against being on none; `share` receives the marginals;
-    total (M,) is zero, and is left so.
+    ptr[i]:ptr[i+1] are the candidate objects of click i, with their odds against no object. `share` receives the
+    marginals; total (M,) must be zero, and is zero again on return.
     """
     for c in range(n):
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             back[e] = 1.0
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         for c in range(n):
-            first, last = ptr[who[c]], ptr[who[c] + 1]
+            first, last = ptr[click[c]], ptr[click[c] + 1]
             s = 1.0
             for e in range(first, last):
                 s += odds[e] * back[e]
@@ -106,27 +106,27 @@ def _match(ptr, who, n, comp, odds, out, back, share, total):
                 total[comp[e]] += out[e]
         moved = 0.0
         for c in range(n):
-            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
                 moved = max(moved, abs(now - back[e]))
                 back[e] = now
         for c in range(n):
-            for e in range(ptr[who[c]], ptr[who[c] + 1]):
+            for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 total[comp[e]] = 0.0
-        if moved < STILL:
+        if moved < MESSAGE_TOL:
             break
     log_sum = 0.0
     for c in range(n):
         s = 1.0
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             s += odds[e] * back[e]
         log_sum += math.log(s)
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             share[e] = odds[e] * back[e] / s
             total[comp[e]] += out[e]
             log_sum -= math.log1p(out[e] * back[e])
     for c in range(n):
-        for e in range(ptr[who[c]], ptr[who[c] + 1]):
+        for e in range(ptr[click[c]], ptr[click[c] + 1]):
             if total[comp[e]] > 0:
                 log_sum += math.log1p(total[comp[e]])
                 total[comp[e]] = 0.0
@@ -134,18 +134,19 @@ def _match(ptr, who, n, comp, odds, out, back, share, total):
 
 
 @jit
-def sweep(
+def assign_clicks(
     X, worker, job_ptr, start, stop, weight, slack, mean, root, reach, odds, base, precision, cut, once, sums,
     alpha, held, best,
 ):  # fmt: skip
-    """Jobs start:stop of one image; `odds` (W,) and `base` together are the log-odds of a worker's click to be on some
-    object, against a uniform one. Returns the log of the sum over all that clicks may be of, against none of them.
+    """Assign the clicks of jobs start:stop of one image to objects. `odds` (W,) plus `base` are the log-odds that a
+    worker's click is on some object, against a uniform click. Return the log of the sum over all assignments, relative
+    to no click being on an object, and the number of rows of `held` used.
 
-    sums (M, HEAD + D + D D) receives expected clicks, those by precision, what it costs to be without it (nats), and
-    first and second moments about `mean` by precision; alpha (clicks, 2) the chance to be on an object, and the
-    squared distance from it by that chance. If they have rows, held (2 clicks, 3) receives which objects each job holds
-    (object, job, share; returned too is how many), and best (clicks, 3) the most likely object of a click, -1 for none,
-    its share, and the entropy of which object it is of.
+    sums (M, HEAD + D + D D) receives expected clicks, expected clicks times precision, the cost of removing the object
+    (nats), and first and second moments about `mean` times precision. alpha (clicks, 2) receives the probability of
+    being on an object, and the expected squared distance times that probability. If they have rows, held
+    (2 clicks, 3) receives the objects held by each job (object, job, share), and best (clicks, 3) the most probable
+    object of a click, -1 for none, its share, and the entropy of the assignment.
     """
     M, D = mean.shape
     low, size, cells, pointer, inside = grid(mean, reach)
@@ -156,14 +157,14 @@ def sweep(
     ptr = np.zeros(longest + 1, np.int64)
     comp, psi, far = np.empty(room, np.int32), np.empty(room), np.empty(room)
     out, back, share = np.empty(room), np.empty(room), np.empty(room)
-    total, seen, who = np.zeros(M), np.zeros(M, np.int32), np.empty(longest, np.int64)
+    total, seen, click = np.zeros(M), np.zeros(M, np.int32), np.empty(longest, np.int64)
     log_sum, used, delta = 0.0, 0, np.empty(D)
     for job in range(start, stop):
         a, b = job_ptr[job], job_ptr[job + 1]
         k = 0
         for i in range(a, b):
             ptr[i - a] = k
-            cell = _seen(X[i], low, size, cells)
+            cell = _cell(X[i], low, size, cells)
             if cell < 0:
                 continue
             own, narrow = odds[worker[i]] + base, precision[worker[i]]
@@ -187,7 +188,7 @@ def sweep(
                     seen[j] += 1
                 k += 1
         ptr[b - a] = k
-        rivals = 0  # clicks that see an object which another sees, too; the others are matched by themselves
+        rivals = 0  # clicks that share a candidate object with another click; the others are assigned independently
         for i in range(b - a):
             s, alone = 1.0, True
             for e in range(ptr[i], ptr[i + 1]):
@@ -198,13 +199,13 @@ def sweep(
                 for e in range(ptr[i], ptr[i + 1]):
                     share[e] = psi[e] / s
             else:
-                who[rivals] = i
+                click[rivals] = i
                 rivals += 1
         if once:
             for e in range(k):
                 seen[comp[e]] = 0
         if rivals:
-            log_sum += _match(ptr, who, rivals, comp, psi, out, back, share, total)
+            log_sum += _match(ptr, click, rivals, comp, psi, out, back, share, total)
         for i in range(a, b):
             narrow = precision[worker[i]]
             alpha[i, 0], alpha[i, 1], top = 0.0, 0.0, 0.0
@@ -227,7 +228,7 @@ def sweep(
                     sums[j, HEAD + d] += r * narrow * delta[d]
                     for c in range(d + 1):
                         sums[j, HEAD + D + d * D + c] += r * narrow * delta[d] * delta[c]
-                if r > HELD and len(held):
+                if r > MIN_HELD_SHARE and len(held):
                     held[used, 0], held[used, 1], held[used, 2] = j, job, r
                     used += 1
             if len(best):
@@ -238,8 +239,11 @@ def sweep(
 
 @jit
 def posterior(alpha, ptr, p, grid, prior, tail, out):
-    """The `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects, into out (W, 2). alpha are
-    chances of clicks, by worker, found with the shares p: what a click says itself are its odds against those of p."""
+    """Write the `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects to out (W, 2).
+
+    alpha are the probabilities of clicks, sorted by worker, computed with the shares p. The likelihood ratio of a click
+    is its odds divided by those of p.
+    """
     G = len(grid)
     logs, product = np.empty(G), np.empty(G)
     for w in range(len(ptr) - 1):

@@ -1,7 +1,7 @@
-"""Whole confusion matrices, compiled.
+"""Full confusion matrices, compiled.
 
-Two gather passes and no atomics: a task's posterior multiplies the rows of its answers, a row's counts add the
-posteriors of its tasks.
+There are two gather passes and no atomics: a task's posterior multiplies the rows of its answers, and a row's counts
+sum the posteriors of its tasks.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import TINY, Swept
+from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout, RowTable, weighted_counts
-from .blocks import AHEAD, by_answers, by_workers, jit, prefetch, run, sweep
+from .blocks import PREFETCH_AHEAD, by_answers, by_workers, jit, prefetch, run, run_e_step
 
-LINE = 16  # numbers in a cache line, in single precision
-RENEW = 8  # factors multiplied before the products are scaled back
-FAR = TINY**RENEW  # a class this far behind the top one could underflow before the next scaling
-CAVITY = 64  # answers of a task whose logarithms are kept
+LINE_FLOATS = 16  # float32 numbers in a cache line
+RESCALE_EVERY = 8  # factors multiplied before the products are rescaled
+MIN_RATIO = TINY**RESCALE_EVERY  # smaller classes could underflow before the next rescaling
+MAX_CACHED_ANSWERS = 64  # answers of a task whose logarithms are cached
 
 
 @functools.cache
 def _confusion_kernels(K: int) -> tuple[Any, Any]:
-    """K known to the compiler is worth a factor of 2 for up to 10 classes; no NaN arises, and saying so helps it."""
+    """Compile the kernels for K classes. A constant K makes them twice as fast for up to 10 classes; NaN cannot occur,
+    and `nnan` lets the compiler use this."""
 
     @jit(fastmath={"nnan", "nsz"})
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
@@ -34,32 +35,32 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
             first, end = ptr[i], ptr[i + 1]
             for k in range(K):
                 q[k] = prior[i * wide, k]
-            scale, since, apart = 0.0, 0, False  # apart: classes keep logarithms of their own in `logs`
+            scale, since, separate = 0.0, 0, False  # separate: each class has its own logarithm in `logs`
             for n in range(first, end):
-                ahead = pair[min(n + AHEAD, last)]
-                for k in range(0, K, LINE):
+                ahead = pair[min(n + PREFETCH_AHEAD, last)]
+                for k in range(0, K, LINE_FLOATS):
                     prefetch(P, ahead, k)
-                if K > 2:  # a row may lie across two lines
+                if K > 2:  # a row may span two cache lines
                     prefetch(P, ahead, K - 1)
                 r = pair[n]
                 for k in range(K):
                     q[k] *= P[r, k]
                 since += 1
-                if since == RENEW:
+                if since == RESCALE_EVERY:
                     since = 0
                     top, low = 0.0, np.inf
                     for k in range(K):
                         top, low = max(top, q[k]), min(low, q[k])
-                    if low > top * FAR:
+                    if low > top * MIN_RATIO:
                         for k in range(K):
                             q[k] /= top
                         scale += math.log(top)
                     else:
                         for k in range(K):
-                            logs[k] = (logs[k] if apart else 0.0) + math.log(q[k])
+                            logs[k] = (logs[k] if separate else 0.0) + math.log(q[k])
                             q[k] = 1.0
-                        apart = True
-            if apart:
+                        separate = True
+            if separate:
                 top = -np.inf
                 for k in range(K):
                     logs[k] += math.log(q[k])
@@ -77,7 +78,7 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
             was, kept, now = Z[i, 0], Z.dtype.type(-1.0), Z.dtype.type(-1.0)
             for k in range(K):
                 was = max(was, Z[i, k])
-            for k in range(K):  # the label changed if what was on top is not any more, as stored
+            for k in range(K):  # the label changed if its class is no longer the most probable, as stored
                 q[k] *= inverse
                 z = Z.dtype.type(q[k])
                 kept = max(kept, z if Z[i, k] == was else Z.dtype.type(-1.0))
@@ -101,8 +102,8 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
             for k in range(K):
                 total[k] = 0.0
             for n in range(ptr[r], ptr[r + 1]):
-                ahead = task[min(n + AHEAD, last)]
-                for k in range(0, K, LINE):
+                ahead = task[min(n + PREFETCH_AHEAD, last)]
+                for k in range(0, K, LINE_FLOATS):
                     prefetch(Z, ahead, k)
                 if K > 2:
                     prefetch(Z, ahead, K - 1)
@@ -115,9 +116,9 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
     return posterior, counts
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> Swept:
+def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
     kernel = _confusion_kernels(Z.shape[1])[0]
-    return sweep(
+    return run_e_step(
         layout,
         Z,
         threads,
@@ -142,14 +143,14 @@ def _left_out(ptr, task, row_label, P, gold, Z, right, sure, start, stop):
     for r in range(start, stop):
         for n in range(ptr[r], ptr[r + 1]):
             i = task[n]
-            total, square, told = 0.0, 0.0, 0.0
+            total, square, of_label = 0.0, 0.0, 0.0
             for k in range(K):
                 q = Z[i, k] if gold[i] >= 0 else Z[i, k] / P[r, k]
                 total += q
                 square += q * q
                 if k == row_label[r]:
-                    told = q
-            right[r] += told / total
+                    of_label = q
+            right[r] += of_label / total
             sure[r] += square / (total * total)
 
 
@@ -163,10 +164,10 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 @jit
 def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, gold, Z, right, sure, start, stop):
     K = Z.shape[1]
-    logs, q = np.empty((CAVITY, K)), np.empty(K)
+    logs, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
     for i in range(start, stop):
         first, last = ptr[i], ptr[i + 1]
-        keep = last - first <= CAVITY  # logarithms of small tasks are kept, of others taken again
+        keep = last - first <= MAX_CACHED_ANSWERS  # logarithms of small tasks are cached, others are recomputed
         q[:] = log_prior[i if len(log_prior) > 1 else 0]
         for n in range(first, last):
             r = pair[n]
@@ -180,7 +181,7 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, go
         for n in range(first, last):
             r = pair[n]
             j, label = row_worker[r], row_label[r]
-            top, total, square, told = -np.inf, 0.0, 0.0, 0.0
+            top, total, square, of_label = -np.inf, 0.0, 0.0, 0.0
             own = logs[n - first if keep else 0]
             for k in range(K):
                 if not keep:
@@ -192,8 +193,8 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, go
                 total += x
                 square += x * x
                 if k == label:
-                    told = x
-            right[n], sure[n] = told / total, square / (total * total)
+                    of_label = x
+            right[n], sure[n] = of_label / total, square / (total * total)
 
 
 def cavity_left_out(
@@ -227,14 +228,14 @@ def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
         for r in range(first, last):
             for k in range(K):
                 totals[j, k] += C[r, k]
-        unseen, product, since = K - (last - first), 1.0, 0  # one logarithm for RENEW factors
+        unseen, product, since = K - (last - first), 1.0, 0  # one logarithm for RESCALE_EVERY factors
         for k in range(K):
             below = totals[j, k] + K * smoothing
             inverse[k] = 1.0 / below if below > 0 else 0.0
             if smoothing > 0 and unseen > 0:
                 product *= smoothing * inverse[k]
                 since += 1
-                if since == RENEW or k == K - 1:
+                if since == RESCALE_EVERY or k == K - 1:
                     log_prior += unseen * math.log(product)
                     product, since = 1.0, 0
         for r in range(first, last):
@@ -244,7 +245,7 @@ def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
                 if smoothing > 0:
                     product *= p
                     since += 1
-                    if since == RENEW:
+                    if since == RESCALE_EVERY:
                         log_prior += math.log(product)
                         product, since = 1.0, 0
         log_prior += math.log(product)

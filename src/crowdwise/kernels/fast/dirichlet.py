@@ -1,4 +1,4 @@
-"""Confusion matrices with Dirichlets around them, and the functions of Gamma that they need, compiled."""
+"""Confusion matrices with Dirichlet priors, and the digamma and log-gamma functions that they need, compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .blocks import by_workers, jit, run
 
 @jit(inline="always")
 def _digamma_parts(x):
-    """psi(x) = log(y) - tail: one division for the shift past 6, then the asymptotic series."""
+    """Return the parts of psi(x) = log(y) - tail: one division for the shift by 6, then the asymptotic series."""
     y = x + 6.0
     product = x
     slope = 1.0  # of the product: slope / product = sum of 1 / (x + i)
@@ -48,7 +48,7 @@ def _lgamma(x):
 
 @jit
 def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop):
-    """KL and evidence of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
+    """Return KL and evidence of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
     K = C.shape[1]
     kl, fit = 0.0, 0.0
     for j in range(start, stop):
@@ -113,7 +113,7 @@ def gammaln(x: Floats) -> Floats:
 
 @jit
 def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, start, stop):
-    """Adds to top and below; psi[k, l] = digamma(a[k, l]), base[k, l] = gammaln(a[k, l]). Returns the evidence."""
+    """Add to top and below, and return the evidence; psi[k, l] = digamma(a[k, l]), base[k, l] = gammaln(a[k, l])."""
     K = C.shape[1]
     fit = 0.0
     for j in range(start, stop):

@@ -1,6 +1,6 @@
-"""Workers who fall into groups that answer alike, compiled.
+"""Groups of workers with the same confusion matrix, compiled.
 
-Rows of a worker stand together, so a block of workers owns its rows; sums over workers are added in block order.
+The rows of a worker are contiguous, so a block of workers owns its rows; sums over workers are added in block order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Same/different answers between items: messages along them, and clusters from them alone.
+"""Links between items from same/different answers: message passing, and clusters from links alone.
 
-Links are kept twice, once at either end: those of item i stand from ptr[i] to ptr[i+1], `other` being the far end.
+Each link is stored at both of its items: the links of item i are ptr[i]:ptr[i+1], and `other` is the other item.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .blocks import jit
 
 @jit
 def pass_messages(ptr, other, weight, U, R, M, own):
-    """One round over items in their order: each hears all its neighbours' clusters R (n, C), weighs them with what its
-    features say, U (n, C), and speaks at once. M gets the messages, `own` (n,) what an item's terms of the bound come
-    to; returns how many items changed their likeliest cluster."""
+    """Update the cluster probabilities R (n, C) of all items in order, from the messages of their neighbours and the
+    log-scores of their features U (n, C). Later items use the updated values. M receives the messages, and `own` (n,)
+    each item's terms of the bound. Return how many items changed their most probable cluster."""
     n, C = R.shape
     flips = 0
     for i in range(n):
@@ -29,23 +29,23 @@ def pass_messages(ptr, other, weight, U, R, M, own):
             top = max(top, M[i, c] + U[i, c])
             if R[i, c] > R[i, was]:
                 was = c
-        total, heard = 0.0, 0.0
+        total, from_messages = 0.0, 0.0
         for c in range(C):
             R[i, c] = math.exp(M[i, c] + U[i, c] - top)
             total += R[i, c]
         for c in range(C):
             R[i, c] /= total
-            heard += R[i, c] * M[i, c]
+            from_messages += R[i, c] * M[i, c]
             if R[i, c] > R[i, best]:
                 best = c
-        own[i] = top + math.log(total) - heard
+        own[i] = top + math.log(total) - from_messages
         flips += best != was
     return flips
 
 
 @jit(inline="always")
 def find(parent, i):
-    """The cluster that i is in, paths halved on the way."""
+    """Return the root of the cluster of i (union-find with path halving)."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -54,7 +54,8 @@ def find(parent, i):
 
 @jit
 def join(order, left, right, ptr, other, weight, parent, follow, last, size):
-    """Go through links by their order; two clusters are joined where all links between them together say the same."""
+    """Visit links in the given order, and join the clusters of their items if the links between the two clusters have a
+    positive sum."""
     for e in order:
         a, b = find(parent, left[e]), find(parent, right[e])
         if a == b:
@@ -78,7 +79,7 @@ def join(order, left, right, ptr, other, weight, parent, follow, last, size):
 
 @jit(inline="always")
 def _scores(i, ptr, other, weight, label, score, seen):
-    """Sums of the links of an item by the cluster at their far end; returns how many clusters that are."""
+    """Sum the links of an item by the cluster of the other item; return the number of these clusters."""
     count = 0
     for k in range(ptr[i], ptr[i + 1]):
         c = label[other[k]]
@@ -97,7 +98,8 @@ def _scores(i, ptr, other, weight, label, score, seen):
 
 @jit
 def move(ptr, other, weight, label, members, score, seen, free, n_free):
-    """Every item once to where its links say most, alone if all say no; returns how many moved and the free names."""
+    """Move every item once to the cluster with the largest sum of links, or to its own cluster if no sum is positive.
+    Return how many items moved, and the number of free cluster numbers."""
     moved = 0
     for i in range(len(label)):
         count = _scores(i, ptr, other, weight, label, score, seen)
@@ -124,7 +126,7 @@ def move(ptr, other, weight, label, members, score, seen, free, n_free):
 
 @jit(inline="always")
 def _leave(i, label, members, free, n_free):
-    """Take an item out of its cluster, whose name becomes free if nobody is left."""
+    """Remove an item from its cluster, whose number becomes free if it is empty."""
     members[label[i]] -= 1
     if members[label[i]] == 0:
         free[n_free] = label[i]
@@ -133,8 +135,9 @@ def _leave(i, label, members, free, n_free):
 
 
 @jit(inline="always")
-def _holds(i, ptr, other, label, members, mark, stack):
-    """Whether the cluster of an item falls apart without it; `mark` holds who was reached by whose question."""
+def _is_bridge(i, ptr, other, label, members, mark, stack):
+    """Return whether the cluster of an item is disconnected without it; mark[j] is the last item i whose search reached
+    j."""
     left, depth, reached = members[label[i]] - 1, 0, 0
     mark[i] = i
     for k in range(ptr[i], ptr[i + 1]):
@@ -158,12 +161,13 @@ def _holds(i, ptr, other, label, members, mark, stack):
 
 @jit
 def draw(ptr, other, weight, label, members, score, seen, free, n_free, uniform, alone, mark, stack):
-    """One round of Gibbs sampling over clusterings whose clusters are connected by links: the cluster of every item is
-    drawn given all others, unless its own would fall apart without it; counts who is left alone."""
+    """Run one pass of Gibbs sampling over clusterings with clusters connected by links. The cluster of each item is
+    drawn given all others, unless its cluster would be disconnected without it; `alone` counts how often an item gets
+    its own cluster."""
     for i in range(len(mark)):
         mark[i] = -1
     for i in range(len(label)):
-        if _holds(i, ptr, other, label, members, mark, stack):
+        if _is_bridge(i, ptr, other, label, members, mark, stack):
             continue
         n_free = _leave(i, label, members, free, n_free)
         label[i] = -1

@@ -1,4 +1,4 @@
-"""Answers that are right or wrong and nothing more: votes, coins, and ability that meets ease, compiled."""
+"""Models in which an answer is either correct or wrong: votes, one coin, and ability times ease, compiled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from .. import Swept
+from .. import EStepResult
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, by_workers, close, jit, run, sweep
+from .blocks import by_answers, by_workers, jit, normalise_task, run, run_e_step
 
 
 @jit
@@ -23,7 +23,7 @@ def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, s
             r = pair[n]
             q[row_label[r]] += hit[r] - miss[r]
             base += miss[r]
-        gain, moved = close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        gain, moved = normalise_task(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
         evidence += gain
         flips += moved
     return evidence, flips
@@ -31,9 +31,9 @@ def _match(ptr, pair, row_label, hit, miss, log_prior, gold, Z, shares, start, s
 
 def match_posterior(
     layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     parts = (layout.task_ptr, layout.pair, layout.row_label, hit, miss, np.log(prior), gold, Z)
-    return sweep(layout, Z, threads, functools.partial(_match, *parts))
+    return run_e_step(layout, Z, threads, functools.partial(_match, *parts))
 
 
 @jit
@@ -83,7 +83,7 @@ def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z
             miss = -_softplus(x) - others
             q[row_label[r]] += x + others  # log sigma(x) - log sigma(-x) = x
             base += miss
-        gain, moved = close(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
+        gain, moved = normalise_task(q, ptr[i], ptr[i + 1], base, gold[i], Z, i, shares)
         evidence += gain
         flips += moved
     return evidence, flips
@@ -91,14 +91,14 @@ def _ability(ptr, pair, row_worker, row_label, ability, ease, log_prior, gold, Z
 
 def ability_posterior(
     layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
-    return sweep(layout, Z, threads, functools.partial(_ability, *rows, ability, ease, np.log(prior), gold, Z))
+    return run_e_step(layout, Z, threads, functools.partial(_ability, *rows, ability, ease, np.log(prior), gold, Z))
 
 
 @jit(inline="always")
 def _curve(x):
-    """tanh(x / 2) / (2 x): the curvature of the bound on log sigma that touches at x."""
+    """Return tanh(x / 2) / (2 x), the curvature of the bound on log sigma that touches at x."""
     return 0.25 if abs(x) < 1e-4 else math.tanh(0.5 * x) / (2.0 * x)
 
 

@@ -1,8 +1,8 @@
-"""Objects from clicks by variational Bayes, from many components downwards: docs/maths/click_mixture.md.
+"""Objects from clicks by variational Bayes, merging from many components to few: docs/maths/click_mixture.md.
 
-A component j is Normal-Wishart: counts n[j] (expected clicks) and b[j] (the same, by precision of their workers), the
-mean, and V[j], the inverse scale. What all share is a `prior`: nu0, b0, a0, the middle m0, and the shape S, the inverse
-of the expected precision, which may be learnt.
+A component j is Normal-Wishart, with counts n[j] (expected clicks) and b[j] (expected clicks times the precision of
+their workers), the mean, and V[j], the inverse scale. All components share the prior: nu0, b0, a0, the centre m0, and
+the shape S, the inverse of the expected precision, which may be learnt.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 
 from ..layout import HEAD
 from .blocks import jit
-from .clicks import grid, sweep
+from .clicks import assign_clicks, grid
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
 TAU = 2.0 * math.pi
-CLOSE = 64  # components up to which all pairs are looked at
-MATES = 12  # pairs looked at for a component, above
-TOL = 1e-6
-KAPPA = 1.0  # objects that the shape first guessed counts for
-CUT = 40.0  # squared distance in standard deviations at which components no longer see clicks
+MAX_ALL_PAIRS = 64  # components up to which all pairs are candidates for merging
+MAX_CANDIDATES = 768  # candidates per component if there are more components
+TOL = 1e-6  # relative change of the evidence at convergence
+KAPPA = 1.0  # weight of the initial shape, in objects
+CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks
 
 
 @jit
 def _root(V, R):
-    """R lower with R' R = V^-1; returns log |V|."""
+    """Compute the lower triangular R with R' R = V^-1, and return log |V|."""
     D = len(V)
     L = np.zeros((D, D))
     total = 0.0
@@ -52,7 +52,7 @@ def _root(V, R):
 
 @jit
 def thicken(S, thin):
-    """Raise variances of S in place where one is below thin (D,), given the axes before it: flat in no direction."""
+    """Raise the conditional variance of each axis of S, given the axes before it, to at least thin (D,), in place."""
     D = len(S)
     L = np.zeros((D, D))
     for i in range(D):
@@ -71,7 +71,7 @@ def thicken(S, thin):
 
 @jit
 def _wishart(nu, D):
-    """Sum of log-gammas of a Wishart of nu degrees, and of digammas."""
+    """Return the multivariate log-gamma and the sum of digammas of a Wishart with nu degrees of freedom."""
     gammas, psis = 0.25 * D * (D - 1) * math.log(math.pi), 0.0
     for d in range(D):
         gammas += _lgamma(0.5 * (nu - d))
@@ -81,8 +81,9 @@ def _wishart(nu, D):
 
 @jit
 def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest, weight, slack, root, reach, off):
-    """What a sweep needs of components: weight, slack, root, reach; and by how much each is off the prior (nats), all
-    into the arrays given. Returns the same of their shares together, less the log of the orders they could have."""
+    """Compute weight, slack, root and reach of components for `assign_clicks`, and their KL divergences `off` from the
+    prior (nats), in the arrays given. Return the KL divergence of the shares minus the log of the number of orders of
+    the components."""
     M, D = mean.shape
     scratch = np.empty((D, D))
     log_prior = _root(S, scratch) + D * math.log(nu0)
@@ -124,7 +125,7 @@ def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest, weight, slack, root, reach
 
 @jit
 def improve(mean, V, n, b, sums, nu0, b0, m0, S):
-    """Components from the sums of a sweep, in place."""
+    """Update the components from the sums of `assign_clicks`, in place."""
     M, D = mean.shape
     move, middle = np.empty(D), np.empty(D)
     for j in range(M):
@@ -149,7 +150,7 @@ def improve(mean, V, n, b, sums, nu0, b0, m0, S):
 
 @jit
 def precisions(V, n, nu0, total):
-    """Adds the expected precisions of components to total (D, D): what their shared shape is learnt from."""
+    """Add the expected precisions of components to total (D, D), from which the shared shape is learnt."""
     M, D = V.shape[0], V.shape[1]
     R = np.empty((D, D))
     for j in range(M):
@@ -162,7 +163,7 @@ def precisions(V, n, nu0, total):
 
 @jit
 def inverse(A):
-    """Of a positive definite matrix."""
+    """Return the inverse of a positive definite matrix."""
     D = len(A)
     R, out = np.empty((D, D)), np.zeros((D, D))
     _root(A, R)
@@ -175,8 +176,8 @@ def inverse(A):
 
 @jit
 def seeds(X, u):
-    """Clicks far from each other, by k-means++: u (M,) are uniform draws. Returned too is how many: fewer
-    where all others stand on one."""
+    """Choose clicks far from each other by k-means++, with uniform draws u (M,). Return them and their number, which is
+    smaller than M if there are fewer distinct clicks."""
     N, D = X.shape
     M = len(u)
     chosen, away = np.empty((M, D)), np.empty(N)
@@ -209,7 +210,8 @@ def seeds(X, u):
 
 @jit
 def betas(A, B, a, b):
-    """Expected log-odds of Beta(A, B), expected log of one minus it, and how far all are off Beta(a, b) (nats)."""
+    """Return the expected log-odds of Beta(A, B), the expected log of one minus the variable, and the sum of the KL
+    divergences from Beta(a, b) (nats)."""
     odds, miss, off = np.empty(len(A)), np.empty(len(A)), 0.0
     for w in range(len(A)):
         both = _digamma(A[w] + B[w])
@@ -223,7 +225,7 @@ def betas(A, B, a, b):
 
 @jit
 def evidence(n, off, gain, a0):
-    """(M,) nats that are lost when a component goes and its clicks are on no object."""
+    """Return the loss of evidence (M,) in nats if a component is removed and its clicks are on no object."""
     M = len(n)
     total, out = 0.0, np.empty(M)
     for j in range(M):
@@ -240,16 +242,16 @@ def evidence(n, off, gain, a0):
 
 
 @jit
-def _near(mean, reach, i, M, cellar, out):
-    """Components whose reach holds the middle of i, into out; how many."""
+def _near(mean, reach, i, M, cells_of, out):
+    """Write the components whose reach includes the mean of i to out, and return their number."""
     count = 0
-    if M <= CLOSE:
+    if M <= MAX_ALL_PAIRS:
         for j in range(M):
             if j != i:
                 out[count] = j
                 count += 1
         return count
-    low, size, cells, pointer, inside = cellar
+    low, size, cells, pointer, inside = cells_of
     D = mean.shape[1]
     x = min(max(int((mean[i, 0] - low[0]) / size[0]), 0), cells[0] - 1)
     y = min(max(int((mean[i, min(1, D - 1)] - low[1]) / size[1]), 0), cells[1] - 1)
@@ -263,7 +265,7 @@ def _near(mean, reach, i, M, cellar, out):
 
 @jit
 def _supporters(held, used, M):
-    """held (used, 3) by object: pointers, jobs, shares; jobs ascend."""
+    """Sort held (used, 3) by object; return pointers, jobs in ascending order, and shares."""
     pointer = np.zeros(M + 1, np.int64)
     for k in range(used):
         pointer[int(held[k, 0]) + 1] += 1
@@ -281,7 +283,7 @@ def _supporters(held, used, M):
 
 @jit
 def _both(pointer, job, share, i, j):
-    """Expected number of jobs that hold both i and j."""
+    """Return the expected number of jobs that hold both i and j."""
     a, b, total = pointer[i], pointer[j], 0.0
     while a < pointer[i + 1] and b < pointer[j + 1]:
         if job[a] < job[b]:
@@ -297,7 +299,7 @@ def _both(pointer, job, share, i, j):
 
 @jit
 def _joined(C, mean, n, i, j, out):
-    """Covariance of two components as one, into out; returns its log-determinant."""
+    """Write the covariance of two merged components to out, and return its log-determinant."""
     D = mean.shape[1]
     t = n[i] + n[j]
     f = n[i] * n[j] / (t * t)
@@ -310,11 +312,11 @@ def _joined(C, mean, n, i, j, out):
 
 @jit
 def prices(mean, V, n, gain, reach, held, used, once, nu0):
-    """What it costs (nats) to be without each component, and with whom it merges best: -1 where it had better go."""
+    """Return the cost of removing each component (nats), and the component to merge it with, or -1 to drop it."""
     M, D = mean.shape
-    cellar = grid(mean, reach)
+    cells_of = grid(mean, reach)
     C, log_c = np.empty_like(V), np.empty(M)
-    scratch, mates = np.empty((D, D)), np.empty(CLOSE * MATES, np.int64)
+    scratch, candidates = np.empty((D, D)), np.empty(MAX_CANDIDATES, np.int64)
     for j in range(M):
         for d in range(D):
             for e in range(D):
@@ -324,8 +326,8 @@ def prices(mean, V, n, gain, reach, held, used, once, nu0):
     cost, mate = np.empty(M), np.empty(M, np.int64)
     for i in range(M):
         cost[i], mate[i] = gain[i], -1
-        for k in range(_near(mean, reach, i, M, cellar, mates)):
-            j = mates[k]
+        for k in range(_near(mean, reach, i, M, cells_of, candidates)):
+            j = candidates[k]
             price = (
                 0.5 * (n[i] + n[j]) * _joined(C, mean, n, i, j, scratch) - 0.5 * n[i] * log_c[i] - 0.5 * n[j] * log_c[j]
             )
@@ -337,8 +339,10 @@ def prices(mean, V, n, gain, reach, held, used, once, nu0):
 
 
 @jit
-def take(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
-    """The cheapest changes in this order: one, and up to `most` that cost less than they save; `dead` is marked."""
+def apply_merges(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
+    """Apply the cheapest merges and removals in this order: the first one, and up to `most` that cost less than they
+    save, as long as more than `least` components remain. Mark removed components in `dead`; return the number of
+    changes."""
     M, D = mean.shape
     touched, C = np.zeros(M, np.bool_), np.empty((2, D, D))
     two, pair, both = np.empty((2, D)), np.empty(2), np.empty((D, D))
@@ -375,21 +379,21 @@ def take(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
 
 
 @jit
-def level(
-    X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, thin, learn, nu0, b0, a0, m0, A, B, pa, pb, sent, sweeps,
+def fit_components(
+    X, worker, job_ptr, log_box, once, mean, V, n, b, S, S0, thin, learn, nu0, b0, a0, m0, A, B, pa, pb, sent, max_iter,
     alpha, held, trace,
 ):  # fmt: skip
-    """Sweeps with the components as they are, until the evidence rests; mean to S and A, B are changed in place.
+    """Iterate with a fixed number of components until the evidence converges; `mean` to `S`, `A` and `B` are updated in
+    place.
 
-    The shape is learnt, but not thinner than `thin` (D,) variances. trace receives the evidence, with what is believed
-    of the shape in its second column. Returns how many
-    sweeps there were, rows of `held` used, evidence by component, how far each is off the prior, reaches, and whether
-    it rested.
+    If `learn`, the shape is learnt, with conditional variances of at least `thin` (D,). trace receives the evidence,
+    with the log-prior of the shape in its second column. Return the number of iterations, rows of `held` used, sums of
+    `assign_clicks`, KL divergences from the prior, reaches, and whether it converged.
     """
     N, D = X.shape
     M, jobs, W = len(mean), len(job_ptr) - 1, len(pa)
     precision, best = np.ones(W), np.empty((0, 3))
-    before, rows, rested = -np.inf, 0, False
+    before, rows, converged = -np.inf, 0, False
     sums = np.zeros((M, HEAD + D + D * D))
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
@@ -398,7 +402,7 @@ def level(
         for j in range(M):
             for k in range(HEAD + D + D * D):
                 sums[j, k] = 0.0
-        now, used = sweep(
+        now, used = assign_clicks(
             X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT,
             once, sums, alpha, held, best,
         )  # fmt: skip
@@ -411,8 +415,8 @@ def level(
         now += trace[rows, 1]
         trace[rows, 0] = now
         rows += 1
-        rested = abs(now - before) < TOL * abs(now)
-        if rested or rows == sweeps:
+        converged = abs(now - before) < TOL * abs(now)
+        if converged or rows == max_iter:
             break
         before = now
         improve(mean, V, n, b, sums, nu0, b0, m0, S)
@@ -432,12 +436,12 @@ def level(
                 for e in range(D):
                     S[d, e] = back[d, e] * (KAPPA + M)
             thicken(S, thin)
-    return rows, used, sums, off, reach, rested
+    return rows, used, sums, off, reach, converged
 
 
 @jit
 def _shape_prior(S, S0, nu0):
-    """What one object of the shape first guessed says of the shape learnt (nats)."""
+    """Return the log-prior of the learnt shape: the weight of one object with the initial shape (nats)."""
     D = len(S)
     scratch, trace = np.empty((D, D)), 0.0
     log_s = _root(S, scratch)

@@ -1,16 +1,16 @@
-"""Answers sorted both ways, ids numbered, and the parts that a crowd falls into, compiled."""
+"""Sorting of answers by task and by row, numbering of ids, and connected components of workers, compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..layout import Ints, LaidOut, Layout
-from .blocks import AHEAD, jit, prefetch
+from ..layout import Ints, Layout, SortedAnswers
+from .blocks import PREFETCH_AHEAD, jit, prefetch
 
 
 @jit
 def _cursors(keys, size):
-    """Where each key's run starts, and at [size] the end."""
+    """Return where the answers with each key start; element [size] is the end."""
     start = np.zeros(size + 1, np.int32)
     for n in range(len(keys)):
         start[keys[n] + 1] += 1
@@ -46,7 +46,7 @@ def _by_worker(task_ptr, worker_at, label_at, worker_start, where, task, label):
 
 @jit
 def _rows(worker_start, where, task, label, n_classes, pair, row_task, row_ptr, row_worker, row_label):
-    """Group each worker's answers by label: a group is a row. Returns how many rows there are."""
+    """Group each worker's answers by label; each group is a row. Return the number of rows."""
     found = 0
     count = np.zeros(n_classes + 1, np.int32)
     for j in range(len(worker_start) - 1):
@@ -79,7 +79,7 @@ def _rows(worker_start, where, task, label, n_classes, pair, row_task, row_ptr, 
 
 @jit
 def _within_tasks(task_ptr, pair, order):
-    """Sort the rows within each task, and the order along with them."""
+    """Sort the rows within each task, and `order` with them."""
     for i in range(len(task_ptr) - 1):
         first, last = task_ptr[i], task_ptr[i + 1]
         if last - first > 64:
@@ -95,20 +95,20 @@ def _within_tasks(task_ptr, pair, order):
             pair[m + 1], order[m + 1] = row, answer
 
 
-def lay_out(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> LaidOut:
+def build_layout(task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> SortedAnswers:
     n = len(task)
     task_ptr, worker_start = _cursors(task, shape[0]), _cursors(worker, shape[1])
     order, worker_at, label_at = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     _by_task(task, worker, label, task_ptr, order, worker_at, label_at)
     where, task_of, label_of = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     _by_worker(task_ptr, worker_at, label_at, worker_start, where, task_of, label_of)
-    pair, row_task = worker_at, label_at  # no longer needed as what they were
+    pair, row_task = worker_at, label_at  # reuse the memory of arrays no longer needed
     row_ptr, row_worker, row_label = np.empty(n + 1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     parts = (pair, row_task, row_ptr, row_worker, row_label)
     rows = _rows(worker_start, where, task_of, label_of, shape[2], *parts)
     _within_tasks(task_ptr, pair, order)
     ends = row_ptr[: rows + 1].copy(), row_worker[:rows].copy(), row_label[:rows].copy()
-    return LaidOut(task_ptr, pair, *ends, row_task, order)
+    return SortedAnswers(task_ptr, pair, *ends, row_task, order)
 
 
 @jit
@@ -117,7 +117,7 @@ def _number(first, second, table, codes, starts):
     mask = np.uint64(len(table) - 1)
     found, last = 0, len(first) - 1
     for n in range(len(first)):
-        prefetch(table, np.int64(first[min(n + AHEAD, last)] & mask), 0)
+        prefetch(table, np.int64(first[min(n + PREFETCH_AHEAD, last)] & mask), 0)
         at = first[n] & mask
         while table[at, 2] != 0 and (table[at, 0] != first[n] or table[at, 1] != second[n]):
             at = (at + np.uint64(1)) & mask
@@ -132,9 +132,10 @@ def _number(first, second, table, codes, starts):
 
 
 def number(first: Ints, second: Ints, likely: int) -> tuple[Ints, Ints, Ints]:
-    """Numbers of values known by two 64-bit hashes each, where each number stood first, and the table of them all.
+    """Number distinct values, each given by two 64-bit hashes, in order of appearance. Return the number of each value,
+    the position of the first occurrence of each number, and the hash table.
 
-    `likely` says how many differ; where there are more, the table is made larger.
+    `likely` is the expected number of distinct values; if there are more, a larger table is used.
     """
     codes = np.empty(len(first), np.int32)
     for limit in (likely, len(first)):
@@ -148,7 +149,7 @@ def number(first: Ints, second: Ints, likely: int) -> tuple[Ints, Ints, Ints]:
 
 @jit
 def numbers_of(first, second, table):
-    """The numbers of values that stand in the table."""
+    """Return the numbers of values that are in the table."""
     mask = np.uint64(len(table) - 1)
     codes = np.empty(len(first), np.int32)
     for n in range(len(first)):
@@ -161,7 +162,7 @@ def numbers_of(first, second, table):
 
 @jit
 def _join(ptr, pair, row_worker, parent):
-    """Workers who share a task get a common root; paths are halved on the way."""
+    """Give workers who share a task a common root (union-find with path halving)."""
     for i in range(len(ptr) - 1):
         if ptr[i] == ptr[i + 1]:
             continue
@@ -179,7 +180,7 @@ def _join(ptr, pair, row_worker, parent):
             else:
                 parent[a] = b
                 a = b
-    for j in range(len(parent)):  # roots are the smallest of their part, so one pass in order is enough
+    for j in range(len(parent)):  # roots have the smallest number of their component, so one ordered pass is enough
         parent[j] = parent[parent[j]]
 
 

@@ -1,4 +1,4 @@
-"""Confusion matrices that a task's ease sharpens or blunts, compiled.
+"""Confusion matrices that depend on the ease of the task, compiled.
 
 A task gathers the matrices of its workers, a worker the posteriors of its tasks; each answer costs K x K exponentials.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import TINY, Swept
+from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, close, jit, run, sweep
+from .blocks import by_answers, jit, normalise_task, run, run_e_step
 
 
 @jit(inline="always")
-def _told(K, odds, ease, k, P):
-    """Fill P (K,) with the probability of each label where k is true; the expected odds."""
+def _label_probabilities(K, odds, ease, k, P):
+    """Fill P (K,) with the probability of each label if k is the true class; return the expected odds."""
     top, total, mean = 0.0, 0.0, 0.0
     for m in range(K):
         top = min(top, ease * odds[k, m])
@@ -33,7 +33,7 @@ def _told(K, odds, ease, k, P):
 
 @functools.cache
 def _kernels(K: int) -> tuple[Any, Any, Any]:
-    """K known to the compiler unrolls the loops over classes."""
+    """Compile the kernels for K classes; a constant K lets the compiler unroll the loops over classes."""
 
     @jit
     def posterior(ptr, pair, row_worker, row_label, odds, ease, prior, gold, Z, slope, shares, start, stop):
@@ -47,10 +47,10 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
             for n in range(first, end):
                 j, label = row_worker[pair[n]], row_label[pair[n]]
                 for k in range(K):
-                    mean = _told(K, odds[j], ease[i], k, P)
+                    mean = _label_probabilities(K, odds[j], ease[i], k, P)
                     q[k] += math.log(max(P[label], TINY))
                     falls[k] += mean - odds[j, k, label]
-            gain, moved = close(q, first, end, 0.0, gold[i], Z, i, shares)
+            gain, moved = normalise_task(q, first, end, 0.0, gold[i], Z, i, shares)
             evidence += gain
             flips += moved
             slope[i] = 0.0
@@ -66,7 +66,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
                 for n in range(row_ptr[r], row_ptr[r + 1]):
                     i = task[n]
                     for k in range(K):
-                        _told(K, odds[j], ease[i], k, P)
+                        _label_probabilities(K, odds[j], ease[i], k, P)
                         weight = ease[i] * Z[i, k]
                         for m in range(K):
                             out[j, k, m] += weight * P[m]
@@ -80,7 +80,7 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
                 for n in range(row_ptr[r], row_ptr[r + 1]):
                     i, total, square = task[n], 0.0, 0.0
                     for k in range(K):
-                        _told(K, odds[j], ease[i], k, P)
+                        _label_probabilities(K, odds[j], ease[i], k, P)
                         q[k] = Z[i, k] if gold[i] >= 0 else Z[i, k] / max(P[row_label[r]], TINY)
                         total += q[k]
                         square += q[k] * q[k]
@@ -91,19 +91,19 @@ def _kernels(K: int) -> tuple[Any, Any, Any]:
 
 
 def _by_work(layout: Layout) -> Ints:
-    """Bounds of runs of workers with about as many answers as a block has."""
+    """Return bounds of blocks of workers, balanced by answers."""
     return by_answers(layout.row_ptr[layout.worker_ptr], layout.n_classes**2)
 
 
-def eased_posterior(
+def difficulty_posterior(
     layout: Layout, odds: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, slope: Floats, threads: int
-) -> Swept:
+) -> EStepResult:
     parts = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label, odds, ease, prior, gold, Z, slope)
     kernel = functools.partial(_kernels(Z.shape[1])[0], *parts)
-    return sweep(layout, Z, threads, kernel, layout.n_classes**2)
+    return run_e_step(layout, Z, threads, kernel, layout.n_classes**2)
 
 
-def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
+def difficulty_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads: int) -> Floats:
     out = np.zeros(odds.shape)
     parts = (layout.row_ptr, layout.task, layout.worker_ptr, layout.row_label, odds, ease, Z, out)
     kernel = _kernels(Z.shape[1])[1]
@@ -111,7 +111,7 @@ def eased_slopes(layout: Layout, odds: Floats, ease: Floats, Z: Floats, threads:
     return out
 
 
-def eased_left_out(
+def difficulty_left_out(
     layout: Layout, odds: Floats, ease: Floats, gold: Ints, Z: Floats, threads: int
 ) -> tuple[Floats, Floats]:
     right, sure = np.zeros(layout.n_workers), np.zeros(layout.n_workers)
