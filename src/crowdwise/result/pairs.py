@@ -209,7 +209,7 @@ class PairsResult(BaseResult):
             raise FeatureError(
                 f"{self.model.name} knows no features, so that new items cannot be placed. Fit with some"
             )
-        names, P = self.model.placed(self.space, X, items)
+        names, P = self.model.place_items(self.space, X, items)
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]
