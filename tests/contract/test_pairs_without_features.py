@@ -18,7 +18,7 @@ from crowdwise.engine import Trace, iterate
 from crowdwise.kernels.fast.links import join
 from crowdwise.pairs import without_features
 from crowdwise.pairs.model import Coins, PairAnswers
-from crowdwise.pairs.without_features import Edges, PairByPair, ClusterSampler, evidence
+from crowdwise.pairs.without_features import ClusterSampler, Edges, PairByPair, evidence
 
 pytestmark = pytest.mark.filterwarnings("error")
 

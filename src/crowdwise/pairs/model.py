@@ -208,7 +208,7 @@ def items_of(features: Any) -> Items:
 
 
 class Coins(NamedTuple):
-    """Beta posteriors of each worker's sensitivity (on pairs that are the same) and specificity (on different pairs)."""
+    """Beta posteriors of each worker's sensitivity (on pairs that are the same) and specificity (on other pairs)."""
 
     alpha: Floats  # (W, 2) pseudo-counts of "same" and "different" on pairs that are the same
     beta: Floats  # (W, 2) pseudo-counts of "different" and "same" on pairs that are different

@@ -85,14 +85,14 @@ def _fit(model: ClickMixture, points: Points, executor: Executor[Points], run: R
         shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), middle)
         return MergeFit(_start_posterior(model, points, [None] * points.n_images), shapes, np.empty(0), True, True)
     start, images = _fit_images(model, points, run)
-    alone = images[0] if points.n_images == 1 else None
-    S, S0 = (start.shape, start.shape) if alone is None else (alone.S, alone.S0)
+    single = images[0] if points.n_images == 1 else None
+    S, S0 = (start.shape, start.shape) if single is None else (single.S, single.S0)
     shapes = Shapes(model.freedom, S, S0, centre_weight(S0, points.sides), middle)
     posterior = _start_posterior(model, points, images)
-    if alone is not None and len(alone.trace):  # continue where the fit of the only image ended
-        trace.set(alone.trace)
+    if single is not None and len(single.trace):  # continue where the fit of the only image ended
+        trace.set(single.trace)
         workers = np.unique(points.worker)
-        posterior.A[workers], posterior.B[workers] = alone.A, alone.B
+        posterior.A[workers], posterior.B[workers] = single.A, single.B
     problem = VariationalFit(model, points, executor, run, posterior, shapes, start.once)
     return _fit_all(model, problem, run, trace)
 

@@ -213,9 +213,9 @@ class ClickStream:
             step = (image.batches + self.delay) ** -self.rate
             now = _shift_origin(stats.sums[own] / clicks, image.mean - image.at)
             sums = (1 - step) * image.sums + step * now
-            alone = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
+            single = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
             whole = Stats(0.0, sums * (image.clicks + clicks), np.empty(0), np.empty(0), np.empty(0))
-            better = maximise(whole, alone, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
+            better = maximise(whole, single, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
             self._images[name] = image._replace(
                 mean=better.mean, cov=better.cov, share=better.share, sums=sums, batches=image.batches + 1,
                 clicks=image.clicks + clicks,
