@@ -384,7 +384,7 @@ def test_published_methods_by_name() -> None:
     assert {type(worker_side(name)) for name in ("groups", "tied", "pooled")} == {JointGroups, JointTied, JointPooled}
     assert type(worker_side(cw.Groups())) is cw.Groups
     assert worker_side("cmm").groups == 1, "more groups are one matrix in parts"
-    with pytest.raises(cw.errors.ParameterError, match=r"it can be .*groups.*as published softMV, .*Ideal.*CMM"):
+    with pytest.raises(cw.errors.ParameterError, match=r"it can be .*groups.*a published method .softMV, .*Ideal.*CMM"):
         worker_side("CMMM")
     with pytest.raises(
         cw.errors.ParameterError, match=r"groups needs features\. It is fitted together with a classifier"
@@ -399,7 +399,7 @@ def test_ideal_is_taught_what_is_known() -> None:
     answers = cw.Labels(frame, gold=sim.truth.head(150))
     assert fit("Ideal", answers=answers).score(sim.features[150:], sim.truth["label"][150:]) > 0.85
     for known, missing in ((0, 150), (149, 1)):
-        with pytest.raises(cw.errors.DataError, match=rf"{missing} of 150 tasks have none\. Give gold for all"):
+        with pytest.raises(cw.errors.DataError, match=rf"{missing} of 150 tasks have none\. Give all known labels"):
             fit("Ideal", answers=cw.Labels(sim.answers.frame(), gold=sim.truth.head(known) if known else None))
 
 

@@ -91,7 +91,7 @@ def test_rows_without_answers_cannot_be_scored_by_them() -> None:
 
 def test_what_cannot_be_met_is_refused() -> None:
     rows = SIM.answers.by_row(IDS)
-    with pytest.raises(FeatureError, match="leave tasks= out"):
+    with pytest.raises(FeatureError, match="Omit tasks="):
         cw.CrowdClassifier().fit(SIM.features, rows, tasks=IDS)
     with pytest.raises(ParameterError, match=r"give an instance: Adaptive\(\)"):
         fit(workers=Adaptive)
