@@ -49,6 +49,16 @@ def model_setting(name: str, value: object) -> str:
     return f"\x02{name}={value!r}\x03--set {shlex.quote(f'{name}={value}')}\x03"
 
 
+def phrase(python: str, shell: str) -> str:
+    """Text inside a message that differs between Python and the command line.
+
+    >>> advice = phrase("features=(ids, X)", "--features FILE")
+    >>> for_python(f"Give {advice}"), for_shell(f"Give {advice}")
+    ('Give features=(ids, X)', 'Give --features FILE')
+    """
+    return f"\x02{python}\x03{shell}\x03"
+
+
 def for_python(message: str) -> str:
     """Return the message with options as Python arguments."""
     return _OPTION.sub(lambda found: found[1], message)

@@ -16,7 +16,7 @@ import crowdwise as cw
 from crowdwise.engine import Trace
 from crowdwise.kernels.fast.clicks import _match
 from crowdwise.kernels.layout import plus
-from crowdwise.points import descent, em, merge, paper, summary
+from crowdwise.points import em, image_fit, merge, paper, summary
 from crowdwise.points.e_step import Local, Stats, e_step
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -153,12 +153,12 @@ def test_annihilation_by_hand() -> None:  # eq (14)
     )
     _, stats = assigned(points, start, once=False)
     assert np.allclose(stats.sums[:, 0], [10, 4, 2], atol=1e-3)
-    after = em.maximise(stats, start, em.Priors(), points.sides, toll=2.5)
+    after = em.maximise(stats, start, em.Priors(), points.sides, penalty=2.5)
     assert np.allclose(after.share, np.array([7.5, 1.5, 0]) / 9, atol=1e-3)
     assert after.mean[2].tolist() == [10, 60]  # what cannot pay stays as it was
     assert after.cov[2].tolist() == np.eye(2).tolist()
     assert np.allclose(after.mean[0], points.X[:10].mean(0), atol=1e-6)
-    kept = em.keep(after, np.flatnonzero(after.share > 0))
+    kept = em.select_objects(after, np.flatnonzero(after.share > 0))
     assert np.allclose(kept.share, [5 / 6, 1 / 6], atol=1e-3)
     assert kept.ptr.tolist() == [0, 2]
 
@@ -407,7 +407,7 @@ def test_the_papers_search_takes_back_all_of_its_state() -> None:
 
 def test_starts_are_compared_without_the_prior_of_their_shape() -> None:
     model, points = cw.ClickMixture(), cw.simulate.clicks("E", total=300, seed=1).points
-    fit = descent.Descent(model, points, 0, False, 20, None, ONE).fit()
+    fit = image_fit.ImageFitter(model, points, 0, False, 20, None, ONE).fit()
     prior = 0.5 * model.freedom * (np.linalg.slogdet(fit.S)[1] - np.trace(fit.S @ np.linalg.inv(fit.S0)))
     assert abs(prior) > 1
     assert fit.score == pytest.approx(fit.trace[-1, 0] - prior)
@@ -417,10 +417,10 @@ def test_what_is_real_is_weighed_over_the_grid() -> None:
     """Six workers, two clicks each: of three objects one has all of them, one four and one two."""
     worker, object_ = np.repeat(np.arange(6), 2), np.array([0, 1] * 4 + [0, 2] * 2)
     points = cw.Points({"image": ["a"] * 12, "worker": worker, "x": object_, "y": object_}, box=(0, 0, 3, 3))
-    k, decoy, terms = [6, 4, 2], distributions.betabinom(6, *summary.DECOY).logpmf([6, 4, 2]), []
-    for s, m, share in product(summary.STRENGTHS, summary.MEANS, summary.DECOYS):
+    k, decoy, terms = [6, 4, 2], distributions.betabinom(6, *summary.DECOY_BETA).logpmf([6, 4, 2]), []
+    for s, m, share in product(summary.HIT_RATE_STRENGTHS, summary.HIT_RATE_MEANS, summary.DECOY_SHARES):
         real = np.log(1 - share) + distributions.betabinom(6, m * s, (1 - m) * s).logpmf(k)
         both = np.logaddexp(real, np.log(share) + decoy)
         terms.append((both.sum() - np.log(share), np.exp(real - both)))
     wanted = special.softmax([score for score, _ in terms]) @ np.array([chance for _, chance in terms])
-    assert np.allclose(summary.real(points, np.zeros(3, int), worker, object_), wanted, rtol=1e-9)
+    assert np.allclose(summary.probability_real(points, np.zeros(3, int), worker, object_), wanted, rtol=1e-9)

@@ -160,7 +160,7 @@ def test_spots_are_found_in_every_image() -> None:
 
 
 def test_a_large_image_is_searched_by_a_part_of_its_clicks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdwise.points.starts.MAX_CLICKS", 500)
+    monkeypatch.setattr("crowdwise.points.starts.MAX_SAMPLE_CLICKS", 500)
     sim, whole = simulated("E", 1)
     by_part = cw.aggregate(sim.points)
     assert success(by_part, sim)
@@ -265,7 +265,7 @@ def test_soft_assignments_are_those_of_the_clicks(kind: str) -> None:
 
 
 def test_hard_assignments_are_not_given_as_soft_ones() -> None:
-    with pytest.raises(ParameterError, match="dbscan assigns clicks hard"):
+    with pytest.raises(ParameterError, match="dbscan makes hard assignments only"):
         cw.soft_assignments(fitted("dbscan"), "i0")
 
 
@@ -482,7 +482,7 @@ def test_a_shape_that_counts_for_too_few_clicks_is_refused(freedom: float) -> No
 
 
 def test_a_start_of_other_coordinates_is_refused() -> None:
-    with pytest.raises(ParameterError, match="spread has 1 variances, the clicks have 2 coordinates"):
+    with pytest.raises(ParameterError, match="spread has 1 variances, but the clicks have 2 coordinates"):
         cw.aggregate(hard(), method="paper", spread=(1.0,))
 
 

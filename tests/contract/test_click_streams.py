@@ -13,7 +13,7 @@ from clicking import BOX, SQUARE, counts, finite, spots, spotted, to_centres
 import crowdwise as cw
 from crowdwise.errors import DataError, ParameterError
 from crowdwise.kernels.layout import HEAD
-from crowdwise.points.stream import _moved
+from crowdwise.points.stream import _shift_origin
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -86,12 +86,12 @@ def test_what_a_stream_is_asked_it_does_not_learn(stream: cw.ClickStream) -> Non
 
 def test_a_stream_refuses_what_it_cannot_place(stream: cw.ClickStream) -> None:
     other = {"image": ["other"], "worker": ["w01"], "x": [2.0], "y": [2.0]}
-    with pytest.raises(DataError, match=r"the stream has not seen image 'other' \(1 such\)"):
+    with pytest.raises(DataError, match=r"1 image\(s\) are unknown to the stream, for instance 'other'"):
         stream.result(cw.Points(other, box=BOX))
     known = {**other, "image": ["image"]}
     with pytest.raises(DataError, match="box"):
         stream.partial_fit(cw.Points(known, box=(0, 0, 9, 9)))
-    with pytest.raises(DataError, match="the batch has coordinates u, v, the stream x, y"):
+    with pytest.raises(DataError, match="this batch has the coordinates u, v, but the stream has x, y"):
         stream.partial_fit(
             cw.Points({"image": ["image"], "worker": ["w"], "u": [2], "v": [2]}, axes=["u", "v"], box=BOX)
         )
@@ -99,7 +99,7 @@ def test_a_stream_refuses_what_it_cannot_place(stream: cw.ClickStream) -> None:
     for call in (stream.partial_fit, stream.result):
         with pytest.raises(DataError, match=r"takes answers of kind 'points'.*got Labels, of kind 'labels'"):
             call(labels)
-        with pytest.raises(DataError, match=r"has the box .* in this batch, and had"):
+        with pytest.raises(DataError, match=r"has the box .* in this batch, but had"):
             call(known)  # a frame is read, without the box
     assert repr(stream) == "ClickStream(1 batches, 400 clicks, 1 image, 10 objects, 20 workers)"
 
@@ -145,4 +145,4 @@ def test_sums_are_moved_to_other_places() -> None:
         second = np.tril(np.einsum("mn,mnd,mne->mde", weight, x, x)).reshape(3, 4)
         return np.hstack([*[weight.sum(1)[:, None]] * HEAD, np.einsum("mn,mnd->md", weight, x), second])
 
-    assert np.allclose(_moved(sums(away), shift), sums(away + shift[:, None]))
+    assert np.allclose(_shift_origin(sums(away), shift), sums(away + shift[:, None]))

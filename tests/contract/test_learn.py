@@ -203,7 +203,7 @@ def test_difficulty_reaches_the_weights_of_a_network(name: str) -> None:
     x = torch.randn(5, 2, dtype=torch.float64)
     objective = objective_of(name, answers)
     logits = net(x)
-    evidence, slope = objective.some(some, logits.detach().numpy(), odds, log_kappa)
+    evidence, slope = objective.batch_evidence(some, logits.detach().numpy(), odds, log_kappa)
     logits.backward(torch.from_numpy(slope))
     sent = net[2].weight.grad.clone()
 
@@ -427,7 +427,7 @@ def test_one_class_only(name: str, kind: str) -> None:
 
 def test_two_coins_need_two_classes() -> None:
     sim = cw.simulate.experts(30, classes=3, seed=0)
-    with pytest.raises(cw.errors.DataError, match=r"two-coin is for 2 classes, and these answers have 3.*confusion"):
+    with pytest.raises(cw.errors.DataError, match=r"two-coin needs 2 classes, but these answers have 3.*confusion"):
         fit(sim, workers="two-coin")
 
 
@@ -502,7 +502,7 @@ def test_a_stranger_has_the_mean_odds_of_the_crowd() -> None:
     sim, model = experts(0, 200, 2), learnt(0, "confusion", 200, 2)
     x, ids = sim.features[-2:], sim.truth["task"][-2:]
     f, odds = model.predict_proba(x)[0], model.result_.params.odds.mean(0)
-    with pytest.warns(UserWarning, match="no worker of these answers was met before"):
+    with pytest.warns(UserWarning, match="all workers of these answers are unknown to the model"):
         told = model.predict_proba(x, cw.Labels([ids[0]], ["new"], [model.classes_[1]]), ids)
     says = special.softmax(-odds, axis=1)[:, 1]
     assert np.allclose(told[0], f * says / (f * says).sum())

@@ -91,11 +91,11 @@ def test_rows_without_answers_cannot_be_scored_by_them() -> None:
 
 def test_what_cannot_be_met_is_refused() -> None:
     rows = SIM.answers.by_row(IDS)
-    with pytest.raises(FeatureError, match="leave tasks= out"):
+    with pytest.raises(FeatureError, match="Omit tasks="):
         cw.CrowdClassifier().fit(SIM.features, rows, tasks=IDS)
-    with pytest.raises(ParameterError, match=r"give one of it: Adaptive\(\)"):
+    with pytest.raises(ParameterError, match=r"give an instance: Adaptive\(\)"):
         fit(workers=Adaptive)
-    with pytest.raises(ParameterError, match=r"give one of it: LogisticRegression\(\)"):
+    with pytest.raises(ParameterError, match=r"give an instance: LogisticRegression\(\)"):
         fit(LogisticRegression)
     with pytest.raises(DataError, match="needs both"):
         cw.auc(fit().result_, {"t001": "c1", "t002": "c1"})
@@ -169,7 +169,7 @@ def test_a_classifier_takes_back_all_of_its_state(truth: Any) -> None:
     X = experts(0, 200, 2).features.astype(np.float32)
     one, two = (truth.learner(X, 2, np.random.default_rng(seed)) for seed in (0, 1))
     one.begin(np.eye(2)[np.arange(len(X)) % 2])
-    one.settled = True  # as where it has learnt what it can
+    one.converged = True  # as where it has learnt what it can
     two.restore(one.state())
     assert two.state().keys() == one.state().keys()
     assert all(np.array_equal(two.state()[name], value) for name, value in one.state().items())

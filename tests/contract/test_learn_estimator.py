@@ -200,7 +200,7 @@ def test_a_network_of_the_wrong_shape_is_refused() -> None:
     sim = experts(0, 200, 50)
     with pytest.raises(cw.errors.FeatureError, match=r"output of shape \(2, 3\).*\(2, 2\)"):
         fit(sim, small_network(3))
-    with pytest.raises(cw.errors.FeatureError, match=r"does not take these features of shape \(200, 2\)"):
+    with pytest.raises(cw.errors.FeatureError, match=r"the network fails on features of shape \(200, 2\)"):
         fit(sim, nn.Linear(5, 2))
 
 

@@ -113,7 +113,7 @@ def test_posteriors_of_rows_are_the_conjugate_ones() -> None:
     rng = np.random.default_rng(4)
     X, R = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(4), 30)
     _, prior = normals(D=3)
-    made = Normals.seen(R.T @ phi(X), prior)
+    made = Normals.from_sums(R.T @ phi(X), prior)
     for k in range(4):
         n = R[:, k].sum()
         middle = R[:, k] @ X / n
@@ -132,7 +132,7 @@ def test_posteriors_of_rows_are_the_conjugate_ones() -> None:
 def test_workers_are_two_coins() -> None:
     a, prior = random_answers(), np.array([2.0, 1.0])
     same = np.random.default_rng(1).random(25)
-    coins = Coins.seen(a, same, prior)
+    coins = Coins.from_answers(a, same, prior)
     alpha, beta = np.tile(prior, (3, 1)), np.tile(prior, (3, 1))
     for k in range(25):
         alpha[a.worker[k], 0 if a.same[k] else 1] += a.weight[k] * same[k]
@@ -217,10 +217,10 @@ def test_the_trace_counts_the_clusters_of_all_items(monkeypatch: pytest.MonkeyPa
     """Nobody was asked about the third heap, which is a cluster of its own; the last count is that of the result."""
     fit = begun(parts=3)
     third = ((fit.normals.mean - fit.X[20:].mean(0)) ** 2).sum(1).argmin()
-    fit._start((np.arange(3) == third).astype(int), mixture._certain(np.zeros(len(fit.items), int), 2))
+    fit._start((np.arange(3) == third).astype(int), mixture._one_hot(np.zeros(len(fit.items), int), 2))
     assert fit.step().counts == {"clusters": 2}
     assert not fit.R.argmax(1).any()
-    monkeypatch.setattr(mixture, "MIN_EXPECTED", np.inf)
+    monkeypatch.setattr(mixture, "MIN_EXPECTED_ITEMS", np.inf)
     sim = cw.simulate.pinwheel(per_cluster=16, asked=50, workers=6, seed=2)
     result = cw.aggregate(sim.pairs, features=sim.features, restarts=1)
     assert result.trace["clusters"].to_list() == [0] * (result.trace.height - 1) + [result.n_clusters]
@@ -305,7 +305,7 @@ def _given(c: mixture._Fit, q: Any, rest: Any) -> float:
 
 def test_blocks_change_nothing_but_the_last_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = begun()
-    monkeypatch.setattr(gaussians, "ROWS", 7)
+    monkeypatch.setattr(gaussians, "BLOCK_ROWS", 7)
     cut = begun()
     for _ in range(3):
         assert whole.step().objective == pytest.approx(cut.step().objective, rel=1e-12)
@@ -317,17 +317,17 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch: pytest.MonkeyPat
 def test_components_are_joined_while_the_odds_speak_for_it() -> None:
     S = np.array([[0, 5, -9, 0], [5, 0, 2, 0], [-9, 2, 0, 0], [0, 0, 0, 0]], float)
     n = np.array([[0, 2, 3, 0], [2, 0, 1, 0], [3, 1, 0, 0], [0, 0, 0, 0]], float)
-    assert merge.joined(S, n).tolist() == [0, 0, 1, 2]
+    assert merge.join_components(S, n).tolist() == [0, 0, 1, 2]
     S[0, 2] = S[2, 0] = -1
-    assert merge.joined(S, n).tolist() == [0, 0, 0, 1]
+    assert merge.join_components(S, n).tolist() == [0, 0, 0, 1]
     centres = np.array([[0.0], [1], [9], [8]])
-    assert merge.adopted(np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), centres).tolist() == [0, 0, 1, 1]
+    assert merge.assign_unasked(np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), centres).tolist() == [0, 0, 1, 1]
 
 
 def test_tables_between_components_are_sums_over_answers() -> None:
     a, which = random_answers(2), np.array([0, 0, 1, 1, 2, 2])
     odds = first_odds(a)
-    S, n = merge.between(a.left, a.right, odds, a.weight, which, 3)
+    S, n = merge.answers_between(a.left, a.right, odds, a.weight, which, 3)
     for p, q in product(range(3), repeat=2):
         mine = [k for k in range(25) if {p, q} == {which[a.left[k]], which[a.right[k]]}]
         twice = 2 if p == q else 1
@@ -338,7 +338,7 @@ def test_tables_between_components_are_sums_over_answers() -> None:
 
 def test_k_means_leaves_no_row_far() -> None:
     centres = gaussians.k_means(BLOBS, 2, np.random.default_rng(0))
-    which, away = gaussians.near(BLOBS, centres)
+    which, away = gaussians.nearest_centres(BLOBS, centres)
     assert len(set(which[:20])) == len(set(which[20:])) == 1
     assert np.allclose(away, ((BLOBS - centres[which]) ** 2).sum(1))
     assert np.allclose(centres[which[0]], BLOBS[:20].mean(0))
@@ -348,4 +348,4 @@ def test_k_means_leaves_no_row_far() -> None:
 def test_a_join_of_many_answers_comes_before_one_of_a_single_clear_one() -> None:
     S = np.array([[0, 2.2, -10], [2.2, 0, 20], [-10, 20, 0]])
     n = np.array([[0, 1, 5], [1, 0, 10], [5, 10, 0]], float)
-    assert merge.joined(S, n).tolist() == [0, 1, 1]
+    assert merge.join_components(S, n).tolist() == [0, 1, 1]

@@ -167,7 +167,7 @@ def test_workers_start_with_the_columns_of_every_kind() -> None:
 
 
 def test_blocks_in_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaussians, "ROWS", 64)  # so that there are many blocks
+    monkeypatch.setattr(gaussians, "BLOCK_ROWS", 64)  # so that there are many blocks
     sim = cw.simulate.pinwheel(per_cluster=50, asked=60, seed=1)
     fit = lambda **run: cw.aggregate(sim.pairs, features=sim.features, restarts=2, run=cw.Run(**run))  # noqa: E731
     one = fit(seed=5, threads=1)
@@ -287,8 +287,8 @@ def test_features_are_not_turned_by_a_few_answers_or_without_need() -> None:
     assert min(few.same.sum(), (~few.same).sum()) < 50
     assert cw.aggregate(few, features=(ids, X), restarts=1, run=ONE).space["turn"].shape == (8, 8)
     assert spun(0)[1].space["turn"].shape == (2, 2)
-    assert not projection.worth_it(PairAnswers.of(spun(0)[0].pairs), 2)
-    assert projection.worth_it(PairAnswers.of(spun(0)[0].pairs), 3)
+    assert not projection.can_project(PairAnswers.of(spun(0)[0].pairs), 2)
+    assert projection.can_project(PairAnswers.of(spun(0)[0].pairs), 3)
 
 
 def test_neighbours_find_rings() -> None:
@@ -350,12 +350,12 @@ def test_new_items_are_placed(halves: cw.PairsResult) -> None:
 
 
 @pytest.mark.parametrize(("X", "items", "said"), [
-    ([[1.0, 2.0, 3.0]], None, "X has 3 features per item; the fit had 2"),
-    ([1.0, 2.0], None, r"of shape \(2,\); wanted are numbers, one row per item"),
+    ([[1.0, 2.0, 3.0]], None, "X has 3 features per item, but the model was fitted on 2"),
+    ([1.0, 2.0], None, r"of shape \(2,\); it must hold numbers, one row per item"),
     ([["a", "b"]], None, "numbers"),
-    ([[np.nan, 1.0]], None, "no finite numbers"),
-    ([[np.inf, 1.0]], None, "no finite numbers"),
-    ([[1.0, 2.0]], ["a", "b"], "X has 1 rows and there are 2 ids"),
+    ([[np.nan, 1.0]], None, "not finite"),
+    ([[np.inf, 1.0]], None, "not finite"),
+    ([[1.0, 2.0]], ["a", "b"], "X has 1 rows, but there are 2 ids"),
 ])  # fmt: skip
 def test_what_cannot_be_placed_is_refused(X: Any, items: Any, said: str, halves: cw.PairsResult) -> None:
     with pytest.raises(FeatureError, match=said):
@@ -527,20 +527,20 @@ def test_nobody_has_answered() -> None:
 @pytest.mark.parametrize(("features", "said"), [
     ((IDS, np.where(np.arange(80).reshape(40, 2) == 7, np.nan, 1.0)), r"1 item\(s\) .* the first 'i03' in column 2"),
     ((IDS, np.where(np.arange(80).reshape(40, 2) == 6, np.inf, 1.0)), r"1 item\(s\) .* the first 'i03' in column 1"),
-    ((IDS, [["a", "b"]] * 40), "wanted are numbers"),
-    ((IDS, [[1, None]] * 40), "wanted are numbers"),
-    ((IDS, BLOBS + 1j), "wanted are numbers"),
-    ((IDS, BLOBS[:, 0]), r"of shape \(40,\); wanted are numbers, one row per item"),
+    ((IDS, [["a", "b"]] * 40), "it must hold numbers"),
+    ((IDS, [[1, None]] * 40), "it must hold numbers"),
+    ((IDS, BLOBS + 1j), "it must hold numbers"),
+    ((IDS, BLOBS[:, 0]), r"of shape \(40,\); it must hold numbers, one row per item"),
     ((IDS, BLOBS[:, :0]), "X has no columns"),
-    ((IDS, BLOBS[:5]), "X has 5 rows and there are 40 ids"),
-    ((IDS, [[1, 2]] * 39 + [[1]]), "X is no table of numbers .*Give one row per item, all of the same length"),
+    ((IDS, BLOBS[:5]), "X has 5 rows, but there are 40 ids"),
+    ((IDS, [[1, 2]] * 39 + [[1]]), "X is not a table of numbers .*Give one row per item, all of the same length"),
     ((IDS[1:], BLOBS[1:]), "1 of 20 items in pairs have no features, for instance 'i00'"),
     ((IDS[:39] + IDS[:1], BLOBS), "item 'i00' has more than one row of features"),
     (([*IDS[:39], None], BLOBS), "have no item"),
-    ((IDS, BLOBS * 1e200), "Scale them"),
-    ((IDS, BLOBS * 1e-200), "Scale them"),
-    (BLOBS, r"features are ndarray; give a tuple of ids and rows, \(ids, X\)"),
-    (7, "features are int"),
+    ((IDS, BLOBS * 1e200), "Scale the features"),
+    ((IDS, BLOBS * 1e-200), "Scale the features"),
+    (BLOBS, r"features are of type ndarray; give a tuple \(ids, X\)"),
+    (7, "features are of type int"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_features_that_cannot_be_used_are_refused(features: Any, said: str) -> None:
     pairs = about(HALVES[:20], 0.3)

@@ -285,7 +285,7 @@ def test_features_are_needed(name: str) -> None:
         cw.aggregate(about(HALVES), name)
     with pytest.raises(FeatureError, match=r"1 item\(s\) .* the first 'i03' in column 2"):
         cw.aggregate(about(HALVES), name, features=(IDS, np.where(np.arange(80).reshape(40, 2) == 7, np.nan, 1.0)))
-    with pytest.raises(FeatureError, match="those of 'bernoulli' lie from 0 to 1"):
+    with pytest.raises(FeatureError, match="'bernoulli' features must be from 0 to 1"):
         cw.aggregate(about(HALVES), name, features=(IDS, BLOBS), observation="bernoulli", **TINY)
 
 

@@ -133,7 +133,7 @@ def test_draws_of_a_place_have_its_moments() -> None:
     mean = torch.tensor([3.0, -1.0])
     n = 40_000
     torch.manual_seed(0)
-    x = posteriors.drawn(Placed(mean.repeat(n, 1), torch.zeros(n, 2, 2), root.repeat(n, 1, 1))).numpy()
+    x = posteriors.sample_x(Placed(mean.repeat(n, 1), torch.zeros(n, 2, 2), root.repeat(n, 1, 1))).numpy()
     assert np.allclose(x.mean(0), mean, atol=0.05)
     assert np.allclose(np.cov(x.T), np.linalg.inv(root.numpy() @ root.numpy().T), atol=0.08)
 
@@ -160,7 +160,7 @@ def prepared(rows: Any, weight: Any = None, n: int = 8, K: int = 3, **more: Any)
     X = np.random.default_rng(6).normal(size=(n, 2))
     with networks.seeded(np.random.default_rng(7)):
         settings = cw.BayesScdc(parts=K, hidden=(6,), epochs=1, **more)
-        scaling, o, shape = networks.prepared(X, settings)
+        scaling, o, shape = networks.prepare(X, settings)
         nets = networks.build_networks(o, shape, scaling.observation)
         model = bayes._Model(o, nets, Relations(as_answers(rows, n, 2, weight), n), settings)
     model.now = posterior_twice(K)[0]
@@ -177,7 +177,7 @@ def test_items_settle_where_messages_and_places_agree() -> None:  # eq. (14)
     with torch.no_grad():
         precision, pull = model.potentials()
         first = posteriors.first_guess(e, precision, pull)
-        z = model.settle(e, precision, pull, model.relations.everything(), times=30)
+        z = model.pass_messages(e, precision, pull, model.relations.full_batch(), times=30)
     P, h, table = precision.numpy().astype(float), pull.numpy().astype(float), z.numpy().astype(float)
     L, b, offset = (t.numpy().astype(float) for t in (e.precision, e.pull, e.offset))
     for i in range(8):
@@ -200,7 +200,7 @@ def test_the_same_pulls_together_and_different_apart() -> None:
         model.now.alpha, model.now.beta = good, good.clone()
         e = posteriors.expected(model.now)
         with torch.no_grad():
-            z = model.settle(e, *model.potentials(), model.relations.everything(), times=4)
+            z = model.pass_messages(e, *model.potentials(), model.relations.full_batch(), times=4)
         return float(z[0] @ z[1])
 
     apart, nothing, together = overlap([(0, 1, 0, 0)]), overlap([]), overlap([(0, 1, 0, 1)])
@@ -212,7 +212,7 @@ def test_a_liar_says_the_opposite() -> None:
     model = prepared([(0, 1, 0, 1), (0, 1, 1, 0)])
     model.now.alpha = torch.tensor([[20.0, 1.0], [1.0, 20.0]], dtype=torch.float64)
     model.now.beta = model.now.alpha.clone()
-    odds = model.odds(posteriors.expected(model.now), model.relations.everything())
+    odds = model.odds(posteriors.expected(model.now), model.relations.full_batch())
     assert (odds > 2).all()  # "different" of a liar is "the same"
 
 
@@ -225,12 +225,12 @@ def test_a_step_is_that_of_the_conjugate_posterior(share: float) -> None:  # eq.
     model.table = z.clone()
     before = model.now
     placed = Placed(x, x[:, :, None] * x[:, None, :], torch.zeros(8, 2, 2))
-    model.follow(z, placed, model.relations.everything(), step=share)
+    model.update_globals(z, placed, model.relations.full_batch(), step=share)
     width = float(model.prior.second[0, 0, 0]) / 2.5
-    wanted = Normals.seen(R.T @ phi(X), Prior(0.05, 0.5, 2.5, 2.5 * width * np.eye(2)))
+    wanted = Normals.from_sums(R.T @ phi(X), Prior(0.05, 0.5, 2.5, 2.5 * width * np.eye(2)))
     second = wanted.S + wanted.kappa[:, None, None] * wanted.mean[:, :, None] * wanted.mean[:, None, :]
     a = as_answers(ROWS, 8, 2, WEIGHT)
-    coins = Coins.seen(a, (R[a.left] * R[a.right]).sum(1), np.ones(2))
+    coins = Coins.from_answers(a, (R[a.left] * R[a.right]).sum(1), np.ones(2))
     for name, target in {
         "counts": wanted.share, "first": wanted.kappa[:, None] * wanted.mean, "second": second, "kappa": wanted.kappa,
         "nu": wanted.nu, "alpha": coins.alpha, "beta": coins.beta,
@@ -244,7 +244,7 @@ def test_answers_in_the_bound_are_counted_once() -> None:
     R = np.random.default_rng(9).dirichlet(np.ones(3), 8)
     model.table = torch.as_tensor(R).float()
     e, g = posteriors.expected(model.now), model.now
-    got = model.related(e, model.table, model.relations.everything())
+    got = model.answer_bound(e, model.table, model.relations.full_batch())
     a = as_answers(ROWS, 8, 2, WEIGHT)
     yes, no = Coins(g.alpha.numpy(), g.beta.numpy(), np.ones(2)).logs(a)
     P = (R[a.left] * R[a.right]).sum(1)
@@ -254,7 +254,7 @@ def test_answers_in_the_bound_are_counted_once() -> None:
 def test_batches_stand_for_the_whole() -> None:
     rows = [(i, j, (i + j) % 2, (i * j) % 2) for i, j in combinations(range(10), 2)]
     whole = Relations(as_answers(rows, 30, 2), 30)
-    everything = whole.everything()
+    everything = whole.full_batch()
     assert everything.items.tolist() == list(range(30))
     assert float(everything.share.sum()) == pytest.approx(45)  # half at either end
     assert float(everything.scale.sum()) == 30
@@ -304,7 +304,7 @@ def test_what_kind_of_features_they_are() -> None:
     assert kind(rng.normal(size=(9, 60))) == "gaussian"
     assert kind(rng.random((9, 60)) * 200) == "gaussian"  # fractions above 1
     assert kind(rng.random((9, 5)), observation="bernoulli") == "bernoulli"
-    with pytest.raises(FeatureError, match="those of 'bernoulli' lie from 0 to 1"):
+    with pytest.raises(FeatureError, match="'bernoulli' features must be from 0 to 1"):
         kind(rng.normal(size=(9, 5)), observation="bernoulli")
 
 
@@ -401,7 +401,7 @@ def test_when_a_start_is_from_pairs() -> None:
 
 def test_clusters_beyond_the_most_go_to_the_nearest() -> None:
     points = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [4.0], [0.5]])
-    assert starts.fold(np.array([7, 7, 7, 3, 3, 1, 2]), points, 2).tolist() == [0, 0, 0, 1, 1, 1, 0]
+    assert starts.merge_small(np.array([7, 7, 7, 3, 3, 1, 2]), points, 2).tolist() == [0, 0, 0, 1, 1, 1, 0]
 
 
 # ---------------------------------------------------------------------------------------------------- scdc, written out

@@ -18,7 +18,7 @@ from crowdwise.engine import Trace, iterate
 from crowdwise.kernels.fast.links import join
 from crowdwise.pairs import without_features
 from crowdwise.pairs.model import Coins, PairAnswers
-from crowdwise.pairs.without_features import Edges, PairByPair, Walk, evidence
+from crowdwise.pairs.without_features import ClusterSampler, Edges, PairByPair, evidence
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -148,7 +148,7 @@ def test_sampled_clusterings_are_those_of_the_posterior(name: str) -> None:
     left, right = (np.array([link[end] for link in links]) for end in (0, 1))
     odds = np.asarray(odds)
     edges = Edges.of(left, right, n)
-    walk, rng, rounds = Walk(edges, odds[edges.edge], np.arange(n)), np.random.default_rng(1), 12_000
+    walk, rng, rounds = ClusterSampler(edges, odds[edges.edge], np.arange(n)), np.random.default_rng(1), 12_000
     together = np.zeros(len(left))
     for _ in range(rounds):
         walk.step(rng)
@@ -179,13 +179,13 @@ def test_joining_and_moving_never_lower_the_odds(graph: Any, random: Any) -> Non
         label = np.arange(n)
         follow, end, size = np.full(n, -1), np.arange(n), np.ones(n, np.int64)
         join(order[:count], edges.left, edges.right, edges.ptr, edges.other, weight, label, follow, end, size)
-        value = without_features._total(edges, odds, label)
+        value = without_features._total_odds(edges, odds, label)
         assert value >= last - 1e-9
         last = value
-    assert without_features._total(edges, odds, without_features._partition(edges, odds, n)) >= last - 1e-9
+    assert without_features._total_odds(edges, odds, without_features._partition(edges, odds, n)) >= last - 1e-9
     label = np.array([random.randrange(n) for _ in range(n)])
-    moved = without_features._moved(edges, weight, label)
-    assert without_features._total(edges, odds, moved) >= without_features._total(edges, odds, label) - 1e-9
+    moved = without_features._move_items(edges, weight, label)
+    assert without_features._total_odds(edges, odds, moved) >= without_features._total_odds(edges, odds, label) - 1e-9
 
 
 @given(graphs())
@@ -194,10 +194,10 @@ def test_sampling_finds_the_best_clusters_of_few_items(graph: Any) -> None:
     n, edges, odds = graph
     if n > 7:
         return
-    best = max(without_features._total(edges, odds, part) for part in partitions(n))
-    label = without_features._searched(edges, odds, n, np.random.default_rng(0))
-    assert without_features._total(edges, odds, label) <= best + 1e-9
-    assert without_features._total(edges, odds, label) >= 0.8 * best - 1e-9
+    best = max(without_features._total_odds(edges, odds, part) for part in partitions(n))
+    label = without_features._search(edges, odds, n, np.random.default_rng(0))
+    assert without_features._total_odds(edges, odds, label) <= best + 1e-9
+    assert without_features._total_odds(edges, odds, label) >= 0.8 * best - 1e-9
 
 
 @given(graphs())
@@ -255,5 +255,5 @@ def test_pairs_one_by_one_raise_their_bound() -> None:
     assert iterate(problem, ONE, trace)
     assert (np.diff(trace.objectives) >= -1e-9).all()
     assert ((problem.P > 0) & (problem.P < 1)).all()
-    wanted = Coins.seen(PairAnswers.of(pairs), problem.P[edge], prior)
+    wanted = Coins.from_answers(PairAnswers.of(pairs), problem.P[edge], prior)
     assert np.allclose(problem.coins.alpha, wanted.alpha, rtol=0.01)

@@ -40,14 +40,14 @@ def model(name: str = "adaptive") -> cw.CrowdClassifier:
 def test_rows_are_counted_and_named() -> None:
     sim, ids = made(), made().truth["task"]
     new = cw.CrowdClassifier()
-    with pytest.raises(FeatureError, match="X has 120 rows and tasks 3 ids"):
+    with pytest.raises(FeatureError, match="X has 120 rows, but tasks has 3 ids"):
         new.fit(sim.features, sim.answers, tasks=ids[:3])
-    with pytest.raises(FeatureError, match="X has 5 rows and the answers 120"):
+    with pytest.raises(FeatureError, match="X has 5 rows, but the answers have 120"):
         new.fit(sim.features[:5], sim.answers.by_row(ids))
-    with pytest.raises(FeatureError, match="X has 120 rows and the answers 100"):
+    with pytest.raises(FeatureError, match="X has 120 rows, but the answers have 100"):
         new.fit(sim.features, np.zeros(100))
     for answers in (sim.answers, sim.answers.frame(), sim.answers.frame().to_dict()):
-        with pytest.raises(FeatureError, match="which row is which task"):
+        with pytest.raises(FeatureError, match="unknown which row of X belongs to which task"):
             new.fit(sim.features, answers)
     with pytest.raises(FeatureError, match="answers are None"):
         new.fit(sim.features, None)
@@ -105,7 +105,7 @@ def test_rows_without_answers_are_predicted_and_teach_nothing() -> None:
 
 def test_tasks_without_features_are_left_out_with_a_warning() -> None:
     sim = made()
-    with pytest.warns(UserWarning, match="40 of 100 tasks have answers and no features"):
+    with pytest.warns(UserWarning, match="40 of 100 tasks have answers but no features; their answers are not used"):
         part = cw.CrowdClassifier().fit(sim.features[:60], sim.answers, tasks=sim.truth["task"][:60])
     own = cw.Labels(sim.answers.frame().filter(pl.col("task").is_in(sim.truth["task"][:60].implode())))
     same = cw.CrowdClassifier().fit(sim.features[:60], own, tasks=sim.truth["task"][:60])
@@ -215,11 +215,11 @@ def test_strangers_say_little_and_new_labels_nothing() -> None:
     sim = made()
     x, ids = sim.features[:2], ["t001", "t002"]
     before = model().predict_proba(x)
-    with pytest.warns(UserWarning, match="no worker of these answers was met before"):
+    with pytest.warns(UserWarning, match="all workers of these answers are unknown to the model"):
         stranger = model().predict_proba(x, cw.Labels(["t001"], ["new"], ["c2"]), ids)
     assert stranger[0, 1] > before[0, 1]
     assert np.allclose(stranger[1], before[1])
-    with pytest.warns(UserWarning, match="1 of 1 answers give a label that was not met before"):
+    with pytest.warns(UserWarning, match="1 of 1 answers have a label unknown to the model and are ignored"):
         unheard = model().predict_proba(x, cw.Labels(["t001"], ["w1"], ["never seen"]), ids)
     assert np.allclose(unheard, before)
 
@@ -266,10 +266,10 @@ def test_features_of_the_wrong_shape() -> None:
         ({"classifier": Logistic(l2="much")}, "l2 is 'much'"),
         ({"classifier": Refit()}, "estimator is None"),
         ({"classifier": Refit(LinearSVC(), folds=-1)}, "folds is -1"),
-        ({"classifier": KNeighborsClassifier()}, "KNeighborsClassifier takes no sample_weight"),
+        ({"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not accept sample_weight"),
         (
             {"classifier": LinearSVC()},
-            r"LinearSVC gives no probabilities. Wrap it: .*CalibratedClassifierCV\(LinearSVC",
+            r"LinearSVC has no predict_proba. Wrap it: .*CalibratedClassifierCV\(LinearSVC",
         ),
         ({"classifier": Network(batch_size=0)}, "batch_size is 0"),
         ({"classifier": Network(holdout=1.0)}, "holdout is 1.0"),
@@ -301,7 +301,7 @@ def test_wrong_settings_of_worker_sides(wrong: dict[str, Any]) -> None:
 def test_a_worker_side_needs_a_classifier() -> None:
     with pytest.raises(ParameterError, match=r"adaptive needs features\. It is fitted together with a classifier"):
         Adaptive().fit(made().answers)
-    with pytest.raises(ParameterError, match=r"adaptive takes no features as they are.*CrowdClassifier\(workers="):
+    with pytest.raises(ParameterError, match=r"adaptive does not take features directly.*CrowdClassifier\(workers="):
         Adaptive().fit(made().answers, features=made().features)
 
 

@@ -142,8 +142,16 @@ def best_of(
     for start in range(begin, count):
         shared, so_far = before(), best
 
-        def kept_now(start: int = start, shared: Arrays = shared, so_far: Any = so_far) -> Arrays:
-            return packed({"begin": start, "shared": shared, "best": {} if so_far is None else pack(so_far)})
+        def kept_now(
+            start: int = start, shared: Arrays = shared, so_far: Any = so_far
+        ) -> Arrays:
+            return packed(
+                {
+                    "begin": start,
+                    "shared": shared,
+                    "best": {} if so_far is None else pack(so_far),
+                }
+            )
 
         run.journal.keep("restarts", kept_now)
         found = fit(start)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..answers.base import Answers
-from ..errors import DataError, ParameterError
+from ..errors import DataError, ParameterError, option
 from ..result.base import BaseResult, Trace
 from ..result.store import fingerprint
 from .loop import resumable
@@ -60,8 +60,8 @@ class Model(ABC, Generic[A, R]):
         """Return a digest that identifies a fit of this model."""
         return fingerprint(answers, repr((self.kind, self.name, self.settings(), run.seed, run.shards)), *features)
 
-    without_features: ClassVar[str] = "Give features="
-    with_features: ClassVar[str] = "Omit features="
+    without_features: ClassVar[str] = f"Give {option('features')}"
+    with_features: ClassVar[str] = f"Omit {option('features')}"
 
     @abstractmethod
     def _fit(self, answers: A, features: Any, run: Run) -> R:

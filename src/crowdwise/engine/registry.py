@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from ..errors import ParameterError, nearest
+from ..errors import ParameterError, nearest, phrase
 from .model import Model
 
 M = TypeVar("M", bound=type[Model[Any, Any]])
@@ -57,7 +57,10 @@ def find(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
     others = [each for each, models in MODELS.items() if name in models]
     if others == ["learn"]:
         raise ParameterError(
-            f"{name!r} is fitted together with a classifier of features: crowdwise.CrowdClassifier(workers={name!r})"
+            f"{name!r} is fitted together with a classifier of features: "
+            + phrase(
+                f"crowdwise.CrowdClassifier(workers={name!r})", f"crowdwise learn --workers {name} --features FILE"
+            )
         )
     if others:
         raise ParameterError(f"{name!r} is a model of {others[0]}, not of {kind}. {_listed(kinds)}")

@@ -1,7 +1,7 @@
-"""Models with features: classifiers learnt from crowds, as scikit-learn estimators.
+"""Models with features: scikit-learn estimators that learn a classifier from crowd labels.
 
-Two sides, each of which can be swapped: a classifier (`Logistic`, `Network`, `Refit`) says what the truth of a task may
-be, a worker side (`crowdwise.models("learn")`) how a worker turns it into an answer.
+A model has two exchangeable sides. The classifier (`Logistic`, `Network`, `Refit`) predicts the true class of a task
+from its features; the worker side (`crowdwise.models("learn")`) models the label that a worker gives, given the class.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..engine.resources import require
 
-# Module -> the extras that it needs and its public names: torch is loaded for networks only.
+# Module -> extras that it needs, and its public names. Torch is imported only for networks.
 _MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "estimator": (("learn",), ("CrowdClassifier",)),
     "logistic": (("learn",), ("Logistic",)),

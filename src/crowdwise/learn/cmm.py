@@ -1,14 +1,14 @@
-"""The Crowd Mixture Model of Mena and Nanculef (2019), for answers whose workers are not known (Global).
+"""The Crowd Mixture Model of Mena and Nanculef (2019), for answers without worker ids (the paper's "Global").
 
-Only r[i, j] counts, how often task i was called j; every single answer has a truth and a group of its own.
+The data are r[i, j], the number of labels j given to task i. Each answer has its own true class and its own group.
     (1)  p(j | x) = sum_mk alpha[m] beta[m, k, j] f_k(x) = sum_k B[k, j] f_k(x),    B = sum_m alpha[m] beta[m]
     (2)  objective = sum_ij r[i, j] log p(j | x_i)  + s (sum log alpha + sum log beta)               paper's (4)
     (3)  q_ij(m, k) = alpha[m] beta[m, k, j] f_k(x_i) / p(j | x_i)                                   E-step
     (4)  alpha[m] ~ s + sum_ijk r[i, j] q_ij(m, k),   beta[m, k, j] ~ s + sum_i r[i, j] q_ij(m, k)   paper's (6)
-    (5)  f is taught rbar[i, k] = sum_jm r[i, j] q_ij(m, k)                                          paper's (7)
-q is never laid out: sums over i come from F' (r / p), and those over j from (r / p) B', whatever the number of workers.
-The data know groups by their sum B alone: any split of one B has the same (2). So one group is the default, and what is
-shown is B. Derivation, and why `tied` is the better model, in docs/maths/cmm.md.
+    (5)  f is trained on rbar[i, k] = sum_jm r[i, j] q_ij(m, k)                                      paper's (7)
+q is never stored: sums over i are F' (r / p) and sums over j are (r / p) B', for any number of workers. The likelihood
+depends on the groups only through B, so groups that have the same B cannot be distinguished. Therefore one group is the
+default, and B is reported. The derivation, and why `tied` is the better model, are in docs/maths/cmm.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, one_of, setting
-from ..errors import DataError
+from ..errors import DataError, model_setting
 from ..kernels import TINY, EStepResult, special
 from ..kernels.layout import Floats, Ints, RowTable, per_worker
 from ..labels.em import Local
@@ -32,16 +32,16 @@ from .base import PriorByClassifier
 from .joint import EarlyStop
 from .objective import softmax
 
-PRINCIPAL_AXES = 3  # along which answers differ most, where they are split into groups
+PRINCIPAL_AXES = 3  # principal components in which k-means splits the answers into groups
 
 
 class Params(NamedTuple):
     logits: Floats  # (T, K)     of the classifier
     share: Floats  # (M,)       alpha
     matrices: Floats  # (M, K, K)  beta
-    log_prior: Floats  # ()         the last term of (2), and what the classifier adds
+    log_prior: Floats  # ()         last term of (2), plus the log-prior of the classifier
     shares: Floats  # (K,)       mean consensus
-    member: Floats  # (W, M)     groups of workers by all their answers, made when the fit is over
+    member: Floats  # (W, M)     group probabilities of workers, computed after the fit
 
 
 class Stats(NamedTuple):
@@ -51,33 +51,39 @@ class Stats(NamedTuple):
     right: Floats  # (R,)       expected right answers
 
 
-@register("cmm", "the Crowd Mixture Model without worker ids: every answer has a truth and a group of its own")
+@register("cmm", "Crowd Mixture Model without worker ids: each answer has its own true class and its own group")
 @dataclass(frozen=True, kw_only=True)
 class CMM(EarlyStop, PriorByClassifier):
-    """The Crowd Mixture Model (Global), as published. `groups` above 1 split one matrix in ways that no data can
-    distinguish."""
+    """The Crowd Mixture Model (Global), as published.
+
+    More than one group splits a single confusion matrix in ways that data cannot distinguish.
+    """
 
     params_type = Params
     distinguishes_workers = shares_truth = False
     groups: int = setting(1, COUNT, "Number of groups.")
-    smoothing: float = setting(1.0, NOT_NEGATIVE, "Answers s added to every cell of a matrix, eqs (2) and (4).")
-    start: str = setting("k-means", one_of("k-means", "random"), "How answers are split into groups at first.")
+    smoothing: float = setting(
+        1.0, NOT_NEGATIVE, "Pseudo-count s added to every cell of a confusion matrix, eqs (2) and (4)."
+    )
+    start: str = setting("k-means", one_of("k-means", "random"), "Initial split of the answers into groups.")
 
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
-        """Soft votes, and a group for every answer."""
+        """Start from soft votes and an initial group for every answer."""
         stats: Stats = self.from_votes(shards)
         return stats if self.groups == 1 else stats._replace(counts=shards.total(self._split, crowd.seed))
 
     def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:
-        """The consensus of each task, rbar over its number of answers; of a task without any, the classifier's."""
+        """Consensus of each task: rbar over its number of answers, or the classifier's prediction without answers."""
         F, votes, B, Z = self._truth(shard, params), _votes(shard), _joint(params), local.Z
         total = votes.sum(1, keepdims=True)
-        some = total[:, 0] > 0
+        answered = total[:, 0] > 0
         p = np.maximum(F @ B, TINY)
         before = Z.max(1, keepdims=True) == Z
-        Z[:] = np.where(some[:, None], _targets(F, votes / p, B) / np.maximum(total, 1), F)
+        Z[:] = np.where(answered[:, None], _targets(F, votes / p, B) / np.maximum(total, 1), F)
         flips = np.where(before, Z, -1).max(1) < Z.max(1)
-        return EStepResult(float((votes * np.log(p)).sum()), Z[some].sum(0, dtype=np.float64), int(flips[some].sum()))
+        return EStepResult(
+            float((votes * np.log(p)).sum()), Z[answered].sum(0, dtype=np.float64), int(flips[answered].sum())
+        )
 
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
         votes, Z = _votes(shard), local.Z
@@ -90,8 +96,11 @@ class CMM(EarlyStop, PriorByClassifier):
         return Stats(counts, _targets(F, ratio, B), shares, right)
 
     def _split(self, shard: Shard, local: Local, seed: int) -> Floats:
-        """(M, K, K) the sums of (4) at the start: q_ij(m, k) is the share of votes for k, m the group that k-means puts
-        the answer in; or (random) those shares mixed with the answer itself, by a weight drawn for every group."""
+        """(M, K, K) initial sums of (4).
+
+        With "k-means", q_ij(m, k) is the share of votes for k, with m the cluster of the answer. With "random", that
+        share is mixed with the answer itself, with a random weight for each group.
+        """
         votes, Z, M, K = _votes(shard), local.Z, self.groups, shard.layout.n_classes
         rng = np.random.default_rng(seed)
         if self.start == "random":
@@ -99,7 +108,10 @@ class CMM(EarlyStop, PriorByClassifier):
             return np.asarray(soft * (Z.T @ votes) + (1 - soft) * np.diag(votes.sum(0))) / M
         task, label = np.nonzero(votes)
         if len(task) < M:
-            raise DataError(f"groups is {M} and there are {len(task)} answers that differ: give fewer groups")
+            raise DataError(
+                f"groups is {M}, but there are only {len(task)} distinct pairs of a task and a label. Give at most "
+                f"{model_setting('groups', len(task))}"
+            )
         weight = votes[task, label]
         cell = _clusters(Z, task, label, weight, M, rng) * K + label
         sums = [np.bincount(cell, Z[task, k] * weight, minlength=M * K).reshape(M, K) for k in range(K)]
@@ -115,14 +127,14 @@ class CMM(EarlyStop, PriorByClassifier):
         return Params(crowd.truth.logits(), share, matrices, np.asarray(log_prior), shares, np.zeros((0, len(share))))
 
     def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
-        """Groups in the order of their shares, and those of workers by all their answers (the paper's Sec. 3.4)."""
+        """Sort groups by share, and compute the group probabilities of workers from all their answers (Sec. 3.4)."""
         order = np.argsort(-params.share, kind="stable")
         params = params._replace(share=params.share[order], matrices=params.matrices[order])
         logs = np.log(params.share) + shards.total(self._log_likelihoods, params)
         return params._replace(member=special.softmax(logs))
 
     def _log_likelihoods(self, shard: Shard, local: Local, params: Params) -> Floats:
-        """(W, M) of each worker's answers, were the worker of each group."""
+        """(W, M) log-likelihood of each worker's answers, given each group."""
         F, layout = self._truth(shard, params), shard.layout
         row = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
         logs = np.zeros((layout.n_workers, len(params.share)))
@@ -132,14 +144,14 @@ class CMM(EarlyStop, PriorByClassifier):
         return logs
 
     def _truth(self, shard: Shard, params: Params) -> Floats:
-        """(T, K) what the classifier predicts; where the label is known, that."""
+        """(T, K) class probabilities predicted by the classifier, or the known label."""
         return shard.obey_gold(softmax(params.logits))
 
     def compared(self, params: Params) -> Floats:
         return params.matrices
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
-        """By what the classifier predicts of the tasks: no answer changes the truth of another."""
+        """Use the classifier's predictions: each answer has its own true class, so no answer affects another's."""
         nothing = np.ones((shard.layout.n_rows, shard.layout.n_classes))
         F = self._truth(shard, params)
         sums = shard.kernels.confusion_left_out(shard.layout, nothing, shard.gold, F, shard.threads)
@@ -149,12 +161,12 @@ class CMM(EarlyStop, PriorByClassifier):
         return 8 * (10 * answers.n_tasks * answers.n_classes + self.groups * answers.n_workers) + 16 * answers.n_answers
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """A worker's matrix is the mixture of group matrices; of an unknown worker, the joint matrix."""
+        """Use a mixture of the group matrices for each worker, and B for an unknown worker."""
         member = group_probabilities(self.grouping(params), worker)
         return np.asarray(np.log(np.maximum(mixture(member, params.matrices, label), TINY)))
 
     def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        """Every answer brings a truth of its own; the task's is their mean."""
+        """Return the class posterior of each answer; the posterior of the task is their mean."""
         q = self.class_prior(params, layout.n_classes, task) * _joint(params).T[label]
         return np.asarray(q / q.sum(1, keepdims=True))
 
@@ -171,7 +183,7 @@ class CMM(EarlyStop, PriorByClassifier):
         return shard.obey_gold(np.asarray(Z / Z.sum(1, keepdims=True)))
 
     def grouping(self, params: Params) -> Grouping:
-        """As found; the data know their sum alone."""
+        """Groups as estimated; only their sum B is identified by the data."""
         return Grouping(params.share, params.matrices, params.member)
 
 
@@ -191,7 +203,7 @@ def _votes(shard: Shard) -> Floats:
 
 
 def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Groups of answers by k-means: what the other labels' votes on the task were."""
+    """Cluster answers by k-means on the vote shares of the other labels of their task."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA
     from threadpoolctl import threadpool_limits
@@ -199,8 +211,8 @@ def _clusters(Z: Floats, task: Ints, label: Ints, weight: Floats, count: int, rn
     against = Z[task].astype(np.float64)
     against[np.arange(len(task)), label] = 0
     if not against.std(0).any():
-        return np.zeros(len(task), np.int64)  # nobody disagrees: there is nothing to split by
-    with threadpool_limits(1):  # threads of this many libraries wait for each other
+        return np.zeros(len(task), np.int64)  # no worker disagrees, so there is nothing to split by
+    with threadpool_limits(1):  # thread pools of several libraries would block each other
         near = PCA(min(PRINCIPAL_AXES, *against.shape), whiten=True, svd_solver="full").fit_transform(against)
         made = MiniBatchKMeans(count, n_init=10, random_state=int(rng.integers(2**31)))
         return np.asarray(made.fit(near, sample_weight=weight).labels_)

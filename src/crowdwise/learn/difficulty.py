@@ -1,6 +1,6 @@
-"""Worker sides of the study of difficulty: how a worker turns a truth into an answer, and what makes a task easy.
+"""Worker sides with task difficulty: confusion matrices whose log-odds are scaled by the ease of the task.
 
-They are one family (`objective` has its equations) and differ in where the ease of a task comes from.
+They share the equations in `objective` and differ in how the ease of a task is determined.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..answers import Labels
 from ..engine import Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, YES_NO, setting
 from ..engine.run import Arrays
-from ..errors import DataError
+from ..errors import DataError, option
 from ..kernels import TINY, EStepResult, choose, special
 from ..kernels.layout import Floats, Ints, RowTable
 from ..labels.em import Local
@@ -23,22 +23,22 @@ from ..result import LabelsResult, LeftOut
 from .base import PriorByClassifier
 from .objective import LBFGS_MEMORY, MAX_ODDS, Objective, ease_by_classifier, ease_by_votes, improve_workers, softmax
 
-PASSES = 10  # over the answers for each one of a model of answers alone: compiling pays for smaller tables
+RELATIVE_PASSES = 10  # passes over the answers per pass of a model without features; decides when compiling pays off
 
 
 class Params(NamedTuple):
     logits: Floats  # (T, K)     of the classifier
     ease: Floats  # (T,)       h
-    odds: Floats  # (W, K, K)  of the truth over each label, on the easiest task
-    log_kappa: Floats  # ()     sharpness of the classifier as a judge of ease
+    odds: Floats  # (W, K, K)  log-odds of the true class over each label, on the easiest task
+    log_kappa: Floats  # ()     sharpness of the ease as a function of the classifier's logits
     log_prior: Floats  # ()     of both sides
     shares: Floats  # (K,)     mean posterior
-    votes: Floats  # (T,)      ease by the votes
-    start: Floats  # (W, K, K) odds at the start
+    votes: Floats  # (T,)      ease computed from the votes
+    start: Floats  # (W, K, K) initial log-odds
 
 
 class Stats(NamedTuple):
-    shard: Shard  # the answers, on which both sides are improved together
+    shard: Shard  # the answers, on which both sides are updated together
     Z: Floats  # (T, K)
     shares: Floats  # (K,)
     right: Floats  # (R,)  expected right answers
@@ -46,27 +46,27 @@ class Stats(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DifficultySide(PriorByClassifier):
-    """Workers with odds for every class, raised to the power of a task's ease."""
+    """Base class: each worker has log-odds for every class, which are multiplied by the ease of the task."""
 
     params_type = Params
-    classes: ClassVar[int | None] = None  # how many classes it is made for, if not any number
-    max_iter: int = setting(100, COUNT, "Iterations at most.")
-    ridge: float = setting(0.1, NOT_NEGATIVE, "Strength r that draws a worker's odds to the crowd's.")
+    classes: ClassVar[int | None] = None  # required number of classes; None: any number
+    max_iter: int = setting(100, COUNT, "Maximum number of iterations.")
+    ridge: float = setting(0.1, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards the crowd's.")
     free_sign: bool = setting(False, YES_NO, "Whether a worker may be worse than chance.")
 
     def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
-        """(T,) ease of tasks by what a classifier predicts of them (T, K), or by their votes (T, K)."""
+        """(T,) ease of tasks, from the classifier's logits (T, K) or from their votes (T, K)."""
         return np.ones(len(logits))
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
-        """What is maximised on these answers."""
+        """Return the objective that is maximised on these answers."""
         return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(shard.layout.n_tasks))
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
         if self.classes is not None and answers.n_classes != self.classes:
             raise DataError(
-                f"{self.name} is for {self.classes} classes, and these answers have {answers.n_classes}. "
-                "Take workers='confusion'"
+                f"{self.name} needs {self.classes} classes, but these answers have {answers.n_classes}. Use "
+                f"{option('workers', 'confusion')}"
             )
         return super()._fit(answers, features, replace(run, precision="double"))
 
@@ -89,25 +89,28 @@ class DifficultySide(PriorByClassifier):
             return self._start(stats)
         objective = self.objective(stats.shard, params)
         theta = objective.pack(params.odds, float(params.log_kappa))
-        return self._at(objective, crowd.truth.improve(objective, theta, stats.Z), stats, params)
+        return self._params_at(objective, crowd.truth.improve(objective, theta, stats.Z), stats, params)
 
     def _start(self, stats: Stats) -> Params:
-        """From soft votes, never from random weights: a classifier of them, and how each worker agrees with them. Where
-        ease comes from the classifier, one iteration as if all tasks were alike comes first: it ends higher."""
+        """Start from soft votes: train the classifier on them and compare each worker with them.
+
+        If the ease depends on the classifier, a first iteration treats all tasks as equally easy; this leads to a
+        higher objective.
+        """
         shard, learner = stats.shard, stats.shard.truth
         learner.begin(stats.Z)
         odds, votes, zero = start_odds(shard, stats.Z, self.free_sign), vote_ease(shard), np.zeros(())
         blank = Params(learner.logits(), votes, odds, zero, zero, zero, votes, odds)
         objective = self.objective(shard, blank)
-        if objective.given is None:
-            alike = Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
-            here = self._at(alike, alike.pack(odds, 0.0), stats, blank)
+        if objective.given_ease is None:
+            equal_ease = Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
+            here = self._params_at(equal_ease, equal_ease.pack(odds, 0.0), stats, blank)
             local = Local(stats.Z.copy())
             self.posterior(shard, here, local)
-            odds, _ = alike.unpack(learner.warm(alike, alike.pack(odds, 0.0), local.Z))
-        return self._at(objective, objective.pack(odds, objective.log_kappa), stats, blank)
+            odds, _ = equal_ease.unpack(learner.warm(equal_ease, equal_ease.pack(odds, 0.0), local.Z))
+        return self._params_at(objective, objective.pack(odds, objective.log_kappa), stats, blank)
 
-    def _at(self, objective: Objective, theta: Floats, stats: Stats, params: Params) -> Params:
+    def _params_at(self, objective: Objective, theta: Floats, stats: Stats, params: Params) -> Params:
         odds, log_kappa = objective.unpack(theta)
         learner = stats.shard.truth
         logits = learner.logits()
@@ -123,14 +126,14 @@ class DifficultySide(PriorByClassifier):
         return LeftOut(*shard.kernels.difficulty_left_out(shard.layout, *parts, shard.threads))
 
     def difficulty(self, params: Params) -> Floats | None:
-        """1 - h; None where all tasks are alike."""
+        """(T,) 1 - h, or None if all tasks are equally easy."""
         return None if (params.ease == 1).all() else 1 - params.ease
 
     def easiest(self, params: Params) -> Params:
         return params._replace(ease=np.ones_like(params.ease))
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """On tasks of the fit by their ease, else on one of mean ease; an unknown worker has the crowd's mean odds."""
+        """Use the ease of a task of the fit, or the mean ease for other tasks; unknown workers have the mean odds."""
         ease = np.full(len(worker), params.ease.mean()) if task is None else params.ease[task]
         odds = np.where((worker >= 0)[:, None, None], params.odds[worker], params.odds.mean(0))
         logs = -ease[:, None, None] * odds
@@ -147,13 +150,13 @@ class DifficultySide(PriorByClassifier):
 
 
 def compiled(shard: Shard) -> Shard:
-    """The same answers with kernels for many passes: an M-step goes over them fifty times, with K x K numbers each."""
+    """Return the shard with kernels chosen for many passes: an M-step makes fifty, with K x K values per answer."""
     K = shard.layout.n_classes
-    return shard._replace(kernels=choose(shard.layout.n_answers * PASSES * K, K))
+    return shard._replace(kernels=choose(shard.layout.n_answers * RELATIVE_PASSES * K, K))
 
 
 def start_odds(shard: Shard, Z: Floats, free: bool) -> Floats:
-    """(W, K, K) odds of confusion matrices by the shares of votes Z, an answer added to every cell."""
+    """(W, K, K) log-odds of confusion matrices against the vote shares Z, with a pseudo-count of 1 in every cell."""
     layout, K = shard.layout, shard.layout.n_classes
     counts = np.ones((layout.n_workers, K, K))
     counts[layout.row_worker, :, layout.row_label] += shard.kernels.confusion_counts(layout, Z, shard.threads)
@@ -162,17 +165,17 @@ def start_odds(shard: Shard, Z: Floats, free: bool) -> Floats:
 
 
 def vote_ease(shard: Shard) -> Floats:
-    """(T,) ease by how much the votes agree: for two classes 4 (share - 1/2)^2."""
+    """(T,) ease from the agreement of the votes: for two classes 4 (share - 1/2)^2."""
     return np.concatenate([ease_by_votes(votes.astype(np.float64)) for _, votes in shard.votes_by_part()])
 
 
-@register("confusion", "a confusion matrix for every worker; all tasks are alike")
+@register("confusion", "one confusion matrix per worker; all tasks are equally easy")
 @dataclass(frozen=True, kw_only=True)
 class Confusion(DifficultySide):
-    """Raykar's model for any number of classes: Dawid-Skene with a classifier in the place of class shares."""
+    """Raykar's model for any number of classes: Dawid-Skene with a classifier as class prior."""
 
 
-@register("two-coin", "sensitivity and specificity of every worker; all tasks are alike (Raykar et al. 2010)")
+@register("two-coin", "sensitivity and specificity per worker; all tasks are equally easy (Raykar et al. 2010)")
 @dataclass(frozen=True, kw_only=True)
 class TwoCoin(Confusion):
     """Raykar's Original EM: `confusion` with two classes."""
@@ -180,12 +183,12 @@ class TwoCoin(Confusion):
     classes = 2
 
 
-@register("adaptive", "tasks of which the classifier is unsure are hard for all workers")
+@register("adaptive", "tasks on which the classifier is uncertain are hard for all workers")
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(DifficultySide):
-    """Difficulty from the classifier, as sharp as its probabilities (times `kappa`)."""
+    """Task difficulty from the uncertainty of the classifier."""
 
-    kappa: float = setting(1.0, POSITIVE, "Sharpness of the classifier's probabilities as a judge of ease.")
+    kappa: float = setting(1.0, POSITIVE, "Factor on the classifier's logits in the computation of the ease.")
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
         return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=self.kappa, ease=None)
@@ -194,10 +197,13 @@ class Adaptive(DifficultySide):
         return ease_by_classifier(logits, float(params.log_kappa)).h
 
 
-@register("learned", "adaptive, and how strongly the classifier's doubt means difficulty is learnt")
+@register("learned", "as adaptive, with a learnt relation between the classifier's uncertainty and difficulty")
 @dataclass(frozen=True, kw_only=True)
 class Learned(DifficultySide):
-    """Difficulty from the classifier with a kappa that is learnt: log(kappa) ~ Normal(0, 1), from -2 to 2."""
+    """Task difficulty from the uncertainty of the classifier, with a learnt kappa.
+
+    The prior is log(kappa) ~ Normal(0, 1), and log(kappa) is limited to [-2, 2].
+    """
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
         return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=None)
@@ -205,13 +211,16 @@ class Learned(DifficultySide):
     ease_at = Adaptive.ease_at
 
 
-@register("fixed", "tasks on which votes differ are hard; workers are held near their start")
+@register("fixed", "tasks on which votes disagree are hard; workers are kept near their start")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(DifficultySide):
-    """Difficulty from the votes. Votes explain themselves, so odds fitted freely would run away: a strong ridge keeps
-    them near how each worker agrees with the votes."""
+    """Task difficulty from the disagreement of the votes.
 
-    ridge: float = setting(1000.0, NOT_NEGATIVE, "Strength r that draws a worker's odds to their start.")
+    The votes determine both difficulty and truth, so unconstrained odds would diverge. A strong ridge keeps them near
+    their start, the agreement of each worker with the votes.
+    """
+
+    ridge: float = setting(1000.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards their start.")
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
         ease, centre = (vote_ease(shard), None) if params is None else (params.votes, params.start)
@@ -223,18 +232,21 @@ class Fixed(DifficultySide):
         return ease_by_votes(votes)
 
 
-@register("fixed-literal", "fixed as published: votes are the prior, too, and workers are fitted freely")
+@register("fixed-literal", "fixed as published: votes are also the class prior, and workers are unconstrained")
 @dataclass(frozen=True, kw_only=True)
 class FixedLiteral(Fixed):
-    """Algorithm 3 to the letter: the share of votes stands where the classifier should, so that the classifier learns
-    from the posterior and never has a say in it. For study only."""
+    """Algorithm 3 as published, for study only.
+
+    The shares of votes are the class prior instead of the classifier, which is trained on the posterior but does not
+    influence it.
+    """
 
     asks_classifier = False
-    ridge: float = setting(0.0, NOT_NEGATIVE, "Strength r that draws a worker's odds to their start.")
+    ridge: float = setting(0.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards their start.")
 
 
 class VoteLearner:
-    """A truth side that knows no features: the shares of votes."""
+    """A truth side without features: the shares of votes."""
 
     log_prior = 0.0
 
@@ -246,7 +258,7 @@ class VoteLearner:
         return self.on_rows
 
     def imitate(self, Z: Floats) -> None:
-        """Votes do not change."""
+        """Do nothing: votes do not change."""
 
     begin = follow = imitate
 
@@ -259,4 +271,4 @@ class VoteLearner:
         return {}
 
     def restore(self, state: Arrays) -> None:
-        """Nothing to restore: votes do not change."""
+        """Do nothing: votes do not change."""

@@ -1,4 +1,4 @@
-"""CrowdClassifier: a classifier learnt from answers of unknown skill, as a scikit-learn estimator."""
+"""CrowdClassifier: a scikit-learn estimator that learns a classifier from crowd labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..engine import Run, best_of
 from ..engine.loop import resumable
 from ..engine.model import COUNT, SHARE, Rule, check
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
-from ..errors import FeatureError, ParameterError, nearest
+from ..errors import FeatureError, ParameterError, nearest, phrase
 from ..kernels.layout import Floats
 from ..labels.model import LabelModel
 from ..result import Assignment, LabelsResult, LeftOut
@@ -34,22 +34,31 @@ from .refit import Refit
 from .rows import as_rows, predict_with_answers
 from .sides import by_name
 
-MAX_FEATURE = 1e18  # its square is still a number in single precision
-Fitted: TypeAlias = tuple[LabelsResult, Any]  # what is known of the crowd, and the learner
+MAX_FEATURE_FLOAT32 = 1e18  # its square does not overflow float32
+Fitted: TypeAlias = tuple[LabelsResult, Any]  # result of the worker side, and the trained Learner
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of features, and the skill of the people who labelled them, learnt together.
+    """Learn a classifier of features together with the skill of the workers who labelled the tasks.
 
-    `classifier` is "logistic", "mlp", any scikit-learn classifier that takes `sample_weight`, a torch module, or one of
-    `crowdwise.learn.Logistic`, `Network` and `Refit` with settings. `workers` is a worker side that is fitted together
-    with it ("confusion", "adaptive", "learned", "groups", "tied", "pooled", ...), a model of answers alone (any name of
-    `crowdwise models`: "majority-vote", "soft-vote", "glad", ...) whose labels are then taught to it, or a published
-    method by the name of its paper ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "Ideal"). Where a side and a model of
-    answers alone have one name ("groups", "tied", "pooled"), it is the side; the model is `crowdwise.Groups()`.
-    `threshold`: of two classes, the second is predicted above this probability. `restarts`: of that many fits, which
-    differ in what is drawn for a network, the one of the highest objective is kept. `random_state` is the seed of all
-    that is drawn, `n_jobs` the number of threads (None: all cores).
+    `classifier` is one of:
+
+    - "logistic" or "mlp",
+    - a scikit-learn classifier that accepts `sample_weight`, or a torch module,
+    - `crowdwise.learn.Logistic`, `Network` or `Refit` with hyperparameters.
+
+    `workers` is one of:
+
+    - a worker side that is fitted together with the classifier ("confusion", "adaptive", "learned", "groups", "tied",
+      "pooled", ...),
+    - a model of labels ("majority-vote", "soft-vote", "glad", ...; `crowdwise models` lists them) that is fitted first;
+      the classifier is then trained on its posterior. "groups", "tied" and "pooled" name worker sides; for the model
+      of labels give an instance, such as `crowdwise.Groups()`,
+    - a published method by its name in the paper ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "Ideal").
+
+    With two classes, `predict` returns the second one if its probability is above `threshold`. Of `restarts` fits with
+    different random weights, the one with the highest objective is kept. `random_state` is the seed, and `n_jobs` the
+    number of threads (None: all cores).
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.experts(tasks=200, seed=1)
@@ -76,32 +85,32 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, answers: Any, tasks: Any = None, *, run: Run | None = None) -> CrowdClassifier:
-        """Learn from rows X and the answers to their tasks.
+        """Learn from the rows of X and the answers to their tasks.
 
-        `answers` is a `Labels` or anything `Labels` takes, and `tasks` the id of every row; or `Labels.by_row(ids)`; or
-        an array with one row per row of X, and one column per worker (None, NaN or "" where there is no answer). Rows
-        without answers teach nothing, but `predict` takes them; answers to tasks without a row are left out, with a
-        warning. A fit that `run.stop` interrupts is continued exactly where it was with `Run(resume=error.checkpoint)`.
+        Give `answers` as a `Labels` (or anything that `Labels` accepts) with `tasks`, the task id of every row; or as
+        `Labels.by_row(ids)`; or as an array with one row per row of X and one column per worker (None, NaN or "" for a
+        missing answer). Rows without answers are not used for training. Answers to tasks without a row are dropped with
+        a warning. To continue a fit that `run.stop` interrupted, pass `Run(resume=error.checkpoint)`.
         """
         check({"threshold": SHARE, "restarts": COUNT, "n_jobs": Rule(int, low=-1, may_be_none=True)}, self)
         truth, side = truth_side(self.classifier), worker_side(self.workers)
         X = self._features(X, truth, reset=True)
         rows = as_rows(X, answers, tasks)
         labels = rows.labels()
-        self._say_unused(rows)
+        self._warn_unused(rows)
         at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
         known = _safe_indexing(X, at)
         self.result_, self.learner_ = resumable(
             run,
-            lambda: side.mark(labels, run, joblib.hash(known), _described(truth), self.restarts),
+            lambda: side.mark(labels, run, joblib.hash(known), _describe(truth), self.restarts),
             lambda begun: self._best(truth, side, known, labels, begun),
         )
         self.classes_ = labels.classes.to_numpy()
         return self
 
     def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> Fitted:
-        """Of `restarts` fits that differ in what is drawn for the classifier, the one of the highest objective."""
+        """Return the fit with the highest objective among `restarts` fits with different random weights."""
         rng = run.rng()
         joint = isinstance(side, WorkerSide) and side.asks_classifier
 
@@ -122,7 +131,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
 
     def predict_proba(self, X: Any, answers: Any = None, tasks: Any = None) -> Floats:
-        """(n, K) probability of each class; with answers (as in `fit`), by features and answers together."""
+        """(n, K) probability of each class, from features alone or from features and answers (given as in `fit`)."""
         check_is_fitted(self)
         X = self._features(X, truth_side(self.classifier), reset=False)
         logits = self.learner_.logits(X)
@@ -131,21 +140,23 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predict_with_answers(self.result_, logits, as_rows(X, answers, tasks))[0]
 
     def predict(self, X: Any) -> Any:
-        """The most probable class of every row; of two, the second where its probability is above `threshold`."""
+        """Predict the most probable class of every row; with two classes, `threshold` decides."""
         p = self.predict_proba(X)
         if len(self.classes_) == 2:
             return self.classes_[(p[:, 1] > self.threshold).astype(int)]
         return self.classes_[p.argmax(1)]
 
     def predictions(self, X: Any, tasks: Any) -> pl.DataFrame:
-        """task, label and probability of every row, by its features alone."""
+        """Table of task, label and probability for every row, predicted from its features alone."""
         p, label = self.predict_proba(X), self.predict(X)
         probability = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
         return pl.DataFrame({"task": tasks, "label": label, "probability": probability})
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None) -> float:
-        """Accuracy against labels y, one per row; against answers (given as in `fit`), their mean log-likelihood given
-        X: the score to choose settings by where no truth is known."""
+        """Accuracy on labels y (one per row), or the mean log-likelihood of answers y (given as in `fit`) given X.
+
+        The latter selects hyperparameters when no true labels are known.
+        """
         if not isinstance(y, (Rows, Answers)) and np.ndim(y) < 2 and tasks is None:
             return float(super().score(X, np.asarray(y), sample_weight))
         check_is_fitted(self)
@@ -153,25 +164,32 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predict_with_answers(self.result_, self.learner_.logits(X), as_rows(X, y, tasks), blind=True)[1]
 
     def assign(self, X: Any, answers: Any, tasks: Any = None) -> Assignment:
-        """Groups of answers that the fit has not seen (given as in `fit`), and of their workers: `answers` with a group
-        and its probability for each answer, `workers` for each worker by all their answers."""
+        """Assign new answers (given as in `fit`) and their workers to the groups of the fit.
+
+        The result has a table `answers`, with the group of each answer and its probability, and a table `workers`, with
+        the group of each worker.
+        """
         check_is_fitted(self)
         X = self._features(X, truth_side(self.classifier), reset=False)
         rows = as_rows(X, answers, tasks)
         return self.result_.assign(rows.labels(), prior=softmax(self.learner_.logits(X))[rows.in_order()])
 
     def save(self, path: str | Path) -> Path:
-        """Write a classifier that is built in, with its crowd, to a folder (or a file ending in .crowdwise); no
-        pickle. `crowdwise.learn.load` brings it back."""
+        """Save a built-in classifier with its result to a folder, or to a file ending in .crowdwise, without pickle.
+
+        `crowdwise.learn.load` loads it again.
+        """
         from .store import write
 
         check_is_fitted(self)
         return write(self, Path(path))
 
     def report(self, path: str | Path, *, truth: Any = None, rivals: Any = (), **options: Any) -> Path:
-        """Write the page of `result_`; with `truth` (a table of task and label), also ROC curves and how well skills
-        were estimated, of this model and of `rivals` (further fitted classifiers). `options` are those of
-        `result_.report`."""
+        """Write the page of `result_`.
+
+        With `truth` (a table of task and label) it also shows ROC curves and the errors of the estimated skills, for
+        this model and for `rivals` (other fitted classifiers). `options` are those of `result_.report`.
+        """
         from ..metrics import judged
         from ..report import write_report
 
@@ -185,47 +203,53 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return write_report(self.result_, path, judged=judged(shown, truth), **options)
 
     def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
-        """X as the truth side takes it: numbers, or, for the user's own classifier, whatever it takes."""
+        """Check X: it must hold finite numbers, unless the user gave a classifier that checks its own input."""
         if isinstance(X, (Answers, Rows)):
-            raise FeatureError("X is a table of answers; features come first: fit(X, answers, tasks=ids)")
+            raise FeatureError("X is a table of answers. Give features first: fit(X, answers, tasks=ids)")
         if isinstance(truth, Refit):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         kind = np.float64 if isinstance(truth, Logistic) else np.float32
         X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=True, ensure_all_finite=False)
         if X.ndim > 2 and isinstance(truth, Logistic):
-            raise FeatureError(f"X has shape {X.shape}; 'logistic' takes a row of numbers: X.reshape(len(X), -1)")
+            raise FeatureError(
+                f"X has shape {X.shape}; 'logistic' needs one row of numbers per task. Give X.reshape(len(X), -1)"
+            )
         with np.errstate(invalid="ignore"):
-            sound = np.abs(X) < MAX_FEATURE
-        if not sound.all():
-            bad = ~sound.reshape(len(X), -1)
+            valid = np.abs(X) < MAX_FEATURE_FLOAT32
+        if not valid.all():
+            bad = ~valid.reshape(len(X), -1)
             row, column = (int(place[0]) for place in np.nonzero(bad))
             raise FeatureError(
                 f"Input X contains NaN, infinity or a value too large: {int(bad.any(1).sum())} row(s) in "
-                f"{int(bad.any(0).sum())} column(s), first in row {row}, column {column}. Fill these values or leave "
-                "the rows out, or take a classifier that accepts NaN, such as HistGradientBoostingClassifier()"
+                f"{int(bad.any(0).sum())} column(s), first in row {row}, column {column}. Fill these values, omit the "
+                "rows, or " + phrase("", "in Python ") + "use a classifier that accepts NaN, such as "
+                "HistGradientBoostingClassifier()"
             )
         return X
 
-    def _say_unused(self, rows: Rows) -> None:
+    def _warn_unused(self, rows: Rows) -> None:
         missing = rows.answers.n_tasks - len(set(rows.number[rows.number >= 0].tolist()))
         if missing and len(rows) and rows.whole:
             warnings.warn(
-                f"{missing} of {rows.answers.n_tasks} tasks have answers and no features: they are left out",
+                f"{missing} of {rows.answers.n_tasks} tasks have answers but no features; their answers are not used",
                 stacklevel=3,
             )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         truth = truth_side(self.classifier)
-        brought = getattr(truth, "estimator", None)
-        tags.input_tags.allow_nan = hasattr(brought, "fit") and get_tags(brought).input_tags.allow_nan
+        estimator = getattr(truth, "estimator", None)
+        tags.input_tags.allow_nan = hasattr(estimator, "fit") and get_tags(estimator).input_tags.allow_nan
         return tags
 
 
 def _fit_sides(side: LabelModel, learner: Any, labels: Labels, run: Run) -> LabelsResult:
-    """Both sides together, or the classifier after the labels. BLAS has one thread: pools of numpy and scipy would wait
-    for each other, and bits would depend on their number."""
+    """Fit both sides together, or the model of labels first and the classifier on its posterior.
+
+    BLAS uses one thread: the thread pools of numpy and scipy would block each other, and results would depend on the
+    number of threads.
+    """
     with threadpool_limits(1, user_api="blas"):
         if isinstance(side, WorkerSide) and side.asks_classifier:
             return side._fit(labels, learner, run)
@@ -235,7 +259,7 @@ def _fit_sides(side: LabelModel, learner: Any, labels: Labels, run: Run) -> Labe
 
 
 def _pack(found: Fitted) -> Arrays:
-    """A finished start as arrays."""
+    """Pack a finished restart into arrays."""
     result, learner = found
     names = ("params", "posterior", "prevalence", "left_out", "converged", "seconds")
     trace = {f"{n} {column.name}": column.to_numpy() for n, column in enumerate(result.trace)}
@@ -243,7 +267,7 @@ def _pack(found: Fitted) -> Arrays:
 
 
 def _result_of(state: Arrays, side: LabelModel, labels: Labels, run: Run) -> LabelsResult:
-    """The result of a start that `_pack` has turned to arrays."""
+    """Rebuild the result of a restart from the arrays of `_pack`."""
     trace = {key.split()[1]: column for key, column in sorted(under(state, "trace.").items())}
     return LabelsResult(
         answers=labels, model=side, params=side.params_type(**under(state, "params.")), posterior=state["posterior"],
@@ -253,21 +277,21 @@ def _result_of(state: Arrays, side: LabelModel, labels: Labels, run: Run) -> Lab
     )  # fmt: skip
 
 
-def _described(truth: Any) -> str:
-    """A classifier with all its settings as text, the same in every process."""
+def _describe(truth: Any) -> str:
+    """Text with all hyperparameters of a classifier, the same in every process."""
     text = truth.__repr__(N_CHAR_MAX=10**9) if isinstance(truth, BaseEstimator) else repr(truth)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def _seed(random_state: Any) -> int:
-    """A whole number as it is; of a generator, the next one."""
+    """Seed from a `random_state`: an integer as it is, or a number drawn from a generator."""
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return int(random_state or 0)
     return int(check_random_state(random_state).randint(2**31))
 
 
 def truth_side(classifier: Any) -> Any:
-    """What stands behind `classifier`."""
+    """Return the truth side for the argument `classifier`."""
     if isinstance(classifier, str):
         if classifier == "logistic":
             return Logistic()
@@ -278,7 +302,9 @@ def truth_side(classifier: Any) -> Any:
         hint = nearest(classifier, ["logistic", "mlp"])
         raise ParameterError(f"classifier is {classifier!r}; it can be 'logistic', 'mlp' or an estimator.{hint}")
     if isinstance(classifier, type):
-        raise ParameterError(f"classifier is the class {classifier.__name__}; give one of it: {classifier.__name__}()")
+        raise ParameterError(
+            f"classifier is the class {classifier.__name__}; give an instance: {classifier.__name__}()"
+        )
     if callable(getattr(classifier, "learner", None)):
         return classifier
     if any(kind.__module__.startswith("torch.nn") for kind in type(classifier).__mro__):
@@ -293,9 +319,9 @@ def truth_side(classifier: Any) -> Any:
 
 
 def worker_side(workers: Any) -> LabelModel:
-    """What stands behind `workers`."""
+    """Return the model for the argument `workers`."""
     if isinstance(workers, LabelModel):
         return workers
     if isinstance(workers, type):
-        raise ParameterError(f"workers is the class {workers.__name__}; give one of it: {workers.__name__}()")
+        raise ParameterError(f"workers is the class {workers.__name__}; give an instance: {workers.__name__}()")
     return by_name(workers)

@@ -1,8 +1,8 @@
-"""Models of answers alone, with a classifier in the place of the shares of classes.
+"""Models of labels without features, extended by a classifier f as class prior.
 
-    (1)  q[i, k] ~ f_k(x_i) * what the model of workers makes of the answers to i
-    (2)  the model's own step, with q; then better weights of f: those that raise sum_ik q[i, k] log f_k(x_i)
-A network goes one epoch in every iteration; an epoch that would lower (2) is undone, so the objective never decreases.
+    (1)  q[i, k] ~ f_k(x_i) * likelihood of the answers to task i given class k
+    (2)  the M-step of the model with q; then new weights of f that increase sum_ik q[i, k] log f_k(x_i)
+A network makes one epoch per iteration. An epoch that would decrease (2) is undone, so the objective never decreases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, SHARE, setting
-from ..errors import DataError
+from ..errors import DataError, phrase
 from ..kernels.layout import Floats
 from ..labels import dawid_skene, groups, pooled
 from ..labels.em import Local
@@ -30,15 +30,17 @@ from .objective import softmax
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStop(WorkerSide):
-    """A side that may stop as the paper does."""
+    """Base class of worker sides with the early stopping rule of the paper."""
 
-    max_iter: int = setting(200, COUNT, "Iterations at most.")
+    max_iter: int = setting(200, COUNT, "Maximum number of iterations.")
     early: float = setting(
-        0.0, NOT_NEGATIVE, "Stop where objective and matrices changed by no more than this share; 0: when converged."
+        0.0,
+        NOT_NEGATIVE,
+        "Stop early when the relative change of objective and matrices is at most this; 0: run to convergence.",
     )
 
     def compared(self, params: Any) -> Floats:
-        """The probabilities whose changes are looked at."""
+        """Probabilities whose relative change is compared with `early`."""
         return np.asarray(params.rows)
 
     def stop_early(self, before: Any, after: Any, objectives: Sequence[float]) -> bool:
@@ -49,13 +51,13 @@ class EarlyStop(WorkerSide):
         return abs(objectives[-1] - objectives[-2]) <= self.early * abs(objectives[-2]) and moved <= self.early
 
 
-def widened(kind: Any, *names: str) -> Any:
-    """A NamedTuple with further fields."""
+def with_fields(kind: Any, *names: str) -> Any:
+    """Return a copy of a NamedTuple class with further fields."""
     return namedtuple(kind.__name__, (*kind._fields, *names))
 
 
 class Stats(NamedTuple):
-    """Statistics of a model of answers alone, and the posterior that a classifier is to follow."""
+    """Statistics of a model without features, and the posterior that the classifier is trained on."""
 
     shares: Floats  # (K,)
     counts: Floats  # (R, K)
@@ -64,14 +66,14 @@ class Stats(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JointModel(EarlyStop):
-    """A classifier together with a model of answers alone: mixed into that model's class, before it."""
+    """Mixin that adds a classifier to a model without features; it comes before that model in the list of bases."""
 
-    tied_first: ClassVar[int] = groups.TIED_ITERATIONS  # iterations with one matrix for all, from soft votes
+    tied_iterations: ClassVar[int] = groups.TIED_ITERATIONS  # initial iterations with one matrix for all workers
 
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Any:
-        """From soft votes, some iterations with one matrix for all; the classifier follows each."""
+        """Start from soft votes and some iterations with one matrix for all workers; each trains the classifier."""
         stats: Any = self.from_votes(shards)
-        for _ in range(self.tied_first):
+        for _ in range(self.tied_iterations):
             tied = groups.Groups().tied(crowd, stats)
             crowd.truth.follow(stats.Z)
             stats = shards.update(self.warm, JointGroups.params_type(*tied, crowd.truth.logits(), np.zeros(()))).stats
@@ -96,47 +98,46 @@ class JointModel(EarlyStop):
         return super().need(answers, dtype) + 32 * answers.n_tasks * answers.n_classes
 
 
-@register("groups", "groups of workers who err alike, found together with their number")
+@register("groups", "groups of workers with similar errors; estimates the number of groups")
 @dataclass(frozen=True, kw_only=True)
 class JointGroups(JointModel, groups.Groups):
-    """`groups` together with a classifier: the Crowd Mixture Model where workers are known (Individual)."""
+    """`groups` together with a classifier: the Crowd Mixture Model with worker ids (Individual)."""
 
-    params_type = widened(groups.Params, "logits", "truth_prior")
+    params_type = with_fields(groups.Params, "logits", "truth_prior")
 
 
-@register("tied", "one confusion matrix for all workers, one truth per task: needs no worker ids")
+@register("tied", "one confusion matrix for all workers, one true class per task; needs no worker ids")
 @dataclass(frozen=True, kw_only=True)
 class JointTied(JointModel, groups.Tied):
-    """`tied` together with a classifier: the choice where workers are not known (Global)."""
+    """`tied` together with a classifier: the recommended model without worker ids (Global)."""
 
     params_type = JointGroups.params_type
-    tied_first = 0
+    tied_iterations = 0
 
 
-@register("pooled", "confusion matrices drawn around the crowd's, as closely as the data say")
+@register("pooled", "confusion matrix per worker, shrunk towards the crowd's by as much as the data support")
 @dataclass(frozen=True, kw_only=True)
 class JointPooled(JointModel, pooled.Pooled):
-    """`pooled` together with a classifier; the reported probabilities are not hedged."""
+    """`pooled` together with a classifier; by default, without hedging."""
 
-    params_type = widened(pooled.Params, "logits", "truth_prior")
+    params_type = with_fields(pooled.Params, "logits", "truth_prior")
     hedge: float = setting(0.0, SHARE, "Weight of the vote in the reported probabilities.")
 
 
-@register("dl-em", "a confusion matrix for every worker by EM, started from soft votes (Albarqouni et al. 2016)")
+@register("dl-em", "one confusion matrix per worker by EM, started from soft votes (Albarqouni et al. 2016)")
 @dataclass(frozen=True, kw_only=True)
 class DLEM(JointModel, dawid_skene.DawidSkene):
-    """Raykar's EM with a network: Dawid-Skene with a classifier in the place of class shares, an answer added to every
-    cell of a matrix."""
+    """Raykar's EM with a network: Dawid-Skene with a classifier as class prior."""
 
-    params_type = widened(dawid_skene.Params, "logits", "truth_prior")
-    tied_first = 0
-    smoothing: float = setting(1.0, NOT_NEGATIVE, "Answers added to every cell of a matrix.")
+    params_type = with_fields(dawid_skene.Params, "logits", "truth_prior")
+    tied_iterations = 0
+    smoothing: float = setting(1.0, NOT_NEGATIVE, "Pseudo-count added to every cell of a confusion matrix.")
 
 
-@register("ideal", "known labels, taught as they are: what could be reached")
+@register("ideal", "training on known labels: the upper bound of a comparison")
 @dataclass(frozen=True, kw_only=True)
 class Ideal(MajorityVote):
-    """The upper bound of a comparison: every task's label is known (gold), and answers are not looked at."""
+    """Upper bound of a comparison: the classifier is trained on known labels (gold) of all tasks, not on answers."""
 
     kind = "learn"
 
@@ -144,7 +145,8 @@ class Ideal(MajorityVote):
         missing = int((answers.gold < 0).sum())
         if missing:
             raise DataError(
-                f"ideal is taught known labels, and {missing} of {answers.n_tasks} tasks have none. Give gold for all "
-                "tasks (cw.Labels(answers.frame(), gold=table)), or leave those tasks out"
+                f"ideal needs a known label for every task, but {missing} of {answers.n_tasks} tasks have none. Give "
+                f"all known labels ({phrase('crowdwise.Labels(answers.frame(), gold=table)', '--gold FILE')}), or omit "
+                "these tasks"
             )
         return super()._fit(answers, features, run)

@@ -1,12 +1,12 @@
-"""What both sides maximise together: the log-likelihood of the answers, given features, plus the log-prior of workers.
+"""The objective that both sides maximise: log-likelihood of the answers given the features, plus log-priors.
 
-Classifier: logits f[i] of task i, prior P(z_i) = softmax(f[i]). Worker j: odds[j, k, l] >= 0, the log-odds of the truth
-k over a wrong label l on the easiest task. Ease h[i] of task i, from 0 (all guess) to 1 (as good as they can be).
-    (1)  P(j says l | z_i = k) ~ exp(-h[i] odds[j, k, l]),    odds[j, k, k] = 0
+Classifier: logits f[i] of task i, class prior P(z_i) = softmax(f[i]). Worker j: odds[j, k, l] >= 0, the log-odds of the
+true class k over a wrong label l on the easiest task. Ease h[i] of task i, from 0 (workers guess) to 1 (easiest task).
+    (1)  P(j gives l | z_i = k) ~ exp(-h[i] odds[j, k, l]),    odds[j, k, k] = 0
     (2)  log p(answers of i) = log sum_k P(z_i = k) prod over answers n of P(label_n | k)
-    (3)  objective = sum_i (2) - r/2 sum (odds - c)^2 - 1/2 (c - c0)^2 - 1/2 log(kappa)^2 + what the classifier adds
-with c the crowd's common odds (found in closed form, whatever the odds are) or, for a side that holds workers near
-their start, those. Derivation, and the eqs (1), (2) of the paper as the case K = 2: docs/maths/difficulty.md.
+    (3)  objective = sum_i (2) - r/2 sum (odds - c)^2 - 1/2 (c - c0)^2 - 1/2 log(kappa)^2 + log-prior of the classifier
+where c are the common odds of the crowd (maximised in closed form) or, for a side that keeps workers near their start,
+the initial odds. The derivation, and eqs (1), (2) of the paper as the case K = 2, are in docs/maths/difficulty.md.
 """
 
 from __future__ import annotations
@@ -24,66 +24,68 @@ if TYPE_CHECKING:
 
 Bounds = tuple[Floats, Floats]  # lowest and highest
 
-MAX_ODDS = 30.0  # log-odds beyond are as good as certainty
-SHARPENING = 2.0  # shares of votes understate what is known: logits learnt from them start this much larger
-LBFGS_MEMORY = 20  # steps that L-BFGS remembers
-LBFGS_STEPS = 50  # in an iteration
+MAX_ODDS = 30.0  # upper limit of log-odds
+SHARPENING = 2.0  # initial factor on logits trained on vote shares, which understate the certainty
+LBFGS_MEMORY = 20  # number of corrections that L-BFGS stores
+LBFGS_STEPS = 50  # maximum number of steps in an iteration
 MAX_LOG_KAPPA = 2.0
 
 
 class Value(NamedTuple):
-    """The objective at one place, and its slopes."""
+    """The objective at one point, and its derivatives."""
 
     total: float
-    logits: Floats  # (T, K)
-    theta: Floats  # (S,)
+    logits: Floats  # (T, K) derivatives by the logits
+    theta: Floats  # (S,) derivatives by the workers' parameters
 
 
 class Ease(NamedTuple):
-    """How easy tasks are, and by what it changes."""
+    """Ease of tasks, and its derivatives."""
 
     h: Floats  # (T,)
-    slope: Floats | None  # (T, K) by the scaled logits; None where classifiers do not matter
+    slope: Floats | None  # (T, K) derivatives by the scaled logits; None if the ease does not depend on them
 
 
 class Objective:
-    """The objective of one side on some answers, as a function of logits (T, K) and the workers' numbers `theta`:
-    all odds off the diagonal, then log(kappa) where it is learnt."""
+    """The objective of a worker side, as a function of logits (T, K) and the workers' parameters `theta` (S,).
+
+    `theta` holds all odds off the diagonal, followed by log(kappa) if it is learnt.
+    """
 
     def __init__(self, shard: Shard, *, ridge: float, free: bool, kappa: float | None, ease: Floats | None) -> None:
-        """`ease` (T,) is given, or follows from the classifier with a sharpness `kappa`, None to learn it."""
-        self.shard, self.ridge, self.free, self.given = shard, ridge, free, ease
-        self.learns = ease is None and kappa is None
+        """`ease` (T,) is fixed, or None to compute it from the classifier with sharpness `kappa` (None: learnt)."""
+        self.shard, self.ridge, self.free, self.given_ease = shard, ridge, free, ease
+        self.learns_kappa = ease is None and kappa is None
         self.log_kappa = 0.0 if kappa is None else float(np.log(kappa))
         K = shard.layout.n_classes
         self.shape = (shard.layout.n_workers, K, K)
         self.off = ~np.eye(K, dtype=bool)
-        self.centre: Floats | None = None  # (W, K, K) odds to hold to; None: to the crowd's
-        self.usual = float(np.log(3 * max(K - 1, 1)))  # c0: right three times in four
+        self.centre: Floats | None = None  # (W, K, K) centre of the prior of the odds; None: the crowd's common odds
+        self.prior_odds = float(np.log(3 * max(K - 1, 1)))  # c0: an accuracy of 3/4
 
     @property
     def bounds(self) -> Bounds:
         count = int(self.shape[0] * self.off.sum())
-        high = np.append(np.full(count, MAX_ODDS), [MAX_LOG_KAPPA] * self.learns)
-        return (-high if self.free else np.append(np.zeros(count), [-MAX_LOG_KAPPA] * self.learns)), high
+        high = np.append(np.full(count, MAX_ODDS), [MAX_LOG_KAPPA] * self.learns_kappa)
+        return (-high if self.free else np.append(np.zeros(count), [-MAX_LOG_KAPPA] * self.learns_kappa)), high
 
     def pack(self, odds: Floats, log_kappa: float) -> Floats:
-        return np.append(odds[:, self.off].ravel(), log_kappa if self.learns else [])
+        return np.append(odds[:, self.off].ravel(), log_kappa if self.learns_kappa else [])
 
     def unpack(self, theta: Floats) -> tuple[Floats, float]:
         odds = np.zeros(self.shape)
         count = self.shape[0] * int(self.off.sum())
         odds[:, self.off] = theta[:count].reshape(self.shape[0], -1)
-        return odds, float(theta[-1]) if self.learns else self.log_kappa
+        return odds, float(theta[-1]) if self.learns_kappa else self.log_kappa
 
     def ease(self, logits: Floats, log_kappa: float, tasks: Ints | slice = slice(None)) -> Ease:
-        """Of all tasks, or of some whose logits are given."""
-        if self.given is not None:
-            return Ease(self.given[tasks], None)
+        """Ease of all tasks, or of the tasks that the logits belong to."""
+        if self.given_ease is not None:
+            return Ease(self.given_ease[tasks], None)
         return ease_by_classifier(logits, log_kappa)
 
     def curvature(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
-        """(S,) about how much the slope by theta changes with it, at the posterior Z."""
+        """(S,) approximate second derivatives by theta with the sign reversed, at the posterior Z (T, K)."""
         layout = self.shard.layout
         odds, log_kappa = self.unpack(theta)
         h = self.ease(logits, log_kappa).h
@@ -92,19 +94,19 @@ class Objective:
         p = np.exp(-odds)
         p /= p.sum(2, keepdims=True)
         curvature = (weight * p * (1 - p) + self.ridge)[:, self.off].ravel()
-        return np.asarray(np.maximum(np.append(curvature, [len(logits)] * self.learns), 1e-3))
+        return np.asarray(np.maximum(np.append(curvature, [len(logits)] * self.learns_kappa), 1e-3))
 
     def penalty(self, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
-        """Log-prior of the workers, and its slope by the odds off the diagonal."""
+        """Log-prior of the workers, and its derivatives by the odds off the diagonal."""
         free = odds[:, self.off]
         if self.centre is not None:
-            apart = free - self.centre[:, self.off]
+            deviation = free - self.centre[:, self.off]
             spread = 0.0
-        else:  # the crowd's odds that fit these best
-            centre = (self.usual + self.ridge * free.sum()) / (1 + self.ridge * free.size)
-            apart, spread = free - centre, (centre - self.usual) ** 2
-        fall = self.ridge * (apart**2).sum() + spread + self.learns * log_kappa**2
-        return -0.5 * float(fall), -self.ridge * apart
+        else:  # common odds of the crowd, maximised in closed form
+            centre = (self.prior_odds + self.ridge * free.sum()) / (1 + self.ridge * free.size)
+            deviation, spread = free - centre, (centre - self.prior_odds) ** 2
+        loss = self.ridge * (deviation**2).sum() + spread + self.learns_kappa * log_kappa**2
+        return -0.5 * float(loss), -self.ridge * deviation
 
     def __call__(self, logits: Floats, theta: Floats) -> Value:
         shard = self.shard
@@ -115,17 +117,17 @@ class Objective:
             shard.layout, odds, ease.h, prior, shard.gold, Z, by_ease, shard.threads
         )
         slopes = shard.kernels.difficulty_slopes(shard.layout, odds, ease.h, Z, shard.threads)
-        log_prior, fall = self.penalty(odds, log_kappa)
-        by_logits, by_kappa = self._through(logits, prior, Z, ease, by_ease, log_kappa)
-        theta_slope = (slopes[:, self.off] + fall).ravel()
-        if self.learns:
+        log_prior, prior_slope = self.penalty(odds, log_kappa)
+        by_logits, by_kappa = self._slopes(logits, prior, Z, ease, by_ease, log_kappa)
+        theta_slope = (slopes[:, self.off] + prior_slope).ravel()
+        if self.learns_kappa:
             theta_slope = np.append(theta_slope, by_kappa - log_kappa)
         return Value(swept.evidence + log_prior, by_logits, theta_slope)
 
-    def _through(
+    def _slopes(
         self, logits: Floats, prior: Floats, Z: Floats, ease: Ease, by_ease: Floats, log_kappa: float
     ) -> tuple[Floats, float]:
-        """Slopes by the logits, as prior and as ease, and by log(kappa). Tasks without answers have none."""
+        """Derivatives by the logits (through prior and ease) and by log(kappa); zero for tasks without answers."""
         by_logits, by_kappa = Z - prior, 0.0
         if ease.slope is not None:
             through = np.exp(log_kappa) * by_ease[:, None] * ease.slope
@@ -133,17 +135,17 @@ class Objective:
             by_kappa = float((through * logits).sum())
         return by_logits, by_kappa
 
-    def some(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
-        """Evidence of some tasks alone, and its slope by their logits: what a network is taught in a batch."""
+    def batch_evidence(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
+        """Evidence of a mini-batch of tasks, and its derivatives by their logits."""
         layout, gold = part_of(self.shard.layout, tasks), self.shard.gold[tasks]
         ease, prior = self.ease(logits, log_kappa, tasks), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
         swept = plain.difficulty_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
-        return swept.evidence, self._through(logits, prior, Z, ease, by_ease, log_kappa)[0]
+        return swept.evidence, self._slopes(logits, prior, Z, ease, by_ease, log_kappa)[0]
 
 
 def part_of(layout: Layout, tasks: Ints) -> Layout:
-    """The answers of some tasks in task order, which is all that the posterior of tasks needs."""
+    """Layout of the answers of some tasks in task order, which suffices for the posterior of these tasks."""
     first = layout.task_ptr[tasks]
     count = layout.task_ptr[tasks + 1] - first
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
@@ -152,13 +154,13 @@ def part_of(layout: Layout, tasks: Ints) -> Layout:
 
 
 def ease_of(p: Floats) -> Floats:
-    """(T,) how far probabilities (T, K) are from being all the same, 0, towards certainty, 1."""
+    """(T,) ease from probabilities (T, K): 0 if they are uniform, 1 if they are certain."""
     K = p.shape[1]
     return np.asarray((K * (p * p).sum(1) - 1) / (K - 1)) if K > 1 else np.ones(len(p))
 
 
 def ease_by_classifier(logits: Floats, log_kappa: float) -> Ease:
-    """h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f): for two classes 4 (p - 1/2)^2."""
+    """Ease h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f); for two classes 4 (p - 1/2)^2."""
     K = logits.shape[1]
     if K == 1:
         return Ease(np.ones(len(logits)), None)
@@ -167,7 +169,7 @@ def ease_by_classifier(logits: Floats, log_kappa: float) -> Ease:
 
 
 def ease_by_votes(votes: Floats) -> Floats:
-    """(T,) the same of shares of votes (T, K); where there are none, all are as likely."""
+    """(T,) ease from the shares of votes (T, K), which are uniform for a task without votes."""
     K = votes.shape[1]
     total = votes.sum(1, keepdims=True)
     shares = np.divide(votes, total, out=np.full(votes.shape, 1 / K), where=total > 0)
@@ -175,12 +177,12 @@ def ease_by_votes(votes: Floats) -> Floats:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Rows of probabilities, none of them 0."""
+    """Rows of probabilities, all above 0."""
     return np.asarray(np.maximum(special.softmax(logits), TINY))
 
 
 def log_score(targets: Floats, logits: Floats) -> float:
-    """How well logits (T, K) predict soft targets (T, K): the sum of targets times log-probabilities."""
+    """Log score of logits (T, K) on soft targets (T, K): the sum of targets times log-probabilities."""
     return float((targets * np.log(softmax(logits))).sum())
 
 
@@ -191,26 +193,29 @@ def lbfgs(
     bounds: Bounds | None,
     steps: int,
 ) -> Floats:
-    """The best place that L-BFGS-B finds within some steps; never below the start. `curvature` (S,) is about how much
-    the slope changes with each number: steps are measured in it, so that weak and strong directions converge alike."""
+    """Maximise `value` by L-BFGS-B; the result is never below the start.
+
+    `curvature` (S,) are approximate second derivatives with the sign reversed. They scale the parameters, so that weak
+    and strong directions converge equally fast.
+    """
     from scipy import optimize
 
     if not len(start):
         return start
     unit = 1 / np.sqrt(curvature)
 
-    def turned(x: Floats) -> tuple[float, Floats]:
+    def scaled(x: Floats) -> tuple[float, Floats]:
         total, slope = value(x * unit)
         return -total, -slope * unit
 
     within = None if bounds is None else optimize.Bounds(bounds[0] / unit, bounds[1] / unit)
     options = {"maxiter": steps, "maxcor": LBFGS_MEMORY, "ftol": 1e-9, "gtol": 1e-6}
-    found = optimize.minimize(turned, start / unit, jac=True, method="L-BFGS-B", bounds=within, options=options)
+    found = optimize.minimize(scaled, start / unit, jac=True, method="L-BFGS-B", bounds=within, options=options)
     return np.asarray(found.x * unit)
 
 
 def improve_workers(objective: Objective, logits: Floats, theta: Floats, Z: Floats) -> Floats:
-    """Better numbers of the workers, with a classifier that stays as it is."""
+    """Optimise the workers' parameters for fixed logits of the classifier."""
 
     def value(x: Floats) -> tuple[float, Floats]:
         here = objective(logits, x)

@@ -1,8 +1,8 @@
-"""Any scikit-learn classifier as the truth side: it is fitted anew to the posterior in every iteration.
+"""Any scikit-learn classifier as the truth side: it is fitted to the posterior again in every iteration.
 
-A flexible classifier would repeat on its own rows what it was taught, and the workers would then be judged by an echo.
-So a row is predicted by a fit that has not seen it (`folds`). A fit that would lower the objective is not taken, and
-ends the learning: the objective never decreases.
+A flexible classifier reproduces its training targets, so its in-sample predictions would only repeat the labels that
+they should check. Therefore each row is predicted out of fold (`folds`). A fit that would decrease the objective is
+rejected and ends the training, so the objective never decreases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
 from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
 
-MIN_TAUGHT = 1e-3  # a class less probable than this is not taught
+MIN_TARGET = 1e-3  # smaller target probabilities are set to 0
 
 
 class Refit(BaseEstimator):  # type: ignore[misc]
-    """`estimator` is a scikit-learn classifier that takes `sample_weight`, or a regressor of soft targets; `folds` says
-    in how many parts rows are predicted by fits that have not seen them (0: by the fit itself)."""
+    """A scikit-learn estimator as classifier.
+
+    `estimator` is a classifier that accepts `sample_weight`, or a regressor that is trained on soft targets. `folds` is
+    the number of folds of the out-of-fold predictions (0: in-sample predictions).
+    """
 
     def __init__(self, estimator: Any = None, folds: int = 5) -> None:
         self.estimator = estimator
@@ -44,18 +47,18 @@ class Refit(BaseEstimator):  # type: ignore[misc]
 
 
 class RefitLearner:
-    """A classifier on some rows."""
+    """A scikit-learn estimator being trained on given rows."""
 
-    log_prior = 0.0  # whatever holds the classifier back is its own affair
+    log_prior = 0.0  # regularisation of the estimator is not part of the objective
 
     def __init__(self, X: Any, n_classes: int, estimator: Any, folds: int, seed: int) -> None:
-        self.X, self.n_classes, self.settled = X, n_classes, n_classes < 2
+        self.X, self.n_classes, self.converged = X, n_classes, n_classes < 2
         self.estimator, self.weight, self.seed = estimator, _weight_name(estimator), seed
         n = _num_samples(X)
         split = KFold(folds, shuffle=True, random_state=seed) if 2 <= folds <= n else None
         self.parts = [] if split is None else list(split.split(np.arange(n)))
         self.fitted: Any = None
-        self.targets: Floats | None = None  # (T, K) that it was fitted to
+        self.targets: Floats | None = None  # (T, K) targets of `fitted`
         self.on_rows = np.zeros((n, n_classes))
 
     def logits(self, X: Any = None) -> Floats:
@@ -77,40 +80,40 @@ class RefitLearner:
         self.imitate(softmax(SHARPENING * self.on_rows))
 
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """A first iteration as if all tasks were alike: such a classifier gains nothing by it."""
+        """Return theta unchanged: this classifier does not gain from a first iteration with equally easy tasks."""
         return theta
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """A new fit, and workers to go with it, are taken unless they come out lower than where the iteration began."""
-        if not self.settled:
-            before, value = self._reached, objective(self.on_rows, theta).total
+        """Fit again and update the workers; reject both if the objective would decrease."""
+        if not self.converged:
+            before, value = self._present_fit, objective(self.on_rows, theta).total
             self.imitate(Z)
             best = improve_workers(objective, self.on_rows, theta, Z)
             if objective(self.on_rows, best).total >= value:
                 return best
-            (self.fitted, self.targets, self.on_rows), self.settled = before, True
+            (self.fitted, self.targets, self.on_rows), self.converged = before, True
         return improve_workers(objective, self.on_rows, theta, Z)
 
     def follow(self, targets: Floats) -> None:
-        """A new fit is taken unless it predicts the targets worse than the last; then it was the last."""
-        if self.settled:
+        """Fit again; if the new fit predicts the targets worse, keep the previous one and stop training."""
+        if self.converged:
             return
-        before, value = self._reached, log_score(targets, self.on_rows)
+        before, value = self._present_fit, log_score(targets, self.on_rows)
         self.imitate(targets / np.maximum(targets.sum(1, keepdims=True), TINY))
         if before[0] is not None and log_score(targets, self.on_rows) < value:
-            (self.fitted, self.targets, self.on_rows), self.settled = before, True
+            (self.fitted, self.targets, self.on_rows), self.converged = before, True
 
     @property
-    def _reached(self) -> tuple[Any, Floats | None, Floats]:
+    def _present_fit(self) -> tuple[Any, Floats | None, Floats]:
         return self.fitted, self.targets, self.on_rows
 
     def state(self) -> Arrays:
-        """No estimator is kept: the same one comes from the same targets and seed."""
-        kept = {"targets": self.targets, "on_rows": self.on_rows, "settled": self.settled, "seed": self.seed}
+        """State without the estimator, which is fitted again from the same targets and seed."""
+        kept = {"targets": self.targets, "on_rows": self.on_rows, "settled": self.converged, "seed": self.seed}
         return packed(kept)
 
     def restore(self, state: Arrays) -> None:
-        self.on_rows, self.settled, self.seed = state["on_rows"], bool(state["settled"]), int(state["seed"])
+        self.on_rows, self.converged, self.seed = state["on_rows"], bool(state["settled"]), int(state["seed"])
         self.targets = state.get("targets")
         self.fitted = None if self.targets is None else self._fit(np.arange(len(self.targets)), self.targets)
 
@@ -119,11 +122,11 @@ class RefitLearner:
         if is_regressor(made):
             made = made if get_tags(made).target_tags.multi_output else MultiOutputRegressor(made)
             return made.fit(_safe_indexing(self.X, rows), soft)
-        soft = np.where(soft < MIN_TAUGHT, 0.0, soft)
+        soft = np.where(soft < MIN_TARGET, 0.0, soft)
         soft /= soft.sum(1, keepdims=True)
         at, label = np.nonzero(soft)
         if (label == label[0]).all():
-            return DummyClassifier().fit(np.zeros((len(at), 1)), label)  # one class is left: nothing to distinguish
+            return DummyClassifier().fit(np.zeros((len(at), 1)), label)  # only one class is left
         return made.fit(_safe_indexing(self.X, rows[at]), label, **{self.weight: soft[at, label]})
 
     def _logits(self, fitted: Any, X: Any) -> Floats:
@@ -134,18 +137,18 @@ class RefitLearner:
             p += np.clip(fitted.predict(X), 0, 1)
         else:
             p[:, fitted.classes_] = fitted.predict_proba(X)
-        p = np.maximum(p, MIN_TAUGHT / self.n_classes)  # no classifier is that sure
+        p = np.maximum(p, MIN_TARGET / self.n_classes)  # limits overconfident predictions
         return np.asarray(np.log(np.maximum(p / p.sum(1, keepdims=True), TINY)))
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
-    """The same estimator; whatever in it is random and has no seed of its own gets this one."""
-    open_ = {n: seed for n, v in estimator.get_params().items() if v is None and n.split("__")[-1] == "random_state"}
-    return estimator.set_params(**open_)
+    """Set `random_state` to `seed` wherever it is None in the estimator."""
+    unseeded = {n: seed for n, v in estimator.get_params().items() if v is None and n.split("__")[-1] == "random_state"}
+    return estimator.set_params(**unseeded)
 
 
 def _weight_name(estimator: Any) -> str:
-    """What `fit` calls the weights of rows."""
+    """Name of the argument of `fit` that takes sample weights."""
     last, name = estimator, "sample_weight"
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
@@ -154,11 +157,11 @@ def _weight_name(estimator: Any) -> str:
     if not is_regressor(last):
         if not has_fit_parameter(last, "sample_weight"):
             raise ParameterError(
-                f"{kind} takes no sample_weight, so that it cannot learn from soft labels. Take a classifier that does "
-                "(a tree, a forest, boosting, a linear model, an SVM), or a regressor of soft targets"
+                f"{kind} does not accept sample_weight, so it cannot learn from soft labels. Use a classifier that "
+                "does (a tree, a forest, boosting, a linear model, an SVM), or a regressor"
             )
         if not hasattr(last, "predict_proba"):
             raise ParameterError(
-                f"{kind} gives no probabilities. Wrap it: sklearn.calibration.CalibratedClassifierCV({kind}())"
+                f"{kind} has no predict_proba. Wrap it: sklearn.calibration.CalibratedClassifierCV({kind}())"
             )
     return name

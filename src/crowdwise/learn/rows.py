@@ -1,4 +1,4 @@
-"""Rows of features and answers to their tasks, however they are given, and predictions from both together."""
+"""Match answers with rows of features, and predict from both together."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ from ..result import LabelsResult
 from .difficulty import DifficultySide, Fixed
 from .objective import softmax
 
-MAX_CELLS = 1 << 22  # numbers in the tables of answers handled at a time
+MAX_CELLS = 1 << 22  # values in a chunk of the table of log-probabilities
 
 
 def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
-    """Answers in the order of X; each way of giving them is checked."""
+    """Check answers in any accepted form, and return them in the order of the rows of X."""
     n = _num_samples(X)
     if isinstance(answers, Rows):
         if tasks is not None:
-            raise FeatureError("answers by row know their tasks: leave tasks= out")
+            raise FeatureError("answers by row already contain their tasks. Omit tasks=")
         rows = answers
     elif tasks is not None:
         if _num_samples(tasks) != n:
-            raise FeatureError(f"X has {n} rows and tasks {_num_samples(tasks)} ids; give the task of every row")
+            raise FeatureError(f"X has {n} rows, but tasks has {_num_samples(tasks)} ids. Give one task id per row")
         rows = Labels.from_any(answers).by_row(tasks)
     elif answers is None:
-        raise FeatureError("answers are None: requires y to be passed, but the target y is None")
+        raise FeatureError(
+            "answers are None: requires y to be passed, but the target y is None"
+        )  # scikit-learn's words
     elif isinstance(answers, (Answers, dict)) or hasattr(answers, "columns"):
         raise FeatureError(
-            "which row is which task? Give tasks=, the id of every row of X; or, for a frame with a column per "
-            "worker in the order of X, its .to_numpy()"
+            "it is unknown which row of X belongs to which task. Give tasks=, the task id of every row; or, for a "
+            "frame with one column per worker in the order of X, its .to_numpy()"
         )
     else:
         rows = _from_array(answers)
     if len(rows) != n:
-        raise FeatureError(f"X has {n} rows and the answers {len(rows)}: inconsistent numbers of samples")
+        raise FeatureError(f"X has {n} rows, but the answers have {len(rows)}: inconsistent numbers of samples")
     if not rows.answered.any():
         known, given = rows.answers.tasks, rows.tasks
         raise EmptyDataError(
-            f"none of the {n} rows has an answer: tasks of rows are like {given[0]!r}, those of answers like "
+            f"none of the {n} rows has an answer. A task id of the rows is {given[0]!r}; one of the answers is "
             f"{known[0]!r}"
             if len(known) and len(given)
             else "there are no answers"
@@ -56,31 +58,31 @@ def as_rows(X: Any, answers: Any, tasks: Any) -> Rows:
 
 
 def _from_array(answers: Any) -> Rows:
-    """One label per row, or a column per worker with gaps."""
+    """Read an array with one label per row, or with one column per worker and gaps."""
     y = np.asarray(answers, object if isinstance(answers, (list, tuple)) else None)
     if y.ndim == 1 and isinstance(answers, (list, tuple)):
         y = np.asarray(answers)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is taken as one answer per row",
+            "A column-vector y was passed when a 1d array was expected: it is used as one answer per row",
             DataConversionWarning,
             stacklevel=4,
         )
         y = y[:, 0]
     if y.ndim > 2:
-        raise FeatureError(f"answers have {y.ndim} dimensions; give one label per row, or a column per worker")
+        raise FeatureError(f"answers have {y.ndim} dimensions. Give one label per row, or one column per worker")
     if y.ndim == 2:
         flat = y.ravel()
-        if flat.dtype == object:  # as frames give it: None and NaN among anything
-            said = pl.Series([None if value is None or value != value else value for value in flat], strict=False)
+        if flat.dtype == object:  # from a frame: None and NaN among values of any type
+            labels = pl.Series([None if value is None or value != value else value for value in flat], strict=False)
         else:
-            said = pl.Series(flat, nan_to_null=True)
-        there = (said.is_not_null() & (said.cast(pl.String) != "")).to_numpy()
-        task, worker = (at.ravel()[there] for at in np.indices(y.shape))
-        made = Labels(task, worker, said.filter(pl.Series(there)))
+            labels = pl.Series(flat, nan_to_null=True)
+        present = (labels.is_not_null() & (labels.cast(pl.String) != "")).to_numpy()
+        task, worker = (at.ravel()[present] for at in np.indices(y.shape))
+        made = Labels(task, worker, labels.filter(pl.Series(present)))
     else:
         if y.dtype == object and any(value is None for value in y):
-            raise FeatureError("some rows have no answer (None). To leave gaps, give a column per worker, or tasks=")
+            raise FeatureError("some rows have no answer (None). For gaps, give one column per worker, or tasks=")
         y = column_or_1d(y)
         check_classification_targets(y)
         made = Labels(np.arange(len(y)), np.zeros(len(y), np.int64), y)
@@ -90,10 +92,10 @@ def _from_array(answers: Any) -> Rows:
 def predict_with_answers(
     result: LabelsResult, logits: Floats, rows: Rows, *, blind: bool = False
 ) -> tuple[Floats, float]:
-    """(n, K) posterior of rows whose classifier gives logits (n, K), and the mean log-likelihood of their answers.
+    """(n, K) posterior of rows from the classifier's logits (n, K) and their answers, and the mean log-likelihood.
 
-    A worker not met before is taken as an average one; an answer with a label not met before says nothing. `blind`: the
-    ease of a task must not come from the very answers whose likelihood is asked, and is the mean where it would.
+    A new worker is treated as an average one; an answer with a new label is ignored. With `blind`, the ease of a task
+    does not depend on the answers whose likelihood is computed: if it would, the mean ease is used.
     """
     answers = rows.labels()
     at = rows.in_order()  # row of each task of `answers`
@@ -101,24 +103,26 @@ def predict_with_answers(
     task, worker, label = answers.codes()
     known = label_of[label] >= 0
     if not known.all() or (len(worker) and (worker_of[worker] < 0).all()):
-        strange = f"{int((~known).sum())} of {len(known)} answers give a label that was not met before"
-        warnings.warn(strange if not known.all() else "no worker of these answers was met before", stacklevel=3)
+        ignored = f"{int((~known).sum())} of {len(known)} answers have a label unknown to the model and are ignored"
+        warnings.warn(
+            ignored if not known.all() else "all workers of these answers are unknown to the model", stacklevel=3
+        )
     task, worker, label = task[known], worker_of[worker[known]], label_of[label[known]]
     if blind and not len(task):
-        raise EmptyDataError("these rows have no answers whose likelihood could be computed. Give rows that have some")
+        raise EmptyDataError("these rows have no answers, so there is no likelihood. Give rows with answers")
     if not result.model.shares_truth:
         return _predict_each(result, logits, at[task], label)
     logs = np.log(softmax(logits))
-    emitted = _emitted(result, logits[at], (task, worker, label), blind)
+    log_emissions = _log_emissions(result, logits[at], (task, worker, label), blind)
     for k in range(logs.shape[1]):
-        logs[at, k] += np.bincount(task, emitted[:, k], minlength=len(at))
+        logs[at, k] += np.bincount(task, log_emissions[:, k], minlength=len(at))
     top = logs.max(1, keepdims=True)
     evidence = (top + np.log(np.exp(logs - top).sum(1, keepdims=True)))[at].sum()
     return softmax(logs), float(evidence) / max(len(task), 1)
 
 
 def _predict_each(result: LabelsResult, logits: Floats, row: Ints, label: Ints) -> tuple[Floats, float]:
-    """The same where every answer has a truth of its own: a row's is the mean of its answers'."""
+    """As `predict_with_answers`, for models in which each answer has its own true class; a row gets their mean."""
     prior = softmax(logits)
     joint = prior[row] * np.exp(
         result.model.emission(result.params, result.answers.layout, np.full(len(row), -1), label)
@@ -130,7 +134,7 @@ def _predict_each(result: LabelsResult, logits: Floats, row: Ints, label: Ints) 
     return np.where(count > 0, mean / np.maximum(count, 1), prior), float(np.log(chance).sum()) / max(len(row), 1)
 
 
-def _emitted(result: LabelsResult, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
+def _log_emissions(result: LabelsResult, logits: Floats, codes: tuple[Ints, Ints, Ints], blind: bool) -> Floats:
     """(N, K) log-probability of each answer under each class."""
     task, worker, label = codes
     model, params, layout = result.model, result.params, result.answers.layout
@@ -144,6 +148,6 @@ def _emitted(result: LabelsResult, logits: Floats, codes: tuple[Ints, Ints, Ints
     size = max(1, MAX_CELLS // logits.shape[1] ** 2)
     for start in range(0, len(task), size):
         part = slice(start, start + size)
-        at = task[part] if isinstance(model, DifficultySide) else None  # of others, tasks are those of the fit
+        at = task[part] if isinstance(model, DifficultySide) else None  # other models have no ease of new tasks
         parts.append(model.emission(params, layout, worker[part], label[part], at))
     return np.concatenate(parts) if parts else np.zeros((0, result.answers.n_classes))

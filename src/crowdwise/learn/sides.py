@@ -1,4 +1,4 @@
-"""Every worker side by its name, the methods that papers compare, and several sides fitted to the same answers."""
+"""Find a worker side by name, the published methods, and fits of several sides to the same answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import labels  # noqa: F401 - its models register
 from ..answers.rows import Rows
 from ..engine import Run
 from ..engine.registry import MODELS, make
-from ..errors import ParameterError, nearest
+from ..errors import ParameterError, nearest, phrase
 from ..labels.model import LabelModel
 from ..result import LabelsResult
 from .cmm import CMM
@@ -19,7 +19,7 @@ from .joint import DLEM, Ideal, JointGroups, JointPooled, JointTied
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
 
-# The comparison of Mena and Nanculef, 2019, with the settings of their runs.
+# The methods compared by Mena and Nanculef (2019), with their hyperparameters.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "softMV": ("soft-vote", {}),
     "hardMV": ("majority-vote", {}),
@@ -32,15 +32,22 @@ BASELINES = ("majority-vote", "soft-vote", "confusion")
 
 
 def by_name(name: str, /, **settings: Any) -> LabelModel:
-    """A worker side, a model of answers alone or a published method, with hyperparameters. Where a side and a model
-    of answers alone have one name, it is the side."""
-    sides, alone = MODELS["learn"], MODELS["labels"]
-    if not isinstance(name, str) or name not in {**alone, **sides, **PUBLISHED}:
-        names = f"{', '.join(sides)}, of answers alone {', '.join(sorted(alone.keys() - sides))}"
-        hint = nearest(str(name), [*alone, *sides, *PUBLISHED])
-        raise ParameterError(f"workers is {name!r}; it can be {names}, or as published {', '.join(PUBLISHED)}.{hint}")
-    name, usual = PUBLISHED.get(name, (name, {}))
-    return make(sides.get(name) or alone[name], {**usual, **settings})  # type: ignore[return-value]
+    """Return a worker side, a model of labels or a published method with the given hyperparameters.
+
+    If a worker side and a model of labels have the same name, the worker side is returned.
+    """
+    sides, labels_only = MODELS["learn"], MODELS["labels"]
+    if not isinstance(name, str) or name not in {**labels_only, **sides, **PUBLISHED}:
+        names = (
+            f"a worker side ({', '.join(sides)}), a model of labels ({', '.join(sorted(labels_only.keys() - sides))})"
+        )
+        hint = nearest(str(name), [*labels_only, *sides, *PUBLISHED])
+        raise ParameterError(
+            f"{phrase('workers', '--workers')} is {name!r}; it can be {names} or a published method "
+            f"({', '.join(PUBLISHED)}).{hint}"
+        )
+    name, defaults = PUBLISHED.get(name, (name, {}))
+    return make(sides.get(name) or labels_only[name], {**defaults, **settings})  # type: ignore[return-value]
 
 
 def rivals(
@@ -52,10 +59,10 @@ def rivals(
     run: Run | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> dict[str, LabelsResult]:
-    """Results by the name of their worker side, that of `model` first; none has seen a known label."""
+    """Fit `model` and the worker sides `others` without known labels; return the results by name, `model` first."""
     from sklearn.base import clone
 
-    open_ = Rows(rows.answers.with_gold(None), rows.tasks, rows.number, rows.whole)
+    without_gold = Rows(rows.answers.with_gold(None), rows.tasks, rows.number, rows.whole)
     found = {}
     for each in (model.workers, *others):
         made = clone(model).set_params(workers=each)
@@ -63,7 +70,7 @@ def rivals(
         if name not in found:  # the first is the model itself
             if watch is not None:
                 watch(name)
-            found[name] = made.fit(X, open_, run=run).result_
+            found[name] = made.fit(X, without_gold, run=run).result_
     return found
 
 

@@ -1,4 +1,4 @@
-"""Classifiers that are built in, on disk: the result of their crowd, and their weights, in one checksummed file."""
+"""Save and load built-in classifiers: the result and the weights in one file with a checksum."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .logistic import Logistic, LogisticLearner
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
 
-NAME = "classifier.crowdwise"
+FILE_NAME = "classifier.crowdwise"
 
 
 def write(model: CrowdClassifier, path: Path) -> Path:
-    """Save a fitted classifier; returns the file written."""
+    """Save a fitted classifier; return the file written."""
     from safetensors.numpy import save
 
     learner = model.learner_
@@ -30,8 +30,8 @@ def write(model: CrowdClassifier, path: Path) -> Path:
         kind, settings = "mlp", {k: v for k, v in learner.plan.get_params().items() if k != "module"}
     else:
         raise ParameterError(
-            "only the built-in classifiers 'logistic' and 'mlp' can be saved without pickle. Keep the classifier that "
-            "you brought by its own means, and result_.save for what is known of the crowd"
+            "only the built-in classifiers 'logistic' and 'mlp' can be saved. Save your classifier by its own means "
+            "(for instance joblib), and the result with result_.save"
         )
     weights = {n: a for n, a in learner.state().items() if n == "weights" or n.startswith("module.")}
     arrays = {"mean": learner.mean, "scale": learner.scale} | weights
@@ -40,16 +40,16 @@ def write(model: CrowdClassifier, path: Path) -> Path:
     names = getattr(model, "feature_names_in_", None)
     about |= {"classifier": kind, "classifier_settings": settings, "threshold": model.threshold}
     about |= {"n_features": model.n_features_in_, "feature_names": None if names is None else list(names)}
-    return store.pack(store.place(path, NAME), "classifier", about, parts)
+    return store.pack(store.place(path, FILE_NAME), "classifier", about, parts)
 
 
 def load(path: str | Path) -> CrowdClassifier:
-    """A classifier that `CrowdClassifier.save` wrote."""
+    """Load a classifier that `CrowdClassifier.save` wrote."""
     from safetensors.numpy import load as arrays_of
 
     from .estimator import CrowdClassifier
 
-    about, parts = store.unpack(store.place(Path(path), NAME), "classifier")
+    about, parts = store.unpack(store.place(Path(path), FILE_NAME), "classifier")
     arrays = arrays_of(parts["classifier.safetensors"])
     result = store.result_of(about, parts, find)
     made: Any

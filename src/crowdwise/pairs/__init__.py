@@ -1,4 +1,4 @@
-"""Models of same/different answers about pairs. Importing this package registers them."""
+"""Models of same/different answers about pairs of items. Importing this package registers them."""
 
 from .baselines import GaussianItems, Itml, KMeansItems, Mmc, PairVote
 from .mixture import PairMixture

@@ -1,7 +1,7 @@
-"""Gaussians with Normal-inverse-Wishart posteriors, on many rows: two matrix products per iteration.
+"""Gaussian components with Normal-inverse-Wishart posteriors: two matrix products per iteration.
 
-With phi(x) = (1, x, x_i x_j for i <= j) the expected log-density of a row under every component is phi @ coefficients,
-and what the components are updated from is responsibilities.T @ phi. Rows are taken in blocks, in threads.
+With phi(x) = (1, x, x_i x_j for i <= j), the expected log-densities of a row are phi @ coefficients, and the sufficient
+statistics of the components are responsibilities.T @ phi. Rows are processed in blocks, in threads.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl, gammaln
 
-ROWS = 4096  # of a block
+BLOCK_ROWS = 4096
 LOG_2PI = float(np.log(2 * np.pi))
-SAMPLE = 50_000  # rows that starts are sought on
+SAMPLE_ROWS = 50_000  # k-means uses at most this many rows
 
 
 class Prior(NamedTuple):
-    """What is believed of components before any row."""
+    """Prior of the components, the same for each."""
 
-    share: float  # Dirichlet parameter of each
+    share: float  # Dirichlet parameter
     kappa: float
     nu: float
     S: Floats  # (D, D)
@@ -38,8 +38,8 @@ class Normals(NamedTuple):
     S: Floats  # (K, D, D)
 
     @classmethod
-    def seen(cls, sums: Floats, prior: Prior) -> Normals:
-        """From sums (K, 1 + D + D (D + 1) / 2) of phi over rows; the prior's mean is 0."""
+    def from_sums(cls, sums: Floats, prior: Prior) -> Normals:
+        """Posterior from weighted sums (K, 1 + D + D (D + 1) / 2) of phi over rows; the prior mean is 0."""
         D = len(prior.S)
         n, first = sums[:, 0], sums[:, 1 : 1 + D]
         second = np.empty((len(sums), D, D))
@@ -51,9 +51,9 @@ class Normals(NamedTuple):
         return cls(prior.share + n, mean, kappa, prior.nu + n, 0.5 * (S + S.transpose(0, 2, 1)))
 
     def coefficients(self) -> Floats:
-        """(1 + D + D (D + 1) / 2, K) of the expected log-density with the log-share, by phi."""
+        """(1 + D + D (D + 1) / 2, K) coefficients of phi in the expected log-share plus log-density."""
         D = self.mean.shape[1]
-        half = self._log_volume()
+        half = self._log_det()
         L = self.nu[:, None, None] * np.linalg.inv(self.S)
         linear = np.einsum("kde,ke->kd", L, self.mean)
         shares = digamma(self.share) - digamma(self.share.sum())
@@ -62,16 +62,16 @@ class Normals(NamedTuple):
         quadratic = L[:, i, j] * np.where(i == j, -0.5, -1.0)
         return np.ascontiguousarray(np.column_stack([constant, linear, quadratic]).T)
 
-    def _log_volume(self) -> Floats:
+    def _log_det(self) -> Floats:
         """(K,) expected log-determinant of the precision."""
         D = self.mean.shape[1]
         halves = 0.5 * (self.nu[:, None] - np.arange(D))
         return np.asarray(digamma(halves).sum(1) + D * np.log(2) - np.linalg.slogdet(self.S)[1])
 
     def divergence(self, prior: Prior) -> float:
-        """How far the posteriors are from the prior: what they cost in the bound."""
+        """Kullback-Leibler divergence from the prior, summed over components."""
         D = self.mean.shape[1]
-        volume = self._log_volume()
+        log_det = self._log_det()
         precision = self.nu[:, None, None] * np.linalg.inv(self.S)
         trace = np.einsum("de,ked->k", prior.S, precision)
         away = np.einsum("kd,kde,ke->k", self.mean, precision, self.mean)
@@ -80,20 +80,20 @@ class Normals(NamedTuple):
             _wishart_norm(self.nu, np.linalg.slogdet(self.S)[1], D),
             _wishart_norm(np.array([prior.nu]), np.linalg.slogdet(prior.S)[1][None], D),
         )
-        wishart = 0.5 * ((self.nu - prior.nu) * volume - self.nu * D + trace) + ends[0] - ends[1]
+        wishart = 0.5 * ((self.nu - prior.nu) * log_det - self.nu * D + trace) + ends[0] - ends[1]
         shares = dirichlet_kl((self.share - prior.share)[None], np.full((1, len(self.share)), prior.share))
         return float(normal.sum() + wishart.sum()) + shares
 
 
 def _wishart_norm(nu: Floats, log_det: Floats, D: int) -> Floats:
-    """Log of what a Wishart density with scale S^-1 is multiplied by."""
+    """Log of the normalising constant of a Wishart density with scale S^-1."""
     halves = 0.5 * (nu[:, None] - np.arange(D))
     pi = 0.25 * D * (D - 1) * np.log(np.pi)
     return np.asarray(0.5 * nu * log_det - 0.5 * nu * D * np.log(2) - pi - gammaln(halves).sum(1))
 
 
 def phi(X: Floats) -> Floats:
-    """(n, 1 + D + D (D + 1) / 2) what log-densities are linear in."""
+    """(n, 1 + D + D (D + 1) / 2) monomials 1, x_i and x_i x_j, in which log-densities are linear."""
     n, D = X.shape
     out = np.empty((n, 1 + D + D * (D + 1) // 2))
     out[:, 0], out[:, 1 : 1 + D] = 1.0, X
@@ -105,10 +105,10 @@ def phi(X: Floats) -> Floats:
 
 
 def over_blocks(n: int, threads: int, work: Callable[[slice], Floats]) -> Floats:
-    """The sum of work(rows) over blocks of n rows, added in their order."""
+    """Sum work(rows) over blocks of n rows, in threads; terms are added in block order."""
     from ..kernels.fast.blocks import run
 
-    bounds = np.append(np.arange(0, n, ROWS), n)
+    bounds = np.append(np.arange(0, n, BLOCK_ROWS), n)
     total: Floats | None = None
     step = 4 * max(threads, 1)
     for start in range(0, len(bounds) - 1, step):
@@ -126,7 +126,7 @@ def over_blocks(n: int, threads: int, work: Callable[[slice], Floats]) -> Floats
 
 
 def log_sum(A: Floats) -> tuple[Floats, Floats]:
-    """Rows of log-weights A (n, K) to shares, in place, and the logs of their sums (n,)."""
+    """Normalise rows of log-weights A (n, K) to probabilities, in place; return them and the logs of the sums (n,)."""
     top = A.max(1, keepdims=True)
     A -= top
     np.exp(A, out=A)
@@ -135,23 +135,23 @@ def log_sum(A: Floats) -> tuple[Floats, Floats]:
     return A, (top + np.log(total))[:, 0]
 
 
-def near(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
-    """(n,) nearest centre of each row, and its squared distance."""
+def nearest_centres(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
+    """(n,) nearest centre of each row, and (n,) its squared distance."""
     which, away = np.empty(len(X), np.int64), np.empty(len(X))
     squares = (centres**2).sum(1)
-    for start in range(0, len(X), ROWS):
-        rows = X[start : start + ROWS]
+    for start in range(0, len(X), BLOCK_ROWS):
+        rows = X[start : start + BLOCK_ROWS]
         d = squares - 2 * (rows @ centres.T)
-        which[start : start + ROWS] = d.argmin(1)
-        away[start : start + ROWS] = np.maximum(d.min(1) + (rows**2).sum(1), 0.0)
+        which[start : start + BLOCK_ROWS] = d.argmin(1)
+        away[start : start + BLOCK_ROWS] = np.maximum(d.min(1) + (rows**2).sum(1), 0.0)
     return which, away
 
 
 def k_means(X: Floats, K: int, rng: np.random.Generator, rounds: int = 25) -> Floats:
-    """(at most K, D) centres: k-means++ on a sample of rows, then Lloyd's rounds."""
-    rows = X if len(X) <= SAMPLE else X[np.sort(rng.choice(len(X), SAMPLE, replace=False))]
+    """(at most K, D) centres by k-means++ and Lloyd's algorithm, on at most SAMPLE_ROWS rows."""
+    rows = X if len(X) <= SAMPLE_ROWS else X[np.sort(rng.choice(len(X), SAMPLE_ROWS, replace=False))]
     centres = rows[[int(rng.integers(len(rows)))]]
-    _, away = near(rows, centres)
+    _, away = nearest_centres(rows, centres)
     while len(centres) < K and away.max() > 1e-12:
         new = rows[
             [int(np.searchsorted(np.cumsum(away), rng.random() * away.sum(), side="right").clip(0, len(rows) - 1))]
@@ -159,7 +159,7 @@ def k_means(X: Floats, K: int, rng: np.random.Generator, rounds: int = 25) -> Fl
         centres = np.concatenate([centres, new])
         away = np.minimum(away, ((rows - new) ** 2).sum(1))
     for _ in range(rounds):
-        which, _ = near(rows, centres)
+        which, _ = nearest_centres(rows, centres)
         n = np.bincount(which, minlength=len(centres))
         sums = np.stack([np.bincount(which, rows[:, d], minlength=len(centres)) for d in range(rows.shape[1])], axis=1)
         moved = np.where(n[:, None] > 0, sums / np.maximum(n, 1)[:, None], centres)

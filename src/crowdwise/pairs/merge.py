@@ -1,4 +1,4 @@
-"""Components joined to clusters by the answers between them: the start of the mixture."""
+"""Join components to clusters by the answers between them, as a start of the mixture."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import numpy as np
 
 from ..kernels.layout import Floats, Ints
 
-JOIN_PRIOR = 3.0  # answers without a verdict that every join starts with
+JOIN_PRIOR_ANSWERS = 3.0  # pseudo-answers with log-odds 0 between every two components
 
 
-def joined(S: Floats, n: Floats) -> Ints:
-    """(K,) group of each component, from log-odds S (K, K) of the same and counts n (K, K) of answers between them:
-    the two with the highest odds per answer are joined while the odds are in favour."""
+def join_components(S: Floats, n: Floats) -> Ints:
+    """(K,) group of each component, by agglomerative clustering.
+
+    S (K, K) are the log-odds of "same" between components, n (K, K) the numbers of answers. The two groups with the
+    highest log-odds per answer are joined while these are positive.
+    """
     K = len(S)
     S, n, group = S.copy(), n.copy(), np.arange(K)
     alive = np.ones(K, bool)
     while alive.sum() > 1:
-        score = S / (n + JOIN_PRIOR)
+        score = S / (n + JOIN_PRIOR_ANSWERS)
         np.fill_diagonal(score, -np.inf)
         score[~alive] = -np.inf
         score[:, ~alive] = -np.inf
@@ -32,8 +35,10 @@ def joined(S: Floats, n: Floats) -> Ints:
     return np.unique(group, return_inverse=True)[1]
 
 
-def between(left: Ints, right: Ints, odds: Floats, weight: Floats, which: Ints, K: int) -> tuple[Floats, Floats]:
-    """(K, K) sums of log-odds and of counts of the answers between components; `which` (N,) is that of each item."""
+def answers_between(
+    left: Ints, right: Ints, odds: Floats, weight: Floats, which: Ints, K: int
+) -> tuple[Floats, Floats]:
+    """(K, K) sums of the log-odds and of the weights of answers; `which` (N,) is the component of each item."""
     a, b = which[left], which[right]
     tables: list[Floats] = []
     for values in (odds, weight):
@@ -42,8 +47,8 @@ def between(left: Ints, right: Ints, odds: Floats, weight: Floats, which: Ints, 
     return tables[0], tables[1]
 
 
-def adopted(group: Ints, asked: Ints, centres: Floats) -> Ints:
-    """Groups in which nobody was asked go to the group of the nearest component in which somebody was."""
+def assign_unasked(group: Ints, asked: Ints, centres: Floats) -> Ints:
+    """Assign groups without answers to the group of the nearest component with answers; `asked` (K,) counts them."""
     known = np.isin(group, group[asked > 0])
     if known.all() or not known.any():
         return group

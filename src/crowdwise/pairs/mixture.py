@@ -1,6 +1,6 @@
-"""pair-mixture: Gaussian components that belong to clusters, and workers who call two items the same or different.
+"""pair-mixture: Gaussian components grouped into clusters by same/different answers.
 
-Without features, clusters from the answers alone (`without_features`). docs/maths/pair_mixture.md has the mathematics.
+Without features, `without_features` clusters items by the answers alone. Derivation in docs/maths/pair_mixture.md.
 """
 
 from __future__ import annotations
@@ -16,81 +16,101 @@ from ..engine import Problem, Run, Step, Trace, iterate, register
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
 from ..engine.resources import one_thread, require
 from ..engine.run import Arrays, packed, unpacked
-from ..errors import EmptyDataError
+from ..errors import EmptyDataError, model_setting
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters, PairsResult
-from .gaussians import Normals, Prior, k_means, log_sum, near, over_blocks, phi
-from .merge import adopted, between, joined
-from .model import Coins, Found, PairAnswers, PairsModel, best_found, first_odds, new_trace
-from .projection import chosen, embedded, placed, usable, worth_it
-from .without_features import Edges, clustered, fit_answers
+from .gaussians import Normals, Prior, k_means, log_sum, nearest_centres, over_blocks, phi
+from .merge import answers_between, assign_unasked, join_components
+from .model import Coins, FeatureFit, PairAnswers, PairsModel, best_fit, first_odds, new_trace
+from .projection import can_embed, can_project, choose_directions, embed, embed_new
+from .without_features import Edges, cluster_answers, fit_answers
 
-MAX_COMPONENTS = 100  # where no number is given
-RESTARTS, RESTARTS_IF_LARGE = 6, 2
-MAX_SMALL = 5000  # items up to which there are RESTARTS
-MIN_CLUSTER_SHARE = 0.01  # of asked items, for a cluster of the answers alone to start from
-COMPONENT_FACTORS = (1.0, 0.7, 1.4)  # times the square root of the number of items, in turn
-ROUNDS = 3  # of messages in an iteration
-MIN_RISE = 2e-4  # of the bound per item; below, the fit may have converged
-MAX_MOVING = 1e-3  # share of asked items that may still change then
-MIN_EXPECTED = 0.5  # items of a cluster that the trace counts
-MAX_DOUBLE = 1 << 24  # densities that are kept in double precision
-OWN_PRIOR = 1.0  # items that a component's first cluster counts for
-OTHER_PRIOR = 0.02  # and each other cluster
+MAX_COMPONENTS = 100  # if the user gives no number
+RESTARTS, RESTARTS_IF_LARGE = 6, 2  # up to MAX_SMALL_ITEMS items, and above
+MAX_SMALL_ITEMS = 5000
+MIN_CLUSTER_SHARE = 0.01  # share of the items with answers that a cluster of the answers alone needs to start from
+COMPONENT_FACTORS = (1.0, 0.7, 1.4)  # components over the square root of the number of items; restarts cycle through
+MESSAGE_ROUNDS = 3  # rounds of message passing in an iteration
+MIN_RISE_PER_ITEM = 2e-4  # convergence: the bound per item rises less than this
+MAX_MOVING_SHARE = 1e-3  # convergence: at most this share of the items with answers changes cluster
+MIN_EXPECTED_ITEMS = 0.5  # expected items from which the trace counts a cluster
+MAX_DOUBLE_VALUES = 1 << 24  # more densities than this are stored in single precision
+OWN_CLUSTER_PRIOR = 1.0  # prior weight, in items, of a component's own cluster
+OTHER_CLUSTER_PRIOR = 0.02  # prior weight, in items, of each other cluster
 
 
-@register("pair-mixture", "Gaussian components joined to clusters by answers; or of answers alone", default=True)
+@register(
+    "pair-mixture",
+    "Gaussian components grouped into clusters by the answers, or clusters by answers alone",
+    default=True,
+)
 @dataclass(frozen=True, kw_only=True)
 class PairMixture(PairsModel):
-    """Clusters from features and same/different answers, or from the answers alone.
+    """Cluster items by features and same/different answers, or by the answers alone.
 
-    Gaussian components describe the features, each component belongs mostly to one cluster, and the answers say which
-    components belong together. The best restart by the evidence lower bound is kept. Every worker has a chance to
-    recognise two items of one cluster and a chance to recognise items of two clusters; answers count accordingly.
+    Gaussian components model the features. Each component belongs mostly to one cluster, and the answers determine
+    which components belong together. Each worker has a sensitivity (probability of recognising two items of the same
+    cluster) and a specificity (of different clusters), and their answers are weighted accordingly. The restart with
+    the highest evidence lower bound is kept.
     """
 
     features = "optional"
 
-    parts: int | None = setting(None, SOME_COUNT, "Gaussian components; None: root of the number of items, at most 100")
-    dims: int = setting(40, COUNT, "features are reduced to this many principal directions where they are more")
-    restarts: int | None = setting(None, SOME_COUNT, "fits from different starts; None: 6, or 2 above 5,000 items")
-    prior_right: float = setting(2.0, POSITIVE, "right answers that every worker is given beforehand, per kind of pair")
-    prior_wrong: float = setting(1.0, POSITIVE, "wrong answers that every worker is given beforehand")
-    scale: str = setting("whole", one_of("whole", "columns"), "scale features by one factor, or column by column")
+    parts: int | None = setting(
+        None,
+        SOME_COUNT,
+        "number of Gaussian components; None: the square root of the number of items, at most 100",
+    )
+    dims: int = setting(40, COUNT, "maximum number of dimensions; more features are reduced by principal components")
+    restarts: int | None = setting(None, SOME_COUNT, "number of restarts; None: 6, or 2 above 5,000 items")
+    prior_right: float = setting(
+        2.0, POSITIVE, "pseudo-count of right answers of every worker, for pairs of each kind (same, different)"
+    )
+    prior_wrong: float = setting(1.0, POSITIVE, "pseudo-count of wrong answers of every worker, for pairs of each kind")
+    scale: str = setting(
+        "whole", one_of("whole", "columns"), "'whole' scales all features by one factor, 'columns' each one separately"
+    )
     space: str | None = setting(
         None,
         one_of(None, "features", "graph"),
-        "'graph': an embedding of nearest neighbours; None: if features are many",
+        "where items are clustered: 'features', or 'graph', a spectral embedding of nearest neighbours; None: 'graph' "
+        "if there are more than dims features and 1,000 to 100,000 items",
     )
-    turn: bool = setting(True, YES_NO, "project on directions that answers separate, if that predicts held-out answers")
-    max_iter: int = setting(200, COUNT, "iterations at most")
+    turn: bool = setting(
+        True,
+        YES_NO,
+        "project features onto directions learnt from the answers, if that predicts held-out answers better",
+    )
+    max_iter: int = setting(200, COUNT, "maximum number of iterations")
 
     def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
         if self.space == "graph" and features is not None:
-            require(("learn",), f"{self.name} with space='graph'")
+            require(("learn",), f"{self.name} with {model_setting('space', 'graph')}")
         return super()._fit(answers, features, run)
 
-    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> Found:
+    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
         if not len(answers.left):
-            raise EmptyDataError("there are no answers about these items. Of features alone take bayes-scdc")
+            raise EmptyDataError(
+                f"{self.name}: there are no answers about these items. Use bayes-scdc to cluster by features alone"
+            )
         rng = run.rng()
         with one_thread():
-            by_graph = self.space == "graph" or (self.space is None and usable(X, self.dims))
-            graph = embedded(X, self.dims, rng) if by_graph else {}
+            by_graph = self.space == "graph" or (self.space is None and can_embed(X, self.dims))
+            graph = embed(X, self.dims, rng) if by_graph else {}
             X = graph.get("graph.embedding", X)
             frame = self._projected(Frame.of(X, self.dims, self.scale), X, answers, run, rng)
             rows = frame.rows(X)
-            count = self.restarts or (RESTARTS if len(rows) <= MAX_SMALL else RESTARTS_IF_LARGE)
-            best = best_found(count, lambda start: _Fit(self, rows, answers, run, start).found(), run)
+            count = self.restarts or (RESTARTS if len(rows) <= MAX_SMALL_ITEMS else RESTARTS_IF_LARGE)
+            best = best_fit(count, lambda start: _Fit(self, rows, answers, run, start).found(), run)
         return best._replace(view=rows, space=best.space | frame._asdict() | graph)
 
     def _projected(self, frame: Frame, X: Floats, answers: PairAnswers, run: Run, rng: np.random.Generator) -> Frame:
-        """Reduced to the directions that answers separate, where that predicts held-out answers better."""
+        """Project onto directions learnt from the answers, if that predicts held-out answers better."""
         rows = frame.rows(X)
-        if not self.turn or not worth_it(answers, rows.shape[1]):
+        if not self.turn or not can_project(answers, rows.shape[1]):
             return frame
         trial = replace(run, watch=None), 0, "projection trial"
-        turn = chosen(rows, answers, rng, run, lambda Z, some: _Fit(self, Z, some, *trial).found())
+        turn = choose_directions(rows, answers, rng, run, lambda Z, some: _Fit(self, Z, some, *trial).found())
         return frame if turn is None else Frame(frame.centre, frame.turn @ turn)
 
     def _fit_answers(self, pairs: Pairs, run: Run) -> tuple[Clusters, Trace, bool]:
@@ -98,26 +118,26 @@ class PairMixture(PairsModel):
 
     @property
     def prior(self) -> Floats:
-        """(2,) Beta parameters of every worker's two chances."""
+        """(2,) Beta parameters of the prior of sensitivity and specificity."""
         return np.array([self.prior_right, self.prior_wrong])
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         frame = Frame(space["centre"], space["turn"])
         with one_thread():
-            rows = frame.rows(placed(space, X) if "graph.rows" in space else X)
+            rows = frame.rows(embed_new(space, X) if "graph.rows" in space else X)
             A, _ = log_sum(phi(rows) @ space["coefficients"])
             return np.asarray(A @ space["belongs"])
 
 
 class Frame(NamedTuple):
-    """How features are centred, turned and scaled."""
+    """Affine map of the features: x -> (x - centre) turn."""
 
     centre: Floats  # (D,)
-    turn: Floats  # (D, d)
+    turn: Floats  # (D, d) rotation and scale
 
     @classmethod
     def of(cls, X: Floats, dims: int, scale: str) -> Frame:
-        """By the rows: cut to their main directions where there are more, and of about unit length."""
+        """Map the rows to at most `dims` principal components, with entries of unit mean square."""
         centre = X.mean(0, dtype=np.float64)
         middle = X - centre
         D = X.shape[1]
@@ -136,14 +156,15 @@ class Frame(NamedTuple):
 
 
 class _Fit(Problem):
-    """One start, to be fitted."""
+    """The fit of one restart."""
 
     def __init__(
         self, model: PairMixture, X: Floats, answers: PairAnswers, run: Run, start: int, stage: str = "iteration"
     ) -> None:
         self.name, self.max_iter, self.parts, self.prior = model.name, model.max_iter, model.parts, model.prior
         self.X, self.answers, self.run, self.stage = X, answers, run, stage
-        self.items, ends = np.unique(np.concatenate([answers.left, answers.right]), return_inverse=True)  # asked about
+        # Items with answers, called asked items below.
+        self.items, ends = np.unique(np.concatenate([answers.left, answers.right]), return_inverse=True)
         self.links = Edges.of(ends[: len(answers.left)], ends[len(answers.left) :], len(self.items))
         self.place = np.full(len(X), -1, np.int64)
         self.place[self.items] = np.arange(len(self.items))
@@ -151,14 +172,14 @@ class _Fit(Problem):
             self._begin(start)
 
     def _begin(self, start: int) -> None:
-        """Components by k-means; clusters by the answers between components, or by the answers alone, in turn."""
+        """Initialise components by k-means, and clusters by the answers between components or by the answers alone."""
         X, factor = self.X, COMPONENT_FACTORS[start // 2 % len(COMPONENT_FACTORS)]
         wanted = self.parts or min(MAX_COMPONENTS, max(2, round(factor * np.sqrt(len(X)))))
-        rng = np.random.default_rng([self.run.seed, start // 2])  # both kinds of start have the same components
+        rng = np.random.default_rng([self.run.seed, start // 2])  # an even and an odd start share their components
         centres = k_means(X, min(wanted, len(X)), rng)
-        which, _ = near(X, centres)
+        which, _ = nearest_centres(X, centres)
         K, D = len(centres), X.shape[1]
-        self.gauss = Prior(1.0 / K, 0.01, D + 2.0, self._within(which, centres))
+        self.gauss = Prior(1.0 / K, 0.01, D + 2.0, self._within_covariance(which, centres))
         sums = np.zeros((K, 1 + D + D * (D + 1) // 2))
 
         def hard(rows: slice) -> Floats:
@@ -166,13 +187,13 @@ class _Fit(Problem):
             R[np.arange(len(R)), which[rows]] = 1.0
             return R.T @ phi(X[rows])
 
-        self.normals = Normals.seen(sums + over_blocks(len(X), self.run.threads, hard), self.gauss)
+        self.normals = Normals.from_sums(sums + over_blocks(len(X), self.run.threads, hard), self.gauss)
         self._start(*(self._by_answers(which, centres) if start % 2 else self._by_components(which, centres)))
         self._allocate()
 
     def _allocate(self) -> None:
         N, K = len(self.X), len(self.normals.mean)
-        self.top, self.E = np.empty(N), np.empty((N, K), np.float64 if N * K <= MAX_DOUBLE else np.float32)
+        self.top, self.E = np.empty(N), np.empty((N, K), np.float64 if N * K <= MAX_DOUBLE_VALUES else np.float32)
 
     def state(self) -> Arrays:
         names = ("gauss", "normals", "coins", "loyal", "theta", "R", "M")
@@ -184,8 +205,8 @@ class _Fit(Problem):
         self.R, self.M = state["R"].copy(), state["M"].copy()
         self._allocate()
 
-    def _within(self, which: Ints, centres: Floats) -> Floats:
-        """(D, D) mean covariance around centres, kept from being singular."""
+    def _within_covariance(self, which: Ints, centres: Floats) -> Floats:
+        """(D, D) mean covariance around the centres, regularised."""
         D = self.X.shape[1]
 
         def scatter(rows: slice) -> Floats:
@@ -196,54 +217,54 @@ class _Fit(Problem):
         return np.asarray(S + (1e-3 * np.trace(S) / D + 1e-9) * np.eye(D))
 
     def _by_components(self, which: Ints, centres: Floats) -> tuple[Ints, Floats]:
-        """Components joined by the answers between them: (K,) cluster of each, and where asked items start."""
+        """Join components by the answers between them; return the cluster of each component and of each asked item."""
         a, K = self.answers, len(centres)
-        S, n = between(a.left, a.right, first_odds(a), a.weight, which, K)
-        group = np.unique(adopted(joined(S, n), n.sum(1), centres), return_inverse=True)[1]
-        return group, _certain(group[which[self.items]], int(group.max()) + 1)
+        S, n = answers_between(a.left, a.right, first_odds(a), a.weight, which, K)
+        group = np.unique(assign_unasked(join_components(S, n), n.sum(1), centres), return_inverse=True)[1]
+        return group, _one_hot(group[which[self.items]], int(group.max()) + 1)
 
     def _by_answers(self, which: Ints, centres: Floats) -> tuple[Ints, Floats]:
-        """Asked items clustered by their answers alone; a component goes where most of its items are."""
-        label = clustered(self.answers, self.prior, self.run)
+        """Cluster the asked items by the answers alone; each component joins the cluster of most of its items."""
+        label = cluster_answers(self.answers, self.prior, self.run)
         names, code = np.unique(label[self.items], return_inverse=True)
         size = np.bincount(code)
         kept = np.flatnonzero(size >= max(2, MIN_CLUSTER_SHARE * len(code)))
-        if len(kept) < 2 and not self.answers.same.all():  # answers alone do not show any clusters
+        if len(kept) < 2 and not self.answers.same.all():  # the answers alone give no clusters
             return self._by_components(which, centres)
         place = np.full(len(names), -1)
         place[kept] = np.arange(len(kept))
         at, component = place[code], which[self.items]
         counts = np.zeros((len(centres), len(kept)))
         np.add.at(counts, (component[at >= 0], at[at >= 0]), 1.0)
-        group = adopted(counts.argmax(1), counts.sum(1), centres)
-        return group, _certain(np.where(at >= 0, at, group[component]), len(kept))
+        group = assign_unasked(counts.argmax(1), counts.sum(1), centres)
+        return group, _one_hot(np.where(at >= 0, at, group[component]), len(kept))
 
     def _start(self, group: Ints, R: Floats) -> None:
-        """Who belongs where is the prior of the fit, and items start there."""
-        self.loyal = np.full((len(group), R.shape[1]), OTHER_PRIOR)
-        self.loyal[np.arange(len(group)), group] += OWN_PRIOR
+        """Use the clusters `group` (K,) of the components as prior, and start the asked items from R (n, C)."""
+        self.loyal = np.full((len(group), R.shape[1]), OTHER_CLUSTER_PRIOR)
+        self.loyal[np.arange(len(group)), group] += OWN_CLUSTER_PRIOR
         self.R, self.M, self.theta = R, np.zeros_like(R), _shares(self.loyal)
-        self.coins = Coins.seen(self.answers, self._same(), self.prior)
+        self.coins = Coins.from_answers(self.answers, self._same(), self.prior)
 
     def _same(self) -> Floats:
         """(A,) probability that the items of each answer are in one cluster."""
         return np.asarray(np.einsum("ac,ac->a", self.R[self.links.left], self.R[self.links.right]))
 
-    def found(self) -> Found:
-        """Iterate until neither the bound rises nor items change."""
+    def found(self) -> FeatureFit:
+        """Iterate until the bound stops rising and items stop changing cluster."""
         trace = new_trace()
         converged = iterate(self, self.run, trace, self.stage)
         space = {"coefficients": self.normals.coefficients(), "belongs": self.theta}
         posterior = self._posterior()
         trace.rows[-1] = (trace.rows[-1][0], float(len(np.unique(posterior.argmax(1)))))
-        return Found(posterior, self.coins.alpha, self.coins.beta, trace, space, converged)
+        return FeatureFit(posterior, self.coins.alpha, self.coins.beta, trace, space, converged)
 
     def converged(self, objectives: Sequence[float]) -> bool:
         rise = np.inf if len(objectives) < 2 else (objectives[-1] - objectives[-2]) / len(self.X)
-        return bool(rise < MIN_RISE and self.moved <= MAX_MOVING * len(self.R))
+        return bool(rise < MIN_RISE_PER_ITEM and self.moved <= MAX_MOVING_SHARE * len(self.R))
 
     def step(self) -> Step:
-        """Items given all else, then all else given items; the bound in between."""
+        """Update the items given the parameters, compute the bound, then update the parameters given the items."""
         from ..kernels.fast.links import pass_messages
 
         self._densities()
@@ -251,20 +272,20 @@ class _Fit(Problem):
         same, other = self.coins.logs(self.answers)
         weight, own = (same - other)[self.links.edge], np.empty(len(U))
         self.moved = 0  # items that changed their cluster
-        for _ in range(ROUNDS):
+        for _ in range(MESSAGE_ROUNDS):
             self.moved += pass_messages(self.links.ptr, self.links.other, weight, U, self.R, self.M, own)
         sums, belongs, evidence = self._statistics()
         P = self._same()
         value = evidence + float(own.sum()) + float((other + (same - other) * P).sum())
         value -= self.coins.divergence() + self.normals.divergence(self.gauss)
         value += float((self.loyal * np.log(self.theta)).sum())
-        self.normals = Normals.seen(sums, self.gauss)
+        self.normals = Normals.from_sums(sums, self.gauss)
         self.theta = _shares(self.loyal + belongs)
-        self.coins = Coins.seen(self.answers, P, self.prior)
-        return Step(value, {"clusters": int((belongs.sum(0) >= MIN_EXPECTED).sum())})
+        self.coins = Coins.from_answers(self.answers, P, self.prior)
+        return Step(value, {"clusters": int((belongs.sum(0) >= MIN_EXPECTED_ITEMS).sum())})
 
     def _densities(self) -> None:
-        """What features say of components, of every item: shares of the greatest, and its logarithm."""
+        """Compute densities of all items: `top` is the largest log-density, `E` (N, K) are densities relative to it."""
         W = self.normals.coefficients()
 
         def some(rows: slice) -> Floats:
@@ -277,7 +298,7 @@ class _Fit(Problem):
         over_blocks(len(self.X), self.run.threads, some)
 
     def _by_features(self) -> Floats:
-        """(n, C) logs of what features say of clusters, of the items that were asked about."""
+        """(n, C) log-likelihood of the features of the asked items, given each cluster."""
         items, U = self.items, np.empty_like(self.R)
 
         def some(rows: slice) -> Floats:
@@ -290,7 +311,7 @@ class _Fit(Problem):
         return U
 
     def _statistics(self) -> tuple[Floats, Floats, float]:
-        """Sums of phi by component, of items by component and cluster, and the evidence of items without answers."""
+        """Return sums of phi by component, expected items by component and cluster, and the evidence of other items."""
         (K, C), F = self.theta.shape, 1 + self.X.shape[1] * (self.X.shape[1] + 3) // 2
 
         def some(rows: slice) -> Floats:
@@ -298,12 +319,12 @@ class _Fit(Problem):
             asked = at >= 0
             M = self.M[at[asked]]
             M = np.exp(M - M.max(1, keepdims=True))
-            heard = M @ self.theta.T  # (n, K)
+            messages = M @ self.theta.T  # (n, K)
             whole = R.sum(1)
-            whole[asked] = (R[asked] * heard).sum(1)
+            whole[asked] = (R[asked] * messages).sum(1)
             scaled = R / whole[:, None]
             counts = self.theta * (scaled[asked].T @ M + scaled[~asked].sum(0)[:, None])
-            scaled[asked] *= heard
+            scaled[asked] *= messages
             out = np.empty(K * F + K * C + 1)
             out[: K * F] = (scaled.T @ phi(self.X[rows])).ravel()
             out[K * F : -1] = counts.ravel()
@@ -314,7 +335,7 @@ class _Fit(Problem):
         return out[: K * F].reshape(K, F), out[K * F : -1].reshape(K, C), float(out[-1])
 
     def _posterior(self) -> Floats:
-        """(N, C) clusters of all items: by answers and features, or by features alone."""
+        """(N, C) cluster probabilities of all items: from answers and features if asked, else from features."""
         self._densities()
         P = np.empty((len(self.X), self.theta.shape[1]))
 
@@ -328,8 +349,8 @@ class _Fit(Problem):
         return P
 
 
-def _certain(cluster: Ints, C: int) -> Floats:
-    """(n, C) all probability on one cluster."""
+def _one_hot(cluster: Ints, C: int) -> Floats:
+    """(n, C) one-hot rows."""
     R = np.zeros((len(cluster), C))
     R[np.arange(len(cluster)), cluster] = 1.0
     return R

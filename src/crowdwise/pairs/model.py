@@ -1,4 +1,4 @@
-"""What a model of pairs is: answers, workers with two chances each, a fit with or without features, and new items."""
+"""Base class of the models of pairs, their answers as arrays, and Beta posteriors of the workers."""
 
 from __future__ import annotations
 
@@ -13,101 +13,105 @@ from numpy.typing import NDArray
 from ..answers import Pairs
 from ..engine import Model, Run, Trace, best_of
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
-from ..errors import EmptyDataError, FeatureError
+from ..errors import EmptyDataError, FeatureError, option, phrase
 from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
 
-MAX_FEATURE = 1e100  # beyond, and below its inverse, squares leave the range of float64
+MAX_FEATURE_FLOAT64 = 1e100  # squares of features above this, or all below its inverse, leave the range of float64
 
 
 class PairAnswers(NamedTuple):
-    """Answers about pairs of items, as arrays."""
+    """Answers about pairs of items, as arrays of length A."""
 
-    left: Ints  # (A,)
+    left: Ints  # (A,) item
     right: Ints
     worker: Ints
     same: Bools
-    weight: Floats  # how much each counts
+    weight: Floats
     n_items: int
     n_workers: int
 
     @classmethod
     def of(cls, pairs: Pairs) -> PairAnswers:
-        """The arrays of some pairs."""
+        """Arrays of the answers in `pairs`."""
         parts = (pairs.left, pairs.right, pairs.worker, pairs.same, pairs.weight)
         return cls(*parts, pairs.n_items, pairs.n_workers)
 
 
-class Found(NamedTuple):
-    """What a fit with features comes to."""
+class FeatureFit(NamedTuple):
+    """Outcome of a fit with features."""
 
-    posterior: Floats  # (N, K) probabilities of the components or clusters of each item
-    alpha: Floats  # (W, 2)
-    beta: Floats
-    trace: Trace  # objective and clusters after every iteration
-    space: dict[str, Any]
+    posterior: Floats  # (N, K) probability of each component or cluster, for each item
+    alpha: Floats  # (W, 2) see Coins
+    beta: Floats  # (W, 2)
+    trace: Trace  # objective and number of clusters after each iteration
+    space: dict[str, Any]  # what `components` needs to place new items
     converged: bool
-    view: Floats = np.empty((0, 0))  # (N, d) what the picture is made of
-    shares: Floats = np.empty((0, 0))
-    epochs: Ints = np.empty(0, np.int64)
+    view: Floats = np.empty((0, 0))  # (N, d) coordinates that the map of items is made from
+    shares: Floats = np.empty((0, 0))  # (epochs kept, K) mixing proportions of deep models
+    epochs: Ints = np.empty(0, np.int64)  # (epochs kept,)
 
     def pack(self) -> Arrays:
-        """Everything as arrays, for a checkpoint."""
+        """Return all fields as arrays, for a checkpoint."""
         return packed(self._asdict() | {"trace": self.trace.array()})
 
     @classmethod
-    def unpack(cls, arrays: Arrays) -> Found:
-        """What `pack` made arrays of."""
+    def unpack(cls, arrays: Arrays) -> FeatureFit:
+        """Rebuild a fit from the arrays of `pack`."""
         fields: dict[str, Any] = {name: array for name, array in arrays.items() if name in cls._fields}
         space = {name: np.asarray(value) for name, value in unpacked(arrays, "space.").items()}
         trace = new_trace(arrays["trace"])
         return cls(**fields | {"space": space, "trace": trace, "converged": bool(arrays["converged"])})
 
 
-def best_found(restarts: int, fit: Callable[[int], Found], run: Run, rng: np.random.Generator | None = None) -> Found:
-    """The best of some starts by the last objective; `rng` is what they share."""
+def best_fit(
+    restarts: int, fit: Callable[[int], FeatureFit], run: Run, rng: np.random.Generator | None = None
+) -> FeatureFit:
+    """Return the restart with the highest final objective; `rng` is the generator shared by the restarts."""
     return best_of(
-        restarts, fit, lambda found: found.trace.objectives[-1], run, pack=Found.pack, unpack=Found.unpack,
+        restarts, fit, lambda found: found.trace.objectives[-1], run, pack=FeatureFit.pack, unpack=FeatureFit.unpack,
         before=lambda: {} if rng is None else {"rng": rng_state(rng)},
         rewind=lambda state: None if rng is None else set_rng_state(rng, state["rng"]),
     )  # fmt: skip
 
 
 def new_trace(rows: Any = ()) -> Trace:
-    """The objective and the number of clusters after every iteration."""
+    """Trace of the objective and the number of clusters after each iteration."""
     trace = Trace(clusters=int)
     trace.set(rows)
     return trace
 
 
 class Items(NamedTuple):
-    """Features of items, checked."""
+    """Checked features of items."""
 
     ids: pl.Series
     X: Floats  # (N, D)
-    shape: tuple[int, ...]  # of one item
+    shape: tuple[int, ...]  # shape of one item's features before they were flattened
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairsModel(Model[Pairs, PairsResult]):
-    """Finds clusters of items in same/different answers, in features, or in both."""
+    """Base class of models that cluster items by same/different answers, by features, or by both."""
 
     kind = "pairs"
     answers_type = Pairs
     result_type = PairsResult
     params_type = Clusters
     features: ClassVar[Literal["none", "optional", "required"]] = "required"
-    without_features = "Give features=(ids, X), or use pair-mixture"
-    with_features = "Omit features=, or use pair-mixture"
+    without_features = f"Give {phrase('features=(ids, X)', '--features FILE')}, or use pair-mixture"
+    with_features = f"Omit {option('features')}, or use pair-mixture"
     criterion: ClassVar[str] = "evidence lower bound"
 
     def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
         space: dict[str, Any] = {}
         if features is None:
             if not answers.n_answers:
-                raise EmptyDataError(f"{self.name}: there are no answers, and no features. Give some of either")
+                raise EmptyDataError(
+                    f"{self.name}: there are no answers and no features. Give answers, or {option('features')}"
+                )
             params, trace, converged = self._fit_answers(answers, run)
         else:
             items = items_of(features)
@@ -117,8 +121,8 @@ class PairsModel(Model[Pairs, PairsResult]):
             trace, converged = found.trace, found.converged
         return self.make_result(answers, run, trace, self.criterion, params=params, space=space, converged=converged)
 
-    def _summarised(self, found: Found, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
-        """What the result keeps of a fit, and where new items go."""
+    def _summarised(self, found: FeatureFit, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
+        """Return the parameters of the result, and the arrays that place new items."""
         choices, chances, used = ranked(found.posterior)
         left, right, _ = pairs.edges
         space = found.space | {"used": used, "width": np.array(items.X.shape[1])} if found.space else {}
@@ -132,54 +136,56 @@ class PairsModel(Model[Pairs, PairsResult]):
         return params, space
 
     def _fit_answers(self, pairs: Pairs, run: Run) -> tuple[Clusters, Trace, bool]:
-        """Learn from answers alone: parameters, trace, and whether the fit has converged."""
+        """Fit answers without features; return parameters, trace, and whether the fit has converged."""
         raise NotImplementedError
 
-    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> Found:
-        """Learn from features (N, D) and answers."""
+    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
+        """Fit features (N, D) and answers."""
         raise NotImplementedError
 
     def place(self, space: dict[str, Any], X: Floats) -> Floats:
-        """(n, C) probabilities of the clusters of new items."""
+        """(n, C) cluster probabilities of new items."""
         return np.asarray(self.components(space, X)[:, space["used"]])
 
-    def placed(self, space: dict[str, Any], X: Any, ids: Any = None) -> tuple[pl.Series, Floats]:
-        """New items, by number where no ids are given, and (n, C) the probabilities of their clusters."""
+    def place_items(self, space: dict[str, Any], X: Any, ids: Any = None) -> tuple[pl.Series, Floats]:
+        """Return the ids of new items (row numbers if `ids` is None) and their cluster probabilities (n, C)."""
         count = len(X) if hasattr(X, "__len__") else 0
         new, width = items_of((np.arange(count) if ids is None else ids, X)), int(space["width"])
         if new.X.shape[1] != width:
-            raise FeatureError(f"X has {new.X.shape[1]} features per item; the fit had {width}. Give the same ones")
+            raise FeatureError(
+                f"X has {new.X.shape[1]} features per item, but the model was fitted on {width}. Give the same features"
+            )
         return new.ids, self.place(space, new.X.astype(np.float64)) if len(new.X) else np.empty((0, len(space["used"])))
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        """(n, K) probabilities of the columns of `Found.posterior`, of new items."""
+        """(n, K) probabilities of new items, in the columns of `FeatureFit.posterior`."""
         raise NotImplementedError
 
     def samples(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.uint8]:
-        """(C, n, *shape) simulated images of each cluster as bytes; none for models that simulate none."""
+        """(C, n, *shape) simulated images of each cluster, as bytes; empty for models that cannot simulate."""
         return np.empty(0, np.uint8)
 
 
 def items_of(features: Any) -> Items:
-    """Ids and rows of numbers, however they are given; what cannot be used is refused."""
+    """Check features given as a tuple (ids, X) and return them as arrays."""
     try:
         ids, X = features
     except (TypeError, ValueError):
         raise FeatureError(
-            f"features are {type(features).__name__}; give a tuple of ids and rows, (ids, X), or what "
-            "crowdwise.read_features reads"
+            f"features are of type {type(features).__name__}; give a tuple (ids, X), or the result of "
+            "crowdwise.read_features"
         ) from None
     names = ids if isinstance(ids, pl.Series) else pl.Series("item", np.asarray(ids).tolist(), strict=False)
     try:
         rows = np.asarray(X)
     except ValueError as error:
         raise FeatureError(
-            f"X is no table of numbers ({error}). Give one row per item, all of the same length"
+            f"X is not a table of numbers ({error}). Give one row per item, all of the same length"
         ) from None
     if rows.ndim < 2 or rows.dtype.kind not in "fiub":
-        raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; wanted are numbers, one row per item")
+        raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; it must hold numbers, one row per item")
     if len(rows) != len(names):
-        raise FeatureError(f"X has {len(rows)} rows and there are {len(names)} ids; name the item of every row")
+        raise FeatureError(f"X has {len(rows)} rows, but there are {len(names)} ids. Give one id per row")
     shape = rows.shape[1:]
     flat = rows.reshape(len(rows), int(np.prod(shape)))
     if not flat.shape[1]:
@@ -189,26 +195,28 @@ def items_of(features: Any) -> Items:
         if bad.any():
             row, column = (int(v) for v in np.argwhere(bad)[0])
             raise FeatureError(
-                f"{int(bad.any(1).sum())} item(s) have features that are no finite numbers, the first {names[row]!r} "
-                f"in column {column + 1}. Fill them, or omit these items"
+                f"{int(bad.any(1).sum())} item(s) have features that are not finite, the first {names[row]!r} in "
+                f"column {column + 1}. Fill these values, or omit these items"
             )
-        most = float(np.abs(flat).max(initial=0.0))
-        if most > MAX_FEATURE or 0 < most < 1 / MAX_FEATURE:
-            raise FeatureError(f"features are as large as {most:g}: squaring them overflows float64. Scale them")
+        largest = float(np.abs(flat).max(initial=0.0))
+        if largest > MAX_FEATURE_FLOAT64 or 0 < largest < 1 / MAX_FEATURE_FLOAT64:
+            raise FeatureError(
+                f"the largest feature is {largest:g}: its square is outside the range of float64. Scale the features"
+            )
     flat = np.ascontiguousarray(flat, np.uint8 if flat.dtype == np.uint8 else np.float64)
     return Items(names.alias("item"), flat, shape)
 
 
 class Coins(NamedTuple):
-    """Beta posteriors of sensitivity and specificity."""
+    """Beta posteriors of each worker's sensitivity (on pairs that are the same) and specificity (on other pairs)."""
 
-    alpha: Floats  # (W, 2) called the same, called different, of pairs that are the same
-    beta: Floats  # (W, 2) called different, called the same, of pairs that are not
-    prior: Floats  # (2,) Beta parameters before any answer
+    alpha: Floats  # (W, 2) pseudo-counts of "same" and "different" on pairs that are the same
+    beta: Floats  # (W, 2) pseudo-counts of "different" and "same" on pairs that are different
+    prior: Floats  # (2,) Beta parameters of the prior: right, wrong
 
     @classmethod
-    def seen(cls, answers: PairAnswers, same: Floats, prior: Floats) -> Coins:
-        """What answers say of workers where each pair is the same with a chance `same` (A,)."""
+    def from_answers(cls, answers: PairAnswers, same: Floats, prior: Floats) -> Coins:
+        """Posterior given the answers; `same` (A,) is the probability that the pair of each answer is the same."""
         W, w = answers.n_workers, answers.weight
         yes, no = np.where(answers.same, w, 0.0), np.where(answers.same, 0.0, w)
 
@@ -219,7 +227,7 @@ class Coins(NamedTuple):
         return cls(by_worker(yes * same, no * same), by_worker(no * (1 - same), yes * (1 - same)), prior)
 
     def logs(self, answers: PairAnswers) -> tuple[Floats, Floats]:
-        """(A,) weighted expected log-chances of each answer if the pair is the same, and if it is not."""
+        """(A,) weighted expected log-probability of each answer if the pair is the same, and if it is different."""
         a, b = (digamma(each) - digamma(each.sum(1))[:, None] for each in (self.alpha, self.beta))
         w, s = answers.worker, answers.same
         return (
@@ -228,10 +236,10 @@ class Coins(NamedTuple):
         )
 
     def divergence(self) -> float:
-        """How far the posteriors are from the prior: what they cost in the bound."""
+        """Kullback-Leibler divergence from the prior, summed over workers."""
         return dirichlet_kl(self.alpha - self.prior, self.prior) + dirichlet_kl(self.beta - self.prior, self.prior)
 
 
 def first_odds(answers: PairAnswers, right: float = 0.9) -> Floats:
-    """(A,) log-odds of the same by each answer, of workers who are all as good."""
+    """(A,) log-odds of "same" from each answer, if every worker answers correctly with probability `right`."""
     return np.asarray(answers.weight * np.log(right / (1 - right)) * np.where(answers.same, 1.0, -1.0))

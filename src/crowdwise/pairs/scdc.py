@@ -1,6 +1,6 @@
-"""scdc and bayes-scdc: deep generative mixtures whose clusters explain the answers about pairs, too.
+"""scdc and bayes-scdc: deep generative mixtures of features and same/different answers.
 
-docs/maths/scdc.md has the mathematics; `deep` the networks, in torch.
+The derivation is in docs/maths/scdc.md; the networks are in `deep` and use torch.
 """
 
 from __future__ import annotations
@@ -15,41 +15,52 @@ from numpy.typing import NDArray
 from ..engine import Run, register
 from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
 from ..engine.resources import load, one_thread
-from ..errors import FeatureError, ParameterError
+from ..errors import FeatureError, ParameterError, phrase
 from ..kernels.layout import Floats
-from .model import Found, PairAnswers, PairsModel, best_found
+from .model import FeatureFit, PairAnswers, PairsModel, best_fit
 
-MAX_FULL_BATCH = 2000  # items up to which all are taken at once
-BATCH_SIZE = 256
-MAX_FEW_FEATURES = 50  # features beyond which they are taken for raw
-BATCH, STEP = Rule(int, low=2, may_be_none=True), Rule((int, float), above=0.0, high=1.0, may_be_none=True)
-SAMPLES = 6  # simulated observations of a cluster
+MAX_FULL_BATCH_ITEMS = 2000  # up to this many items, a gradient step uses all items
+BATCH_SIZE = 256  # items per gradient step above that
+MAX_TABULAR_FEATURES = 50  # with more features, the default is 50 components
+BATCH_RULE, STEP_RULE = Rule(int, low=2, may_be_none=True), Rule((int, float), above=0.0, high=1.0, may_be_none=True)
+SAMPLES_PER_CLUSTER = 6  # simulated images
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeepModel(PairsModel):
-    """What both have in common."""
+    """Base class of both models."""
 
     extras = ("deep",)
     criterion = "evidence lower bound per item"
-    full_epochs: ClassVar[int]
+    full_epochs: ClassVar[int]  # default number of epochs if a gradient step uses all items
     module: ClassVar[str]  # of `deep`
 
-    parts: int | None = setting(None, SOME_COUNT, "clusters at most; None: 15, or 50 of more than 50 features")
-    latent: int | None = setting(None, SOME_COUNT, "dimensions of the latent space; None: as features, at most 10")
+    parts: int | None = setting(
+        None, SOME_COUNT, "maximum number of clusters; None: 15, or 50 with more than 50 features"
+    )
+    latent: int | None = setting(
+        None, SOME_COUNT, "dimensions of the latent space; None: the number of features, at most 10"
+    )
     hidden: tuple[int, ...] | None = setting(
-        None, None, "sizes of hidden layers; None: (40, 40), or (500, 500) of images"
+        None, None, "sizes of the hidden layers; None: (40, 40), or (500, 500) for 'bernoulli' features"
     )
     observation: str | None = setting(
-        None, one_of(None, "gaussian", "bernoulli"), "how features are distributed; None: by the features"
+        None,
+        one_of(None, "gaussian", "bernoulli"),
+        "distribution of the features; None: 'bernoulli' for more than 50 features from 0 to 1 (or whole numbers up to "
+        "255), else 'gaussian'",
     )
-    epochs: int | None = setting(None, SOME_COUNT, "passes over the items; None: by the number of items")
-    batch: int | None = setting(None, BATCH, "items per gradient step; None: all up to 2,000 items, else 256")
-    rate: float | None = setting(None, SOME_POSITIVE, "learning rate; None: 0.003, or 0.001 in batches")
+    epochs: int | None = setting(None, SOME_COUNT, "passes over the items; None: fewer with mini-batches")
+    batch: int | None = setting(
+        None, BATCH_RULE, "items per gradient step; None: all items if there are at most 2,000, else 256"
+    )
+    rate: float | None = setting(None, SOME_POSITIVE, "learning rate; None: 0.003, or 0.001 with mini-batches")
     start: str | None = setting(
-        None, one_of(None, "random", "pairs"), "'pairs' starts clusters by features and answers; None: by the data"
+        None,
+        one_of(None, "random", "pairs"),
+        "initial clusters: 'random', or 'pairs' from features and answers; None: chosen by the model",
     )
-    restarts: int = setting(1, COUNT, "fits from different starts; the best by the evidence lower bound is kept")
+    restarts: int = setting(1, COUNT, "number of restarts; the one with the highest evidence lower bound is kept")
     scale: bool = setting(True, YES_NO, "scale 'gaussian' features to unit variance")
 
     def __post_init__(self) -> None:
@@ -60,30 +71,31 @@ class DeepModel(PairsModel):
             object.__setattr__(self, "hidden", tuple(int(n) for n in sizes))
         elif sizes is not None:
             raise ParameterError(
-                f"{self.name}: hidden is {sizes!r}; it must be a tuple of sizes, for instance (40, 40)"
+                f"{self.name}: hidden is {sizes!r}; it must be a tuple of layer sizes, for instance "
+                f"{phrase('hidden=(40, 40)', '--set hidden=40,40')}"
             )
 
-    def planned(self, X: Floats, start: str | None) -> Self:
-        """The same model with the settings that were left open, which depend on the data."""
-        batch = self.batch or (None if len(X) <= MAX_FULL_BATCH else BATCH_SIZE)
+    def with_defaults(self, X: Floats, start: str | None) -> Self:
+        """Return the model with data-dependent defaults in place of None."""
+        batch = self.batch or (None if len(X) <= MAX_FULL_BATCH_ITEMS else BATCH_SIZE)
         small = batch is not None and batch < len(X)
-        parts = min(self.parts or (15 if X.shape[1] <= MAX_FEW_FEATURES else 50), len(X))
+        parts = min(self.parts or (15 if X.shape[1] <= MAX_TABULAR_FEATURES else 50), len(X))
         epochs = self.epochs or (30 if small else self.full_epochs)
         return replace(self, parts=parts, epochs=epochs, batch=batch, start=start)
 
     @abstractmethod
-    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
-        """One start, fitted."""
+    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
+        """Fit one restart."""
 
-    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> Found:
-        """The best of some starts, by the bound."""
+    def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
+        """Return the restart with the highest bound."""
         own = {name: getattr(answers, name).astype(np.int64) for name in ("left", "right", "worker")}
-        own |= {"same": answers.same.copy(), "weight": answers.weight.copy()}  # torch takes no read-only arrays
-        mine, rng = answers._replace(**own), run.rng()
+        own |= {"same": answers.same.copy(), "weight": answers.weight.copy()}  # torch needs writable arrays
+        writable, rng = answers._replace(**own), run.rng()
         try:
             with one_thread():
-                return best_found(self.restarts, lambda start: self._fit_start(X, mine, start, rng, run), run, rng)
-        except RuntimeError as error:  # of torch
+                return best_fit(self.restarts, lambda start: self._fit_start(X, writable, start, rng, run), run, rng)
+        except RuntimeError as error:  # raised by torch
             if "linalg" not in str(error) and "cholesky" not in str(error):
                 raise
             raise FeatureError(
@@ -91,62 +103,71 @@ class DeepModel(PairsModel):
             ) from error
 
     def samples(self, space: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.uint8]:
-        made = np.asarray(self._network().draw(space, SAMPLES, rng))[space["used"]]
+        made = np.asarray(self._network().draw(space, SAMPLES_PER_CLUSTER, rng))[space["used"]]
         if float(space["scaling.bernoulli"]):
             low, high = 0.0, float(space["scaling.width"].max())
         else:
             low, high = float(made.min()), float(made.max())
         grey = (made - low) / max(high - low, 1e-12) * 255.0
-        return np.asarray(np.clip(grey, 0, 255).astype(np.uint8).reshape(len(made), SAMPLES, *shape))
+        return np.asarray(np.clip(grey, 0, 255).astype(np.uint8).reshape(len(made), SAMPLES_PER_CLUSTER, *shape))
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         with one_thread():
             return np.asarray(self._network().assign(space, X))
 
     def _network(self) -> Any:
-        """The module in `deep` that does the work."""
+        """Load the module of `deep` that implements the model."""
         return load(f"{__package__}.deep.{self.module}", "deep", self.name)
 
 
-@register("bayes-scdc", "a Bayesian deep generative mixture with pairs; finds the number of clusters (torch)")
+@register("bayes-scdc", "Bayesian deep generative mixture; estimates the number of clusters (needs torch)")
 @dataclass(frozen=True, kw_only=True)
 class BayesScdc(DeepModel):
-    """Clusters by a Bayesian deep generative mixture that finds their number by itself.
+    """Cluster items by a Bayesian deep generative mixture that estimates the number of clusters.
 
-    A network predicts from each item where it lies in a latent space, in which Gaussian components are the clusters;
-    another predicts features from there. Of several restarts every other one starts at random.
+    An encoder network maps each item to a latent space, in which the clusters are Gaussian components; a decoder
+    network maps back to the features. Every second restart starts at random.
     """
 
     full_epochs = 250
     module = "bayes"
 
-    step: float | None = setting(None, STEP, "step of the natural gradient; None: 0.1, or 0.02 in batches")
-    relations: str = setting("all", one_of("all", "sampled"), "answers in a batch: all about its items, or a sample")
-    width: float | None = setting(None, SOME_POSITIVE, "prior variance of a cluster in latent space; None: by features")
+    step: float | None = setting(
+        None, STEP_RULE, "step size of the natural gradient; None: 0.1, or 0.02 with mini-batches"
+    )
+    relations: str = setting(
+        "all", one_of("all", "sampled"), "answers used in a mini-batch: 'all' about its items, or 'sampled' answers"
+    )
+    width: float | None = setting(
+        None,
+        SOME_POSITIVE,
+        "prior variance of a cluster in latent space; None: 0.02 for scaled 'gaussian' features, else 1",
+    )
 
-    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
+    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.bayes import bayes_scdc
 
         kind = self.start or (None if start % 2 == 0 else "random")
-        return bayes_scdc(X, answers, self.planned(X, kind), rng, run)
+        return bayes_scdc(X, answers, self.with_defaults(X, kind), rng, run)
 
 
-@register("scdc", "a deep generative mixture with pairs, inference by networks alone (torch)")
+@register("scdc", "deep generative mixture with amortised inference and point estimates (needs torch)")
 @dataclass(frozen=True, kw_only=True)
 class Scdc(DeepModel):
-    """Clusters by a deep generative mixture with amortised inference and point estimates.
+    """Cluster items by a deep generative mixture with amortised inference and point estimates.
 
-    As `bayes-scdc`, but a network also predicts the cluster of an item, and all else is found by gradients; slower, for
-    each item passes the networks once per component. The number of clusters is that of components that keep items.
+    Like `bayes-scdc`, but a network also predicts the cluster of an item, and all parameters are fitted by gradient
+    descent. It is slower, because each item passes through the networks once per component. The clusters are the
+    components that keep items.
     """
 
     full_epochs = 600
     module = "amortised"
 
-    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> Found:
+    def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.amortised import scdc
 
-        return scdc(X, answers, self.planned(X, self.start or "random"), rng, run)
+        return scdc(X, answers, self.with_defaults(X, self.start or "random"), rng, run)
 
 
 def _is_size(n: Any) -> bool:

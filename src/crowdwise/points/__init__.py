@@ -1,4 +1,4 @@
-"""Models of answers that are clicks. Adding a file that registers a class is all it takes."""
+"""Models of clicks on images. To add a model, add a file here that registers its class."""
 
 from ..engine.registry import discover
 from .baselines import Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks

@@ -1,6 +1,7 @@
-"""What others do with clicks: fuzzy c-means, k-means, DBSCAN and HDBSCAN, each image by itself. Workers do not count.
+"""Clustering baselines for clicks: fuzzy c-means, k-means, DBSCAN and HDBSCAN.
 
-The last two are what Zooniverse does. All but fuzzy c-means are scikit-learn's.
+They fit each image separately and do not model workers. Zooniverse uses DBSCAN and HDBSCAN. All but fuzzy c-means come
+from scikit-learn.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from ..kernels.layout import Floats, Ints
 from ..rating.skills import wilson
 from ..result import Objects, PointsResult
 from ..result.points import supporters
-from .model import PointsModel, each_image, joined, pointers
+from .model import PointsModel, concat, fit_images, object_ptr
 
 
 class Clusters(NamedTuple):
-    """The clusters of one image."""
+    """Clusters of one image."""
 
-    label: Ints  # (N,) cluster of each click, from 0; -1 for none
-    sure: Floats  # (N,) how sure that is
+    label: Ints  # (N,) cluster of each click, from 0; -1 for an outlier
+    sure: Floats  # (N,) membership probability
     converged: bool = True
 
     @property
@@ -37,11 +38,11 @@ class Clusters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _ClusterModel(PointsModel):
-    """Clusters of the clicks of an image; those in none are outliers."""
+    """Base class: each cluster of an image's clicks is an object; clicks in no cluster are outliers."""
 
     @abstractmethod
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
-        """Clusters of the clicks (N, D) of one image, by any numbers."""
+        """Cluster the clicks (N, D) of one image; cluster numbers are arbitrary, -1 marks outliers."""
 
     def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
         quiet = replace(run, watch=None)
@@ -49,20 +50,20 @@ class _ClusterModel(PointsModel):
         def fit(i: int) -> Clusters:
             rng = np.random.default_rng([run.seed, i])
             found = self.cluster(answers.X[answers.clicks_of(i)], rng, quiet)
-            label, some = np.full(len(found.label), -1, np.int64), found.label >= 0
-            label[some] = np.unique(found.label[some], return_inverse=True)[1]
+            label, on = np.full(len(found.label), -1, np.int64), found.label >= 0
+            label[on] = np.unique(found.label[on], return_inverse=True)[1]
             return found._replace(label=label)
 
-        images = each_image(self.name, answers, run, fit, Clusters)
-        ptr, own = pointers(images), joined(images, "label").astype(np.int64)  # within its image
+        images = fit_images(self.name, answers, run, fit, Clusters)
+        ptr, own = object_ptr(images), concat(images, "label").astype(np.int64)  # within its image
         label = np.where(own >= 0, own + ptr[answers.image], -1)
-        params = _described(answers, label, joined(images, "sure"), ptr)
+        params = _objects_of(answers, label, concat(images, "sure"), ptr)
         converged = all(each is None or each.converged for each in images)
         return self.make_result(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
 
 
-def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
-    """Centres, covariances and counts of clusters; the probability of one is the share of workers who support it."""
+def _objects_of(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
+    """Compute centres, covariances and counts. A cluster's probability is the share of workers who clicked on it."""
     M, D, W = int(ptr[-1]), points.n_axes, points.n_workers
     on = label >= 0
     n = np.bincount(label[on], minlength=M).astype(float)
@@ -97,13 +98,13 @@ def _described(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
     )
 
 
-@register("fuzzy-c-means", "soft clusters, their number given; no outliers, no workers")
+@register("fuzzy-c-means", "soft clusters, number of objects given; no outliers, ignores workers")
 @dataclass(frozen=True, kw_only=True)
 class FuzzyCMeans(_ClusterModel):
-    """Fuzzy c-means with a given number of objects: every click belongs to all, the more to the nearer."""
+    """Fuzzy c-means with a given number of objects: each click belongs to every object, with a weight by distance."""
 
     objects: int = setting(10, COUNT, "number of objects in every image")
-    fuzziness: float = setting(2.0, Rule((int, float), above=1.0), "exponent of memberships; hard clusters near 1")
+    fuzziness: float = setting(2.0, Rule((int, float), above=1.0), "exponent of memberships; near 1, clusters are hard")
     max_iter: int = setting(100, COUNT, "maximum number of iterations")
     tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
@@ -115,7 +116,7 @@ class FuzzyCMeans(_ClusterModel):
 
 
 class _FuzzyFit(Problem):
-    """Memberships U (objects, N) of the clicks of one image; the cost never rises."""
+    """Iterations on the memberships U (objects, N) of one image's clicks; the cost never increases."""
 
     def __init__(self, model: FuzzyCMeans, X: Floats, U: Floats) -> None:
         self.name, self.max_iter, self.tol, self.fuzziness = model.name, model.max_iter, model.tol, model.fuzziness
@@ -139,7 +140,7 @@ class _FuzzyFit(Problem):
         self.U = state["U"]
 
 
-@register("k-means", "hard clusters, their number given; no outliers, no workers")
+@register("k-means", "hard clusters, number of objects given; no outliers, ignores workers")
 @dataclass(frozen=True, kw_only=True)
 class KMeansClicks(_ClusterModel):
     """k-means with a given number of objects."""
@@ -156,15 +157,15 @@ class KMeansClicks(_ClusterModel):
         return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
 
 
-@register("dbscan", "dense clusters by a distance in pixels; what Zooniverse does; no workers")
+@register("dbscan", "dense clusters within a given distance, as used by Zooniverse; ignores workers")
 @dataclass(frozen=True, kw_only=True)
 class Dbscan(_ClusterModel):
-    """DBSCAN: clicks with `at_least` of them within `distance` are cores of clusters."""
+    """DBSCAN: a click with `at_least` clicks within `distance` is a core point of a cluster."""
 
     extras = ("learn",)
 
     distance: float = setting(5.0, POSITIVE, "radius of a neighbourhood, in the unit of the coordinates")
-    at_least: int = setting(3, COUNT, "clicks in a neighbourhood that make its middle a core")
+    at_least: int = setting(3, COUNT, "minimum number of clicks in the neighbourhood of a core point")
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import DBSCAN
@@ -173,15 +174,17 @@ class Dbscan(_ClusterModel):
         return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
 
 
-@register("hdbscan", "clusters of any density by their least size; what Zooniverse does; no workers")
+@register("hdbscan", "clusters of varying density above a minimum size, as used by Zooniverse; ignores workers")
 @dataclass(frozen=True, kw_only=True)
 class Hdbscan(_ClusterModel):
-    """HDBSCAN: clusters of at least so many clicks that persist over many densities."""
+    """HDBSCAN: clusters of at least `at_least` clicks that persist over a range of densities."""
 
     extras = ("learn",)
 
-    at_least: int = setting(5, Rule(int, low=2), "clicks in a cluster at least")
-    samples: int | None = setting(None, SOME_COUNT, "clicks in a neighbourhood of a core; None for `at_least`")
+    at_least: int = setting(5, Rule(int, low=2), "minimum number of clicks in a cluster")
+    samples: int | None = setting(
+        None, SOME_COUNT, "minimum number of clicks in the neighbourhood of a core point; None: the same as at_least"
+    )
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import HDBSCAN

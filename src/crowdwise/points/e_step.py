@@ -1,7 +1,7 @@
-"""The E-step: which object each click is on, and the statistics of that.
+"""The E-step: the posterior over objects of each click, and its sufficient statistics.
 
-It runs on one shard of the clicks, in blocks that the data fix, in threads; sums are added in the order of blocks. EM,
-variational Bayes and streams of clicks all use it.
+It processes one shard in blocks, in several threads. The data alone determine the blocks, and sums are added in block
+order, so results do not depend on the number of threads. EM, variational Bayes and streams of clicks share this code.
 """
 
 from __future__ import annotations
@@ -14,54 +14,57 @@ import numpy as np
 from ..answers import Points
 from ..kernels.layout import HEAD, Floats, Ints
 
-BLOCK_CLICKS = 1 << 15
+BLOCK_CLICKS = 1 << 15  # approximate number of clicks in a block
 
 
 class ObjectTerms(NamedTuple):
-    """Objects in an E-step: weight + log N(click; mean, root' root), within `reach` in the first two axes."""
+    """Terms that depend on the objects: the log-density of a click is weight - 1/2 |root (click - mean)|^2."""
 
-    ptr: Ints  # (I+1,) objects of each image
-    weight: Floats  # (M,) log of share and norm
-    slack: Floats  # (M,) added to squared distances: how unsure a mean is
+    ptr: Ints  # (I+1,) offset of each image's objects
+    weight: Floats  # (M,) log of the share and of the normalising constant
+    slack: Floats  # (M,) added to squared distances: uncertainty of the mean
     mean: Floats  # (M, D)
     root: Floats  # (M, D, D) lower triangular
-    reach: Floats  # (M, 2)
+    reach: Floats  # (M, 2) clicks further away than this along the first two axes are ignored
 
 
 class WorkerTerms(NamedTuple):
-    """Workers in an E-step."""
+    """Terms that depend on the workers."""
 
-    odds: Floats  # (W,) log-odds that a click is on some object, before its position is known
-    miss: Floats  # (W,) log-probability that it is on none
-    precision: Floats  # (W,) one over the square of a worker's own noise
+    odds: Floats  # (W,) prior log-odds that a click is on an object
+    miss: Floats  # (W,) log-probability that a click is on no object
+    precision: Floats  # (W,) inverse square of the worker's noise factor
 
 
 class Stats(NamedTuple):
-    """All that an M-step needs of clicks; statistics of shards add up to those of the whole."""
+    """Sufficient statistics for the M-step. They are additive over shards."""
 
     fit: float  # log-likelihood
-    sums: Floats  # (M, HEAD + D + D D): clicks, by precision, price of removal, moments about the mean
+    sums: Floats  # (M, HEAD + D + D D): clicks, clicks by precision, cost of removal, moments about the mean
     on: Floats  # (W,) expected clicks on objects
-    far: Floats  # (W,) their squared distances
+    far: Floats  # (W,) sum of their squared distances
     sent: Floats  # (W,) clicks
 
 
 class Local(NamedTuple):
-    """What is kept of a shard between iterations."""
+    """State of a shard that is kept between iterations."""
 
-    blocks: list[tuple[int, int, int, int]]  # first and last image, first and last job
+    blocks: list[tuple[int, int, int, int]]  # image range, job range
     log_box: Floats  # (I,) log-density of a click on no object
     sent: Floats  # (W,) clicks
-    alpha: Floats  # (N, 2) chance of a click to be on an object, and squared distance by it
-    best: Floats  # (N, 3) most likely object (-1: none), its chance, entropy of all; no rows unless asked for
+    alpha: Floats  # (N, 2) probability that a click is on an object, and expected squared distance
+    best: Floats  # (N, 3) most likely object (-1: none), its probability, posterior entropy; no rows unless `best`
 
 
 def e_step(
     points: Points, local: Local | None, objects: ObjectTerms, workers: WorkerTerms, once: bool, cut: float,
     threads: int, best: bool = False,
 ) -> tuple[Local, Stats]:  # fmt: skip
-    """Assign the clicks of a shard to objects. With `once`, a worker clicks an object at most once; objects further
-    from a click than the squared distance `cut` are ignored."""
+    """Compute the posterior over objects of the clicks of a shard, and the statistics for the M-step.
+
+    With `once`, a worker clicks an object at most once. Objects beyond the squared distance `cut` of a click are
+    ignored. With `best`, the most likely object of each click is kept, too.
+    """
     from ..kernels.fast.blocks import run
     from ..kernels.fast.clicks import assign_clicks
 
@@ -106,12 +109,12 @@ def e_step(
 
 
 def clicks_per_worker(points: Points) -> Floats:
-    """(W,) how many clicks each worker has made."""
+    """(W,) number of clicks of each worker."""
     return np.bincount(points.worker, minlength=points.n_workers).astype(np.float64)
 
 
 def _blocks(points: Points) -> list[tuple[int, int, int, int]]:
-    """Runs of whole images, or of jobs of one large image, of about BLOCK_CLICKS clicks each."""
+    """Split into blocks of about BLOCK_CLICKS clicks: several whole images, or some jobs of one large image."""
     blocks, first, size = [], 0, 0
     at = points.job_ptr[points.image_ptr]
     for i in range(points.n_images):

@@ -1,5 +1,4 @@
-"""Objects as plain Gaussians, improved by expectation-maximisation: equations (7) to (12) of the clicks paper, with
-priors where asked for."""
+"""EM for Gaussian objects: equations (7) to (12) of the clicks paper, with optional priors."""
 
 from __future__ import annotations
 
@@ -14,22 +13,22 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import HEAD, Floats, Ints
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
-CUT = 100.0  # squared distance from which an object is ignored: e^-50 of its peak
-MIN_CHANCE = 1e-6  # reliabilities stay this far from 0 and 1
-MIN_SD = 1e-3  # least standard deviation of an object along any axis, in sides of the box
-NOISE_CLICKS = 20.0  # clicks of ordinary noise that a worker's own noise starts from
-TOL = 1e-7  # relative change of the objective that counts as converged
+CUT = 100.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-50 of its peak
+RELIABILITY_MARGIN = 1e-6  # smallest distance of a reliability from 0 and 1
+MIN_SD = 1e-3  # smallest standard deviation of an object along any axis, as a fraction of the box side
+NOISE_PRIOR_CLICKS = 20.0  # pseudo-clicks of average noise in the prior of a worker's noise
+EM_TOL = 1e-7  # convergence tolerance: relative change of the objective
 
 
 class Mixture(NamedTuple):
-    """Objects of all images, and workers."""
+    """Parameters of the objects of all images and of the workers."""
 
-    ptr: Ints  # (I+1,) objects of each image
+    ptr: Ints  # (I+1,) offset of each image's objects
     mean: Floats  # (M, D)
     cov: Floats  # (M, D, D)
-    share: Floats  # (M,) of the clicks on objects of their image
-    p: Floats  # (W,) chance that a click is on an object
-    noise: Floats  # (W,) own position noise: a factor of standard deviations
+    share: Floats  # (M,) share of the image's clicks on objects
+    p: Floats  # (W,) reliability: probability that a click is on an object
+    noise: Floats  # (W,) position noise: factor on the objects' standard deviations
 
     @property
     def n_objects(self) -> int:
@@ -37,11 +36,11 @@ class Mixture(NamedTuple):
 
 
 class Priors(NamedTuple):
-    """The priors of shapes and reliabilities; the defaults are those of maximum likelihood."""
+    """Priors of the objects' covariances and of the reliabilities. The defaults give maximum likelihood."""
 
-    nu: float = 0.0  # clicks that the shape counts for
-    S: Floats | None = None  # (D, D) the shape that objects share
-    hits: float = 1.0  # of Beta(hits, misses), the prior of a reliability
+    nu: float = 0.0  # pseudo-clicks with covariance S
+    S: Floats | None = None  # (D, D) covariance shared by all objects
+    hits: float = 1.0  # a reliability has the prior Beta(hits, misses)
     misses: float = 1.0
 
 
@@ -49,7 +48,7 @@ MAXIMUM_LIKELIHOOD = Priors()
 
 
 def object_terms(mixture: Mixture) -> ObjectTerms:
-    """The objects as the E-step needs them."""
+    """Compute the terms of the E-step that depend on the objects."""
     D = mixture.mean.shape[1]
     L = np.linalg.cholesky(mixture.cov)
     root = np.ascontiguousarray(np.linalg.inv(L)) if len(L) else L
@@ -63,66 +62,67 @@ def object_terms(mixture: Mixture) -> ObjectTerms:
 
 
 def worker_terms(mixture: Mixture) -> WorkerTerms:
-    """The workers as the E-step needs them."""
+    """Compute the terms of the E-step that depend on the workers."""
     miss = np.log1p(-mixture.p)
     return WorkerTerms(np.log(mixture.p) - miss, miss, mixture.noise**-2.0)
 
 
 def in_shards(points: Points, run: Run) -> InMemory[Points]:
-    """The clicks, ready for E-steps."""
+    """Return an executor over the clicks, split into `run.shards` shards."""
     return InMemory([points] if run.shards == 1 else list(points.shards(run.shards)))
 
 
 def assign(executor: Executor[Points], mixture: Mixture, once: bool, threads: int, best: bool = False) -> Stats:
-    """The E-step on every shard. With `best`, shards also keep the most likely object of each click."""
+    """Run the E-step on every shard. With `best`, each shard also keeps the most likely object of each click."""
     terms = object_terms(mixture), worker_terms(mixture)
     stats: Stats = executor.update(e_step, *terms, once, CUT, threads, best)
     return stats
 
 
 def maximise(
-    stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, toll: float = 0.0, noise: bool = False
+    stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, penalty: float = 0.0, noise: bool = False
 ) -> Mixture:
-    """The objects and workers that make the expected log-likelihood largest; `sides` (I, D) are those of the boxes.
+    """M-step: return the objects and workers that maximise the expected log-likelihood.
 
-    `toll` clicks are taken from every object before shares are made of them, eq. (14); objects that cannot pay have
-    share 0 then, and stay as they were.
+    `sides` (I, D) are the side lengths of the boxes. `penalty` clicks are subtracted from every object before shares
+    are computed, eq. (14). An object with fewer clicks than that gets share 0 and keeps its other parameters.
     """
     D = mixture.mean.shape[1]
     n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, HEAD : HEAD + D]
     S2 = stats.sums[:, HEAD + D :].reshape(-1, D, D)
-    S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower half
-    paid = np.maximum(n - toll, 0.0)
-    some = (paid > 0)[:, None]
-    move = np.divide(S1, b[:, None], out=np.zeros_like(S1), where=some & (b[:, None] > 0))
+    S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower triangle
+    net = np.maximum(n - penalty, 0.0)
+    alive = (net > 0)[:, None]
+    move = np.divide(S1, b[:, None], out=np.zeros_like(S1), where=alive & (b[:, None] > 0))
     scatter = S2 - b[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
     cov = (scatter + prior) / np.maximum(priors.nu + n, 1e-300)[:, None, None]
     floor = np.repeat((MIN_SD * sides) ** 2, np.diff(mixture.ptr), axis=0)
-    cov = np.where(some[:, :, None], _floored(cov, floor), mixture.cov)
+    cov = np.where(alive[:, :, None], _raise_variances(cov, floor), mixture.cov)
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
-    total = np.bincount(image, paid, minlength=len(sides))
-    share = np.divide(paid, total[image], out=mixture.share.copy(), where=total[image] > 0)
+    total = np.bincount(image, net, minlength=len(sides))
+    share = np.divide(net, total[image], out=mixture.share.copy(), where=total[image] > 0)
     p = np.full(len(stats.sent), 0.5)
     np.divide(stats.on + priors.hits - 1, stats.sent + priors.hits + priors.misses - 2, out=p,
               where=stats.sent + priors.hits + priors.misses > 2)  # fmt: skip
-    own = own_noise(stats.on, stats.far, D) if noise else mixture.noise
-    return Mixture(mixture.ptr, mixture.mean + move, cov, share, np.clip(p, MIN_CHANCE, 1 - MIN_CHANCE), own)
+    p = np.clip(p, RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
+    factors = worker_noise(stats.on, stats.far, D) if noise else mixture.noise
+    return Mixture(mixture.ptr, mixture.mean + move, cov, share, p, factors)
 
 
-def own_noise(on: Floats, far: Floats, D: int) -> Floats:
-    """(W,) factors of position noise from squared distances of expected clicks on objects."""
-    return np.sqrt((D * NOISE_CLICKS + far) / (D * NOISE_CLICKS + D * on))
+def worker_noise(on: Floats, far: Floats, D: int) -> Floats:
+    """(W,) noise factors from the expected clicks on objects `on` (W,) and their squared distances `far` (W,)."""
+    return np.sqrt((D * NOISE_PRIOR_CLICKS + far) / (D * NOISE_PRIOR_CLICKS + D * on))
 
 
 def noise_prior(noise: Floats, D: int) -> float:
-    """Log-prior of the workers' own noise."""
+    """Log-prior of the workers' noise factors."""
     square = noise**2
-    return float(-0.5 * D * NOISE_CLICKS * (np.log(square) + 1 / square - 1).sum())
+    return float(-0.5 * D * NOISE_PRIOR_CLICKS * (np.log(square) + 1 / square - 1).sum())
 
 
 def log_prior(mixture: Mixture, priors: Priors) -> float:
-    """The log-prior, which EM maximises together with the log-likelihood."""
+    """Log-prior of the mixture; EM maximises its sum with the log-likelihood."""
     fit = (priors.hits - 1) * np.log(mixture.p).sum() + (priors.misses - 1) * np.log1p(-mixture.p).sum()
     if priors.S is not None and len(mixture.cov):
         inverse = np.linalg.inv(mixture.cov)
@@ -132,7 +132,7 @@ def log_prior(mixture: Mixture, priors: Priors) -> float:
 
 
 class GaussianEM(Problem):
-    """EM with the number of objects as it is: the log-likelihood plus the log-prior never falls."""
+    """EM with a fixed number of objects: log-likelihood plus log-prior never decreases."""
 
     name = "click-mixture"
 
@@ -152,7 +152,7 @@ class GaussianEM(Problem):
         self.mixture = maximise(self.stats, self.mixture, self.priors, self.sides, noise=self.noise)
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        return not self.mixture.n_objects or little_change(objectives, TOL)
+        return not self.mixture.n_objects or change_below(objectives, EM_TOL)
 
     def state(self) -> Arrays:
         return packed(self.mixture._asdict())
@@ -161,13 +161,13 @@ class GaussianEM(Problem):
         self.mixture = Mixture(**unpacked(state, ""))
 
 
-def little_change(objectives: Sequence[float], tol: float) -> bool:
-    """Whether the last iteration has changed the objective by less than a share `tol` of it."""
+def change_below(objectives: Sequence[float], tol: float) -> bool:
+    """Whether the last relative change of the objective is below `tol`."""
     return len(objectives) > 1 and abs(objectives[-1] - objectives[-2]) < tol * abs(objectives[-1])
 
 
-def _floored(cov: Floats, floor: Floats) -> Floats:
-    """Covariances with no direction thinner than the floor."""
+def _raise_variances(cov: Floats, floor: Floats) -> Floats:
+    """Raise the variances of covariances (M, D, D) to at least `floor` (M, D) in every direction."""
     if not len(cov):
         return cov
     scale = np.sqrt(floor)
@@ -178,15 +178,15 @@ def _floored(cov: Floats, floor: Floats) -> Floats:
     return np.asarray(lifted * scale[:, :, None] * scale[:, None, :])
 
 
-def in_order(mixture: Mixture) -> tuple[Mixture, Ints]:
-    """The objects of every image by place: the first axis, then the next; and where each stood."""
+def sort_objects(mixture: Mixture) -> tuple[Mixture, Ints]:
+    """Sort the objects of every image by their coordinates; return the sorted mixture and the order."""
     image = np.repeat(np.arange(len(mixture.ptr) - 1), np.diff(mixture.ptr))
     order = np.lexsort((*mixture.mean.T[::-1], image))
     return mixture._replace(mean=mixture.mean[order], cov=mixture.cov[order], share=mixture.share[order]), order
 
 
-def keep(mixture: Mixture, which: Ints) -> Mixture:
-    """Some of the objects, by number in ascending order, with shares that add up to one again."""
+def select_objects(mixture: Mixture, which: Ints) -> Mixture:
+    """Keep only the objects `which`, in ascending order, and renormalise their shares."""
     image = np.repeat(np.arange(len(mixture.ptr) - 1), np.diff(mixture.ptr))[which]
     ptr = np.searchsorted(image, np.arange(len(mixture.ptr))).astype(np.int64)
     share = mixture.share[which]

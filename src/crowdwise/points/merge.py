@@ -1,4 +1,7 @@
-"""Objects of all images by variational Bayes, with shared workers and a shared shape: docs/maths/click_mixture.md."""
+"""Variational Bayes for the objects of all images, with shared workers and a shared covariance.
+
+The derivation is in docs/maths/click_mixture.md.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,32 @@ from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Bools, Floats, Ints
-from .descent import A0, MIN_CLICKS, Descent, ImageFit, at_middle
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
-from .em import MIN_SD, TOL, GaussianEM, Mixture, Priors, little_change, noise_prior, own_noise
-from .model import each_image, joined, pointers
-from .starts import Start, choose_start, components
+from .em import EM_TOL, MIN_SD, GaussianEM, Mixture, Priors, change_below, noise_prior, worker_noise
+from .image_fit import A0, MIN_CLICKS, ImageFit, ImageFitter, centre_weight
+from .model import concat, fit_images, object_ptr
+from .starts import Start, choose_start, start_components
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
-# Shares of clicks on objects that are tried where there may be none.
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
-MAX_REFINEMENTS = 100  # iterations of the last EM
+# Candidate shares of clicks on objects, used to test whether an image has any object.
+OBJECT_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+MAX_REFINE_ITER = 100  # iterations of the final EM
 
 
 class Shapes(NamedTuple):
-    """What objects have in common."""
+    """Prior of the objects' means and covariances."""
 
-    nu: float  # clicks that the shape counts for
-    S: Floats  # (D, D) the shape, learnt
-    S0: Floats  # and as first guessed
-    b0: Floats  # (I,) clicks that the middle of an image counts for
-    m0: Floats  # (I, D) middle
+    nu: float  # weight of S, in clicks
+    S: Floats  # (D, D) covariance shared by all objects, estimated
+    S0: Floats  # (D, D) its initial value
+    b0: Floats  # (I,) weight of m0, in clicks
+    m0: Floats  # (I, D) centre of the box
 
 
 class Posterior(NamedTuple):
-    """Objects of all images as Normal-Wisharts, and workers as Betas."""
+    """Normal-Wishart posteriors of the objects of all images, and Beta posteriors of the workers."""
 
     ptr: Ints  # (I+1,)
     mean: Floats  # (M, D)
@@ -50,17 +53,17 @@ class Posterior(NamedTuple):
 
 
 class MergeFit(NamedTuple):
-    """What merging has learnt."""
+    """Result of merging."""
 
     posterior: Posterior
     shapes: Shapes
-    evidence: Floats  # (M,) log-odds of an object to be real
+    evidence: Floats  # (M,) log-odds that an object is real
     once: bool
     converged: bool
 
 
 def merge_fit(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace) -> MergeFit:
-    """Objects of all images with shared workers and a shared shape."""
+    """Find the objects of all images, or take them from the journal of an interrupted run."""
     saved = run.journal.saved("merge")
     if saved is None:
         fit = _fit(model, points, executor, run, trace)
@@ -75,27 +78,27 @@ def merge_fit(model: ClickMixture, points: Points, executor: Executor[Points], r
 
 
 def _fit(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace) -> MergeFit:
-    """Every image by itself, then all together."""
+    """Fit every image separately, then all images jointly."""
     middle = points.box.mean(1)
     if not points.n_clicks:
         D = points.n_axes
         shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), middle)
-        return MergeFit(_together(model, points, [None] * points.n_images), shapes, np.empty(0), True, True)
+        return MergeFit(_start_posterior(model, points, [None] * points.n_images), shapes, np.empty(0), True, True)
     start, images = _fit_images(model, points, run)
-    alone = images[0] if points.n_images == 1 else None
-    S, S0 = (start.shape, start.shape) if alone is None else (alone.S, alone.S0)
-    shapes = Shapes(model.freedom, S, S0, at_middle(S0, points.sides), middle)
-    posterior = _together(model, points, images)
-    if alone is not None and len(alone.trace):  # the fit goes on where that of the image has ended
-        trace.set(alone.trace)
+    single = images[0] if points.n_images == 1 else None
+    S, S0 = (start.shape, start.shape) if single is None else (single.S, single.S0)
+    shapes = Shapes(model.freedom, S, S0, centre_weight(S0, points.sides), middle)
+    posterior = _start_posterior(model, points, images)
+    if single is not None and len(single.trace):  # continue where the fit of the only image ended
+        trace.set(single.trace)
         workers = np.unique(points.worker)
-        posterior.A[workers], posterior.B[workers] = alone.A, alone.B
+        posterior.A[workers], posterior.B[workers] = single.A, single.B
     problem = VariationalFit(model, points, executor, run, posterior, shapes, start.once)
-    return _rounds(model, problem, run, trace)
+    return _fit_all(model, problem, run, trace)
 
 
 def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, list[ImageFit | None]]:
-    """Every image by itself, in threads; None for an image without clicks."""
+    """Fit every image separately, in threads; None for an image without clicks."""
     saved, done = run.journal.saved("start"), None
     if saved is None:
         start, done = choose_start(model, points, run)
@@ -105,28 +108,30 @@ def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, l
     clicks = points.clicks_per_image.tolist()
 
     def fit(i: int) -> ImageFit:
-        count = components(model, clicks[i], start.ratio)
-        return Descent(model, points, i, start.once, count, start.shape, run).fit()
+        count = start_components(model, clicks[i], start.ratio)
+        return ImageFitter(model, points, i, start.once, count, start.shape, run).fit()
 
-    return start, each_image(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
+    return start, fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
 
 
-def _together(model: ClickMixture, points: Points, images: Sequence[ImageFit | None]) -> Posterior:
-    """The objects of all images together; workers start as 8 of 10 clicks on objects."""
-    D, sent, n = points.n_axes, clicks_per_worker(points), joined(images, "n")
-    objects = joined(images, "mean", D), joined(images, "V", D, D), n, n.copy()
+def _start_posterior(model: ClickMixture, points: Points, images: Sequence[ImageFit | None]) -> Posterior:
+    """Concatenate the objects of all images; every worker starts with 80 % of their clicks on objects."""
+    D, sent, n = points.n_axes, clicks_per_worker(points), concat(images, "n")
+    objects = concat(images, "mean", D), concat(images, "V", D, D), n, n.copy()
     A, B = model.hits + 0.8 * sent, model.misses + 0.2 * sent
-    return Posterior(pointers(images), *objects, A, B, np.ones(points.n_workers))
+    return Posterior(object_ptr(images), *objects, A, B, np.ones(points.n_workers))
 
 
-def _rounds(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace) -> MergeFit:
-    """All images together until the evidence has converged; then objects that it speaks against are removed, and so on.
-    What is left of the objects is part of the problem's state, so an interrupted round needs no other record."""
+def _fit_all(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace) -> MergeFit:
+    """Fit all images jointly, remove the objects with negative evidence, and repeat until none is removed.
+
+    The remaining objects are part of the problem's state, so an interrupted round needs no other record.
+    """
     while True:
         converged = iterate(problem, run, trace)
         posterior, n = problem.posterior, problem.stats.sums[:, 0]
         evidence = evidence_of(posterior.ptr, problem.stats.sums, problem.off)
-        empty = np.repeat(problem.any_object() < 0, np.diff(posterior.ptr))
+        empty = np.repeat(problem.evidence_for_any() < 0, np.diff(posterior.ptr))
         smaller = _without(posterior, (evidence < 0) | (n < MIN_CLICKS) | empty, evidence, model.at_least)
         if model.objects is not None or len(smaller.n) == len(posterior.n) or not converged:
             return MergeFit(posterior, problem.shapes, evidence, problem.once, converged)
@@ -134,7 +139,7 @@ def _rounds(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace
 
 
 def _without(posterior: Posterior, bad: Bools, evidence: Floats, least: int) -> Posterior:
-    """The posterior without some objects, but with `least` of each image kept: the strongest."""
+    """Remove the objects `bad`, but keep the `least` objects with the highest evidence in each image."""
     image = np.repeat(np.arange(len(posterior.ptr) - 1), np.diff(posterior.ptr))
     rank = np.empty(len(image), np.int64)
     rank[np.lexsort((-evidence, image))] = np.arange(len(image)) - posterior.ptr[image]
@@ -144,20 +149,20 @@ def _without(posterior: Posterior, bad: Bools, evidence: Floats, least: int) -> 
     return posterior._replace(ptr=ptr, mean=mean, V=V, n=n, b=b)
 
 
-def of_images(ptr: Ints) -> list[tuple[int, slice]]:
-    """The objects of every image that has some."""
+def objects_by_image(ptr: Ints) -> list[tuple[int, slice]]:
+    """Slices of the objects of each image that has objects."""
     return [(i, slice(int(a), int(b))) for i, (a, b) in enumerate(pairwise(ptr)) if b > a]
 
 
 def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, float]:
-    """The objects as the E-step needs them, the divergence of each from the prior, and that of shares."""
+    """Return the objects' terms of the E-step, the KL divergence of each from its prior, and that of the shares."""
     from ..kernels.fast.merging import expect
 
     M, D = posterior.mean.shape
     terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
     off, shares = np.empty(M), 0.0
     widest = max(1.0, float(posterior.noise.max(initial=1.0)))
-    for i, own in of_images(posterior.ptr):
+    for i, own in objects_by_image(posterior.ptr):
         shares += expect(
             posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
             shapes.m0[i], shapes.S, widest, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
@@ -167,17 +172,17 @@ def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, F
 
 
 def evidence_of(ptr: Ints, sums: Floats, off: Floats) -> Floats:
-    """(M,) nats that are lost when an object is removed and its clicks are on none."""
+    """(M,) decrease of the evidence, in nats, if an object is removed and its clicks become outliers."""
     from ..kernels.fast.merging import evidence
 
     out = np.empty(len(sums))
-    for _, own in of_images(ptr):
+    for _, own in objects_by_image(ptr):
         out[own] = evidence(sums[own, 0].copy(), off[own], sums[own, 2].copy(), A0)
     return out
 
 
 class VariationalFit(Problem):
-    """Variational Bayes with the number of objects as it is: the evidence never falls."""
+    """Variational Bayes with a fixed number of objects: the evidence never decreases."""
 
     name = "click-mixture"
 
@@ -188,7 +193,7 @@ class VariationalFit(Problem):
         self.model, self.executor, self.threads, self.max_iter = model, executor, run.threads, model.max_iter
         self.posterior, self.shapes, self.once = posterior, shapes, once
         self.hits, self.misses = (np.full(points.n_workers, each) for each in (model.hits, model.misses))
-        self.thin = (MIN_SD * points.sides.min(0)) ** 2
+        self.min_variance = (MIN_SD * points.sides.min(0)) ** 2
 
     def step(self) -> Step:
         from ..kernels.fast.merging import CUT, KAPPA, betas
@@ -208,20 +213,20 @@ class VariationalFit(Problem):
 
         old, shapes, stats = self.posterior, self.shapes, self.stats
         new = Posterior(old.ptr, *(array.copy() for array in old[1:]))
-        for i, own in of_images(new.ptr):
+        for i, own in objects_by_image(new.ptr):
             improve(
                 new.mean[own], new.V[own], new.n[own], new.b[own], stats.sums[own], shapes.nu, shapes.b0[i],
                 shapes.m0[i], shapes.S,
             )  # fmt: skip
-        noise = own_noise(stats.on, stats.far, new.mean.shape[1]) if self.model.noise else new.noise
+        noise = worker_noise(stats.on, stats.far, new.mean.shape[1]) if self.model.noise else new.noise
         A, B = self.model.hits + stats.on, self.model.misses + stats.sent - stats.on
         self.posterior = new._replace(A=A, B=B, noise=noise)
-        self.shapes = shapes._replace(S=_learnt_shape(self.posterior, shapes, self.thin))
+        self.shapes = shapes._replace(S=_shared_covariance(self.posterior, shapes, self.min_variance))
 
     def converged(self, objectives: Sequence[float]) -> bool:
         from ..kernels.fast.merging import TOL
 
-        return little_change(objectives, TOL)
+        return change_below(objectives, TOL)
 
     def state(self) -> Arrays:
         return packed({"posterior": self.posterior, "shapes": self.shapes})
@@ -230,9 +235,12 @@ class VariationalFit(Problem):
         self.posterior = Posterior(**unpacked(state, "posterior."))
         self.shapes = Shapes(**unpacked(state, "shapes."))
 
-    def any_object(self) -> Floats:
-        """(I,) nats by which the objects of an image beat none at all, if all its clicks were equally likely to be on
-        some: the prior of workers must not speak for objects, nor objects for workers."""
+    def evidence_for_any(self) -> Floats:
+        """(I,) evidence, in nats, that an image has any objects at all.
+
+        All clicks of the image are given the same prior probability of being on an object, so that neither the prior
+        of the workers nor the other images decide.
+        """
         ptr = self.posterior.ptr
         fits = self.executor.total(_fits_by_share, self.workers.odds)
         image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
@@ -240,20 +248,20 @@ class VariationalFit(Problem):
 
 
 def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:
-    """(shares, I) log-likelihood ratio of each image's clicks, for every share of clicks on objects that is tried."""
+    """(shares, I) log-likelihood ratio of each image's clicks, for each candidate share of clicks on objects."""
     alpha, image = local.alpha[:, 0], points.image
     ratio = np.minimum(alpha / np.maximum(1 - alpha, 1e-15) * np.exp(-odds[points.worker]), 1e15)
-    return np.stack([np.bincount(image, np.log1p(p * (ratio - 1)), minlength=points.n_images) for p in SHARES])
+    return np.stack([np.bincount(image, np.log1p(p * (ratio - 1)), minlength=points.n_images) for p in OBJECT_SHARES])
 
 
-def _learnt_shape(posterior: Posterior, shapes: Shapes, thin: Floats) -> Floats:
-    """The shape that objects share: the inverse of their mean expected precision."""
+def _shared_covariance(posterior: Posterior, shapes: Shapes, min_variance: Floats) -> Floats:
+    """(D, D) covariance shared by all objects: the inverse of their mean expected precision."""
     from ..kernels.fast.merging import KAPPA, precisions, thicken
 
     total = KAPPA * np.linalg.inv(shapes.S0)
     precisions(posterior.V, posterior.n, shapes.nu, total)
     S = np.linalg.inv(total / (KAPPA + len(posterior.n)))
-    thicken(S, thin)
+    thicken(S, min_variance)
     return S
 
 
@@ -263,15 +271,18 @@ def _shape_prior(shapes: Shapes) -> float:
 
 
 class Refinement(GaussianEM):
-    """EM with priors, from objects that are nearly right."""
+    """EM with priors that starts from the objects found by merging."""
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        return len(objectives) > 1 and objectives[-1] - objectives[-2] < TOL * abs(objectives[-1])
+        return len(objectives) > 1 and objectives[-1] - objectives[-2] < EM_TOL * abs(objectives[-1])
 
 
-def refined(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, fit: MergeFit) -> Mixture:
-    """The most probable plain Gaussians near the objects that merging has found. Their chances of outliers and
-    reliabilities are nearer to the truth than those of the bound, which pays for every doubt about an object."""
+def refine(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, fit: MergeFit) -> Mixture:
+    """Refine the objects found by merging to a posterior mode, by EM.
+
+    Outlier probabilities and reliabilities at the mode are closer to the truth than those of the variational bound,
+    which counts the uncertainty about each object against it.
+    """
     posterior, shapes = fit.posterior, fit.shapes
     cov = posterior.V / (shapes.nu + posterior.n)[:, None, None]
     image = np.repeat(np.arange(points.n_images), np.diff(posterior.ptr))
@@ -281,7 +292,7 @@ def refined(model: ClickMixture, points: Points, executor: Executor[Points], run
     p = posterior.A / (posterior.A + posterior.B)
     problem = Refinement(
         executor, Mixture(posterior.ptr, posterior.mean, cov, share, p, posterior.noise), points.sides, run.threads,
-        MAX_REFINEMENTS, once=fit.once, noise=model.noise, priors=Priors(shapes.nu, shapes.S, model.hits, model.misses),
+        MAX_REFINE_ITER, once=fit.once, noise=model.noise, priors=Priors(shapes.nu, shapes.S, model.hits, model.misses),
     )  # fmt: skip
     if not iterate(problem, run, Trace(objects=int), "refinement"):
         problem.improve()

@@ -1,4 +1,4 @@
-"""What every model of clicks shares: its kind, and fits of images one by one."""
+"""Base class of the models of clicks, and a loop that fits images one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..result import Objects, PointsResult
 
 @dataclass(frozen=True, kw_only=True)
 class PointsModel(Model[Points, PointsResult]):
-    """Finds objects in clicks."""
+    """Base class of models that find objects in clicks."""
 
     kind = "points"
     answers_type = Points
@@ -28,7 +28,7 @@ class PointsModel(Model[Points, PointsResult]):
 
 
 class Fitted(Protocol):
-    """The fit of one image: a named tuple of arrays and numbers."""
+    """Fit of one image: a named tuple of arrays and numbers."""
 
     @property
     def n_objects(self) -> int: ...
@@ -37,15 +37,18 @@ class Fitted(Protocol):
 T = TypeVar("T", bound=Fitted)
 
 
-def each_image(
-    name: str, points: Points, run: Run, fit: Callable[[int], T], kind: Callable[..., T], *, threads: int = 1,
+def fit_images(
+    name: str, points: Points, run: Run, fit: Callable[[int], T], fit_type: Callable[..., T], *, threads: int = 1,
     done: Mapping[int, T] | None = None,
 ) -> list[T | None]:  # fmt: skip
-    """The fit of every image, None for one without clicks; those in `done`, by the number of the image, are not made
-    again. An interruption keeps all fits made so far, also in later stages; `kind` makes a fit from its fields."""
+    """Fit every image with `fit`; return one fit per image, None for an image without clicks.
+
+    `done` holds fits that already exist, by image number. `fit_type` rebuilds a fit from its fields. Finished fits stay
+    in the journal, so an interrupted run does not repeat them.
+    """
     fits: list[T | None] = [(done or {}).get(i) for i in range(points.n_images)]
     for i, fields in _by_image(run.journal.saved("images") or {}).items():
-        fits[i] = kind(**fields)
+        fits[i] = fit_type(**fields)
     run.journal.keep("images", lambda: packed({str(i): each for i, each in enumerate(fits)}))
     clicks, stopped = points.clicks_per_image, Event()
 
@@ -57,7 +60,9 @@ def each_image(
             return
         fits[i] = fit(i)
         so_far = [each.n_objects for each in fits if each is not None]
-        run.report(Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)}))
+        run.report(
+            Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)})
+        )
 
     if threads == 1:
         for i in range(points.n_images):
@@ -71,18 +76,18 @@ def each_image(
     return fits
 
 
-def pointers(images: Sequence[T | None]) -> Ints:
-    """(I+1,) where the objects of each image begin when those of all images stand one after another."""
+def object_ptr(images: Sequence[T | None]) -> Ints:
+    """(I+1,) offset of each image's first object in the concatenated objects of all images."""
     return np.concatenate([[0], np.cumsum([0 if each is None else each.n_objects for each in images])]).astype(np.int64)
 
 
-def joined(images: Sequence[T | None], field: str, *shape: int) -> Floats:
-    """One field of all images, one after another; `shape` is that of a row."""
+def concat(images: Sequence[T | None], field: str, *shape: int) -> Floats:
+    """Concatenate one field of the fits of all images; `shape` is the shape of one row."""
     return np.concatenate([np.empty((0, *shape)), *(getattr(each, field) for each in images if each is not None)])
 
 
 def _by_image(arrays: Arrays) -> dict[int, dict[str, Any]]:
-    """The fields of every fit that was kept."""
+    """Fields of every saved fit, by image number."""
     fits: dict[int, dict[str, Any]] = {}
     for key, value in unpacked(arrays, "").items():
         image, field = key.split(".", 1)

@@ -1,4 +1,4 @@
-"""The clicks paper's own algorithm: EM with annihilation, forced removal, and the best of all iterations."""
+"""The algorithm of the clicks paper: EM with annihilation and forced removal; the best iteration is kept."""
 
 from __future__ import annotations
 
@@ -13,46 +13,48 @@ from ..engine import Executor, InMemory, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Floats, Ints
 from .e_step import Local
-from .em import MAXIMUM_LIKELIHOOD, GaussianEM, Mixture, assign, keep, maximise
-from .model import each_image, joined, pointers
+from .em import MAXIMUM_LIKELIHOOD, GaussianEM, Mixture, assign, maximise, select_objects
+from .model import concat, fit_images, object_ptr
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
-START = 40  # components, the paper's M0
-MIN_COMPONENTS = 6  # below which the search stops, as in the paper's simulations
-P0 = 0.5  # reliability of every worker at the start
-TOL = {"bic": 1e-5, "icl": 1e-4}  # relative change of the criterion that counts as converged
-START_VARIANCE = 1 / 75  # in squares of the box's sides: about that of the paper's simulations
+START_COMPONENTS = 40  # M0 in the paper
+MIN_COMPONENTS = 6  # the search stops below this number, as in the paper's simulations
+P0 = 0.5  # initial reliability of every worker
+CRITERION_TOL = {"bic": 1e-5, "icl": 1e-4}  # convergence tolerance: relative change of the criterion
+START_VARIANCE = 1 / 75  # initial variance over the squared box side: about that of the paper's simulations
 MAX_KMEANS_ITER = 50
 
 
 def paper_fit(
     model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace
 ) -> tuple[Mixture, int | None, bool]:
-    """The mixture, the iteration that it was taken from, and whether the fit has converged. Several images are fitted
-    one by one first, then all together."""
+    """Return the mixture, the iteration it was taken from, and whether the fit has converged.
+
+    Several images are first fitted one by one, then jointly.
+    """
     if points.n_images == 1:
         return _fit(model, points, executor, run, trace, _start(model, points, run, 0))
-    quiet, nobody = replace(run, watch=None), np.empty(0)
+    quiet, no_workers = replace(run, watch=None), np.empty(0)
 
     def fit(i: int) -> Mixture:
         own = points.only(np.array([i]))
         start = _start(model, own, run, i)
         mixture, *_ = _fit(model, own, InMemory([own]), quiet, Trace(objects=int), start)
-        return mixture._replace(p=nobody, noise=nobody)
+        return mixture._replace(p=no_workers, noise=no_workers)
 
-    images = each_image(model.name, points, run, fit, Mixture)
+    images = fit_images(model.name, points, run, fit, Mixture)
     D, W = points.n_axes, points.n_workers
-    objects = joined(images, "mean", D), joined(images, "cov", D, D), joined(images, "share")
-    start = Mixture(pointers(images), *objects, np.full(W, P0), np.ones(W))
+    objects = concat(images, "mean", D), concat(images, "cov", D, D), concat(images, "share")
+    start = Mixture(object_ptr(images), *objects, np.full(W, P0), np.ones(W))
     return _fit(model, points, executor, run, trace, start, fixed=True)
 
 
 def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """k-means: centres of `count` groups of clicks, fewer where clicks share a spot.
+    """k-means centres of `count` groups of clicks, fewer if there are fewer distinct positions.
 
-    scikit-learn has it, but it is no part of the core, and this start need not be the best.
+    scikit-learn's k-means is not used because the core does not depend on scikit-learn.
     """
     from ..kernels.fast.merging import seeds
 
@@ -75,8 +77,8 @@ def _nearest(X: Floats, middle: Floats) -> Ints:
 
 
 def _start(model: ClickMixture, points: Points, run: Run, image: int) -> Mixture:
-    """Components at the centres of k-means."""
-    count = model.objects or model.start or max(START, 2 * model.at_least)
+    """Initial mixture with its components at k-means centres."""
+    count = model.objects or model.start or max(START_COMPONENTS, 2 * model.at_least)
     rng = np.random.default_rng([run.seed, image])
     mean = centres(points.X, count, rng) if points.n_clicks else np.empty((0, points.n_axes))
     spread = START_VARIANCE * points.sides[0] ** 2 if model.spread is None else np.asarray(model.spread, np.float64)
@@ -90,7 +92,7 @@ def _fit(
     model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, start: Mixture,
     fixed: bool = False,
 ) -> tuple[Mixture, int | None, bool]:  # fmt: skip
-    """By the search of Sec. 3.2, or by the EM of Sec. 3.1 where the number of objects is given or fixed by now."""
+    """Fit by the search of Sec. 3.2, or by the EM of Sec. 3.1 if the number of objects is given or `fixed`."""
     if fixed or model.objects is not None or not start.n_objects:
         problem = GaussianEM(executor, start, points.sides, run.threads, model.max_iter)
         converged = iterate(problem, run, trace)
@@ -98,13 +100,15 @@ def _fit(
     search = Annihilation(model, executor, start, points.sides, run.threads)
     converged = iterate(search, run, trace)
     if not converged:
-        search.improve()  # whether the search has gone past the best shows after the removal
+        search.improve()  # only after a removal is it known whether the search has passed the best mixture
     return search.best, search.best_at, converged or search.mixture.n_objects < search.best.n_objects
 
 
 class Annihilation(Problem):
-    """The search of Sec. 3.2: objects that hold too few clicks are removed; whenever the criterion has converged, the
-    smallest one is. The best mixture of all iterations is kept."""
+    """The search of Sec. 3.2: EM that removes objects with too few clicks.
+
+    When the criterion has converged, the smallest object is removed, too. The best mixture of all iterations is kept.
+    """
 
     name = "click-mixture"
 
@@ -113,9 +117,9 @@ class Annihilation(Problem):
     ) -> None:
         self.executor, self.mixture, self.sides, self.threads = executor, start, sides, threads
         self.criterion, self.max_iter = model.criterion, model.max_iter
-        self.fewest = model.at_least or min(MIN_COMPONENTS, start.n_objects)
+        self.min_objects = model.at_least or min(MIN_COMPONENTS, start.n_objects)
         D = sides.shape[1]
-        self.free = D * (D + 3) / 2  # parameters of an object
+        self.n_free = D * (D + 3) / 2  # free parameters of an object
         self.best, self.best_score = start, -np.inf
         self.best_at: int | None = None  # iteration
         self.score, self.before, self.iterations = -np.inf, -np.inf, 0
@@ -129,39 +133,39 @@ class Annihilation(Problem):
         return Step(self.score, {"objects": self.mixture.n_objects})
 
     def _score(self) -> float:
-        """BIC by the log-likelihood, or eq. (15) to the letter: Q, the log-likelihood less the posterior's entropy.
+        """Return the BIC, or the ICL of eq. (15): Q, the log-likelihood minus the entropy of the posterior.
 
-        As printed, (15) is to be minimised; here its sign is changed, so that more is better.
+        The paper minimises (15); here its sign is reversed, so that higher is better.
         """
         on, entropy = self.executor.total(_click_sums)
-        penalty = 0.5 * self.free * self.mixture.n_objects * np.log(max(on, 1.0))
+        penalty = 0.5 * self.n_free * self.mixture.n_objects * np.log(max(on, 1.0))
         return float(self.stats.fit - entropy - penalty)
 
-    def _settled(self) -> bool:
-        return bool(abs(self.score - self.before) < TOL[self.criterion] * abs(self.score))
+    def _criterion_converged(self) -> bool:
+        return bool(abs(self.score - self.before) < CRITERION_TOL[self.criterion] * abs(self.score))
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        return self._settled() and self.mixture.n_objects <= self.fewest
+        return self._criterion_converged() and self.mixture.n_objects <= self.min_objects
 
     def improve(self) -> None:
-        if self._settled():
+        if self._criterion_converged():
             self._remove(int(self.mixture.share.argmin()))
             self.before = -np.inf
             return
         self.before = self.score
-        n, toll = self.stats.sums[:, 0], 0.5 * self.free
-        if (n <= toll).sum() > 1 and len(n) > self.fewest:  # one at a time: the others may live on what it leaves
+        n, penalty = self.stats.sums[:, 0], 0.5 * self.n_free
+        if (n <= penalty).sum() > 1 and len(n) > self.min_objects:  # one at a time: the others may gain its clicks
             self._remove(int(n.argmin()))
             return
-        poor = (n <= toll).any() and len(n) <= self.fewest  # then all stay, and pay nothing
-        toll = 0.0 if poor else toll
-        self.mixture = maximise(self.stats, self.mixture, MAXIMUM_LIKELIHOOD, self.sides, toll=toll)
+        poor = (n <= penalty).any() and len(n) <= self.min_objects  # no more removals: drop the penalty
+        penalty = 0.0 if poor else penalty
+        self.mixture = maximise(self.stats, self.mixture, MAXIMUM_LIKELIHOOD, self.sides, penalty=penalty)
         alive = np.flatnonzero(self.mixture.share > 0)
         if 0 < len(alive) < len(n):
-            self.mixture = keep(self.mixture, alive)
+            self.mixture = select_objects(self.mixture, alive)
 
     def _remove(self, weakest: int) -> None:
-        self.mixture = keep(self.mixture, np.delete(np.arange(self.mixture.n_objects), weakest))
+        self.mixture = select_objects(self.mixture, np.delete(np.arange(self.mixture.n_objects), weakest))
 
     def state(self) -> Arrays:
         names = ("mixture", "best", "best_score", "best_at", "before", "iterations")
@@ -175,5 +179,5 @@ class Annihilation(Problem):
 
 
 def _click_sums(points: Points, local: Local) -> tuple[float, float]:
-    """Expected clicks on objects, and the entropy of their assignment where it is known."""
+    """Expected clicks on objects, and the entropy of their assignment if it was computed."""
     return float(local.alpha[:, 0].sum()), float(local.best[:, 2].sum())

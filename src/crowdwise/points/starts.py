@@ -1,4 +1,4 @@
-"""How the merging of components starts: how many there are, which shape, and whether workers click an object once."""
+"""Start of the merging: number of components, shared covariance, and whether workers click an object at most once."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from ..answers import Points
 from ..engine import Run
 from ..engine.loop import interrupted
 from ..kernels.layout import Floats, Ints
-from .descent import Descent, ImageFit
+from .image_fit import ImageFit, ImageFitter
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
-FIRST_START = 20  # components that the first try starts from; each further one starts from twice as many
-SAMPLE_IMAGES = 3  # that the start is chosen on
-MAX_CLICKS = 6_000  # of an image, above which the start is chosen on a part of them
-ENOUGH_CLICKS = 30  # per object in that part, from which its objects are taken as those of the image
-NEIGHBOUR_CLICKS = 2000  # of an image, whose neighbours show whether workers click an object once
-SAME_SHARE = 0.5  # of the own clicks that chance would put near a click: fewer, and a worker clicks once
-ENOUGH_PAIRS = 50.0  # expected by chance, from which on that share decides
-MAX_CHANCE = 1e-3  # of so few own clicks, below which fewer pairs are enough, too
+FIRST_COMPONENTS = 20  # components of the first trial; each further trial doubles them
+SAMPLE_IMAGES = 3  # images on which the start is chosen
+MAX_SAMPLE_CLICKS = 6_000  # larger images are subsampled to about this many clicks
+MIN_CLICKS_PER_OBJECT = 30  # with this many clicks per object, the fit of a subsample is used for the whole image
+MAX_NEIGHBOUR_CLICKS = 2000  # clicks per image whose neighbours are counted to estimate `once`
+MAX_PAIR_RATIO = 0.5  # observed over expected close pairs by one worker; below, workers click an object at most once
+MIN_EXPECTED_PAIRS = 50.0  # the ratio decides if at least this many close pairs are expected
+MAX_P_VALUE = 1e-3  # with fewer expected pairs, a Poisson p-value below this decides
 
 
 class Start(NamedTuple):
-    """What the fits of all images start from."""
+    """Start of the fits of all images."""
 
     once: bool  # whether workers click an object at most once
     ratio: float  # components per click
-    shape: Floats  # (D, D)
+    shape: Floats  # (D, D) shared covariance
 
 
 def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, dict[int, ImageFit]]:
-    """Chosen on a few images; returned too are those that are fitted already, by number."""
+    """Choose the start on a few images; also return the fits of those images, by image number."""
     parts = []
-    for i in sample(points).tolist():
+    for i in sample_images(points).tolist():
         rng = np.random.default_rng([run.seed, i, 1])
-        parts.append((part_of(points, i, rng), 0) if points.clicks_per_image[i] > MAX_CLICKS else (points, i))
+        parts.append((subsample(points, i, rng), 0) if points.clicks_per_image[i] > MAX_SAMPLE_CLICKS else (points, i))
     once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
     largest = max(int(part.clicks_per_image[i]) for part, i in parts)
-    start = min(FIRST_START, max(1, largest // 2)) if model.start is None else model.start
+    start = min(FIRST_COMPONENTS, max(1, largest // 2)) if model.start is None else model.start
     if once is None:
         both = {way: best_start(model, parts, run, way, start) for way in (True, False)}
         scores = {way: sum(each.score for each in fits) for way, (fits, _) in both.items()}
-        once = bool(scores[True] + clashes(parts, both[True][0]) > scores[False])
+        once = bool(scores[True] + expected_repeats(parts, both[True][0]) > scores[False])
         fits, start = both[once]
     else:
         fits, start = best_start(model, parts, run, once, start)
@@ -57,7 +57,7 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
         whole = part is points
         if whole and points.n_images <= SAMPLE_IMAGES:
             done[i] = each
-        elif not whole and len(part.X) / max(1, each.n_objects) >= ENOUGH_CLICKS:
+        elif not whole and len(part.X) / max(1, each.n_objects) >= MIN_CLICKS_PER_OBJECT:
             image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
             done[image] = scaled_up(each, points.clicks_per_image[image] / len(part.X), model.freedom)
     return Start(once, start / largest, shape), done
@@ -66,8 +66,10 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
 def best_start(
     model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, start: int
 ) -> tuple[list[ImageFit], int]:
-    """Fits of a few images from ever more components, until more do not help: the best ones, and from how many
-    components (for the largest image) they started."""
+    """Fit a few images, doubling the number of components until the score stops increasing.
+
+    Return the best fits and the number of components of the largest image at their start.
+    """
     clicks = [int(points.clicks_per_image[i]) for points, i in parts]
     best: list[ImageFit] = []
     total, best_from = -np.inf, start
@@ -76,7 +78,8 @@ def best_start(
         for (points, i), n in zip(parts, clicks, strict=True):
             if run.stopped:
                 raise interrupted(model.name, run, 0)
-            fits.append(Descent(model, points, i, once, components(model, n, start / max(clicks)), None, run).fit())
+            count = start_components(model, n, start / max(clicks))
+            fits.append(ImageFitter(model, points, i, once, count, None, run).fit())
         score = sum(each.score for each in fits)
         if score <= total + 1.0:
             return best, best_from
@@ -86,79 +89,84 @@ def best_start(
         start *= 2
 
 
-def components(model: ClickMixture, clicks: int, ratio: float) -> int:
-    """How many components an image of so many clicks starts from."""
+def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:
+    """Number of components at the start of an image with `clicks` clicks."""
     least = model.objects if model.objects is not None else model.at_least
     if model.start is not None:
         return max(1, min(model.start, clicks))
-    return max(1, min(clicks, max(2 * least, min(FIRST_START, clicks // 2), round(clicks * ratio))))
+    return max(1, min(clicks, max(2 * least, min(FIRST_COMPONENTS, clicks // 2), round(clicks * ratio))))
 
 
-def sample(points: Points) -> Ints:
-    """A few images with many, but not only the most, clicks."""
+def sample_images(points: Points) -> Ints:
+    """Numbers of up to SAMPLE_IMAGES images, evenly spaced from the median to the maximum number of clicks."""
     clicks = points.clicks_per_image
-    some = np.flatnonzero(clicks > 0)
-    order = some[np.argsort(clicks[some], kind="stable")]
+    clicked = np.flatnonzero(clicks > 0)
+    order = clicked[np.argsort(clicks[clicked], kind="stable")]
     picks = np.unique(np.linspace(len(order) // 2, len(order) - 1, min(SAMPLE_IMAGES, len(order))).astype(int))
     return np.sort(order[picks])
 
 
-def part_of(points: Points, image: int, rng: np.random.Generator) -> Points:
-    """Whole jobs of an image with about MAX_CLICKS clicks in all; of jobs that are longer, as many of their clicks."""
+def subsample(points: Points, image: int, rng: np.random.Generator) -> Points:
+    """Sample whole jobs of an image with about MAX_SAMPLE_CLICKS clicks; if jobs are longer, sample their clicks."""
     own = points.only(np.array([image]))
     order = rng.permutation(own.n_jobs)
-    enough = int(np.searchsorted(np.cumsum(np.diff(own.job_ptr)[order]), MAX_CLICKS)) + 1
+    enough = int(np.searchsorted(np.cumsum(np.diff(own.job_ptr)[order]), MAX_SAMPLE_CLICKS)) + 1
     chosen = np.isin(np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr)), order[:enough])
     clicks = np.flatnonzero(chosen)
-    if len(clicks) > 2 * MAX_CLICKS:
-        clicks = np.sort(rng.choice(clicks, MAX_CLICKS, replace=False))
+    if len(clicks) > 2 * MAX_SAMPLE_CLICKS:
+        clicks = np.sort(rng.choice(clicks, MAX_SAMPLE_CLICKS, replace=False))
     job = np.repeat(np.arange(own.n_jobs), np.diff(own.job_ptr))[clicks]
     ptr = np.searchsorted(job, np.arange(own.n_jobs + 1)).astype(np.int64)
     return own.replaced(X=own.X[clicks], worker=own.worker[clicks], job_ptr=ptr)
 
 
 def scaled_up(fit: ImageFit, times: float, nu: float) -> ImageFit:
-    """As if there had been so many times the clicks; workers and iterations, which were of a part, are not kept."""
+    """Scale the fit of a subsample to `times` as many clicks; drop its workers and its trace."""
     prior, none = nu * fit.S, np.empty(0)
     V = prior + times * (fit.V - prior)
     return fit._replace(n=times * fit.n, V=V, A=none, B=none, trace=np.empty((0, 2)))
 
 
 def clicks_once(parts: list[tuple[Points, int]], rng: np.random.Generator) -> bool | None:
-    """Whether workers click on an object at most once; None where there are too few clicks to decide. Near a click of
-    others, a worker who clicks as often as they like has as many clicks as their share of all clicks predicts; a worker
-    who clicks once has none."""
+    """Whether workers click an object at most once; None if there are too few clicks to decide.
+
+    The test counts pairs of close clicks by one worker. If workers click an object any number of times, their share of
+    all clicks predicts this count; if they click it at most once, the count is near 0.
+    """
     own, chance = 0.0, 0.0
     for points, i in parts:
         at = points.clicks_of(i)
         X, worker = points.X[at], points.worker[at]
         worker = np.unique(worker, return_inverse=True)[1]
         clicks = np.bincount(worker)
-        chosen = np.sort(rng.choice(len(X), min(len(X), NEIGHBOUR_CLICKS), replace=False))
+        chosen = np.sort(rng.choice(len(X), min(len(X), MAX_NEIGHBOUR_CLICKS), replace=False))
         radius = None
         for some in np.array_split(chosen, max(1, len(chosen) // 200)):
             same = worker[some][:, None] == worker[None]
             away = np.sqrt(((X[some][:, None] - X[None]) ** 2).sum(2))
-            if radius is None:  # the distance of the first clicks to a few of others
+            if radius is None:  # typical distance of a click to its nearest clicks by other workers
                 few = min(max(3, len(clicks) // 6), len(X)) - 1
                 radius = float(np.median(np.partition(np.where(same, np.inf, away), few, axis=1)[:, few]))
             close = away <= radius if np.isfinite(radius) else np.zeros_like(same)
             sent = clicks[worker[some]]
             own += float((close & same & (away > 0)).sum())
             chance += float(((close & ~same).sum(1) * (sent - 1) / np.maximum(len(X) - sent, 1)).sum())
-    if float(chance) >= ENOUGH_PAIRS:
-        return own < SAME_SHARE * chance
-    own, chance = own / 2, chance / 2  # every pair was counted from both ends
+    if float(chance) >= MIN_EXPECTED_PAIRS:
+        return own < MAX_PAIR_RATIO * chance
+    own, chance = own / 2, chance / 2  # each pair was counted twice
     below = sum(math.exp(k * math.log(max(chance, 1e-300)) - chance - math.lgamma(k + 1)) for k in range(int(own) + 1))
-    return True if below < MAX_CHANCE else None
+    return True if below < MAX_P_VALUE else None
 
 
-def clashes(parts: list[tuple[Points, int]], fits: list[ImageFit]) -> float:
-    """Pairs of clicks by one worker on one object that chance would make: about minus the log of the chance that there
-    are none, which the sum over matchings lacks against that over all ways."""
+def expected_repeats(parts: list[tuple[Points, int]], fits: list[ImageFit]) -> float:
+    """Expected number of pairs of clicks by one worker on one object, if workers clicked independently.
+
+    It approximates minus the log-probability that there is no such pair. The score with `once` lacks this term, because
+    it sums over matchings instead of all assignments.
+    """
     total = 0.0
     for (points, i), each in zip(parts, fits, strict=True):
         sent = np.bincount(points.worker[points.clicks_of(i)]).astype(np.float64)
-        part = each.n / sent.sum()  # of all clicks, on each object
+        part = each.n / sent.sum()  # share of all clicks on each object
         total += float(0.5 * (sent * np.maximum(sent - 1, 0)).sum() * (part**2).sum())
     return total

@@ -1,4 +1,4 @@
-"""Clicks that keep coming: stepwise EM from a warm start, one batch after another."""
+"""Online learning from batches of clicks, by stepwise EM."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import polars as pl
 
 from ..answers import Points, places
 from ..engine import Run, Trace
-from ..errors import DataError, ParameterError
+from ..errors import DataError, ParameterError, option
 from ..kernels.layout import HEAD, Floats, Ints
 from ..result import PointsResult
 from .e_step import Stats
-from .em import MAXIMUM_LIKELIHOOD, MIN_CHANCE, Mixture, assign, in_shards, maximise, own_noise
-from .mixture import ClickMixture, evidence_afterwards
-from .model import joined, pointers
+from .em import MAXIMUM_LIKELIHOOD, RELIABILITY_MARGIN, Mixture, assign, in_shards, maximise, worker_noise
+from .mixture import ClickMixture, evidence_without_search
+from .model import concat, object_ptr
 from .summary import summarise
 
-RATE, DELAY = 0.7, 5.0  # a batch counts for (batches so far + DELAY) ** -RATE
+RATE, DELAY = 0.7, 5.0  # a batch has the weight (batches so far + DELAY) ** -RATE
 
 
 class _Image(NamedTuple):
-    """What is kept of an image: its objects, their sums about fixed places for each click, and batches so far."""
+    """State of an image: its objects, and their mean statistics per click, taken about the fixed positions `at`."""
 
     name: Any
     box: Floats
     mean: Floats
     cov: Floats
     share: Floats
-    sums: Floats  # (M, HEAD + D + D D) a click, about `at`
+    sums: Floats  # (M, HEAD + D + D D) per click, about `at`
     at: Floats  # (M, D)
     batches: int
     clicks: float
@@ -40,10 +40,11 @@ class _Image(NamedTuple):
 
 
 class ClickStream:
-    """Objects and workers from clicks that come in batches: nothing is kept of old clicks but sums.
+    """Learn objects and workers from clicks that arrive in batches; of old clicks only statistics are kept.
 
-    The first batch of an image finds its objects (by `model`); later ones improve them by stepwise EM. Workers count
-    all their clicks. Objects that only later clicks show are not added: fit anew from time to time.
+    `model` finds the objects of an image in its first batch; later batches refine them by stepwise EM. All clicks of a
+    worker count towards their reliability. Objects that appear only in later batches are not added, so fit all clicks
+    again from time to time.
 
     >>> import crowdwise as cw
     >>> stream = cw.ClickStream()
@@ -58,7 +59,9 @@ class ClickStream:
         if not isinstance(self.model, ClickMixture):
             raise ParameterError(f"model is {type(self.model).__name__}; a stream needs a ClickMixture")
         if not 0.5 < rate <= 1 or delay < 0:
-            raise ParameterError(f"rate is {rate} and delay {delay}; wanted are 0.5 < rate <= 1 and delay >= 0")
+            raise ParameterError(
+                f"rate is {rate} and delay is {delay}; rate must be above 0.5 and at most 1, delay must be at least 0"
+            )
         self.rate, self.delay = rate, delay
         self.batches, self.clicks = 0, 0
         self._images: dict[Any, _Image] = {}
@@ -69,45 +72,47 @@ class ClickStream:
 
     def __repr__(self) -> str:
         n, M = len(self._images), sum(image.n_objects for image in self._images.values())
-        people = 0 if self._workers is None else len(self._workers)
+        W = 0 if self._workers is None else len(self._workers)
         return (
             f"ClickStream({self.batches} batches, {self.clicks} clicks, {n} image{'s' if n != 1 else ''}, {M} objects, "
-            f"{people} workers)"
+            f"{W} workers)"
         )
 
     def partial_fit(self, points: Any, run: Run | None = None) -> ClickStream:
-        """Learn from one more batch."""
+        """Learn from one more batch of clicks."""
         run = run or Run()
         points = self.model.accept(points)
         if self._workers is not None and points.axes != self._axes:
-            raise DataError(f"the batch has coordinates {', '.join(points.axes)}, the stream {', '.join(self._axes)}")
+            raise DataError(
+                f"this batch has the coordinates {', '.join(points.axes)}, but the stream has {', '.join(self._axes)}"
+            )
         self._axes = points.axes
-        clicked = np.flatnonzero(points.clicks_per_image > 0)  # a shard names images of others, too
+        clicked = np.flatnonzero(points.clicks_per_image > 0)  # a shard also lists images of other shards
         fresh = np.array([i for i in clicked if points.images[int(i)] not in self._images], np.int64)
         known = np.setdiff1d(clicked, fresh)
-        self._same_boxes(points.only(known))
+        self._check_boxes(points.only(known))
         if len(fresh):
-            self._first(points.only(fresh), run)
+            self._fit_new(points.only(fresh), run)
         if len(known):
-            self._further(points.only(known), run)
+            self._update_known(points.only(known), run)
         self.batches += 1
         self.clicks += points.n_clicks
         return self
 
     def result(self, points: Any, run: Run | None = None) -> PointsResult:
-        """What has been learnt, applied to some clicks on images that the stream knows: nothing more is learnt."""
+        """Apply the stream to clicks on known images, without learning from them."""
         run = (run or Run()).begin()
         points = self.model.accept(points)
         executor, mixture = in_shards(points, run), self._mixture(points)
         stats = assign(executor, mixture, self._once, run.threads, best=True)
-        evidence = evidence_afterwards(self.model, points, mixture, stats.sums)
+        evidence = evidence_without_search(self.model, points, mixture, stats.sums)
         beta = (self.model.hits, self.model.misses)
         params = summarise(points, executor, mixture, stats, evidence, beta, self._once)
         return self.model.make_result(points, run, Trace(objects=int), "", params=params, best=None, converged=True)
 
     @property
     def objects(self) -> pl.DataFrame:
-        """image, object, the centre, share, and expected clicks so far."""
+        """Objects so far, with the columns image, object, one per coordinate, share, and clicks (expected)."""
         rows = list(self._images.values())
         columns: dict[str, Any] = {
             "image": [image.name for image in rows for _ in image.mean],
@@ -121,7 +126,7 @@ class ClickStream:
 
     @property
     def workers(self) -> pl.DataFrame:
-        """worker, answers (clicks), skill (reliability)."""
+        """Workers so far, with the columns worker, answers (clicks) and skill (reliability)."""
         names = pl.Series("worker", []) if self._workers is None else self._workers.alias("worker")
         skill = self._reliability(self._on, self._sent)
         return pl.DataFrame([names]).with_columns(answers=self._sent.astype(np.int64), skill=skill)
@@ -129,8 +134,8 @@ class ClickStream:
     def _reliability(self, on: Floats, sent: Floats) -> Floats:
         return np.asarray((on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2))
 
-    def _meet(self, points: Points) -> Ints:
-        """Where the workers of a batch stand among all; new ones are added at the end."""
+    def _worker_codes(self, points: Points) -> Ints:
+        """Positions of a batch's workers among all workers; new workers are appended."""
         if self._workers is None:
             self._workers = points.workers
         else:
@@ -138,7 +143,8 @@ class ClickStream:
                 new = points.workers.cast(self._workers.dtype)
             except pl.exceptions.PolarsError:
                 raise DataError(
-                    f"the batch names workers as {points.workers.dtype}, the stream as {self._workers.dtype}"
+                    f"worker ids are {points.workers.dtype} in this batch and {self._workers.dtype} in the stream. Use "
+                    "one type"
                 ) from None
             self._workers = pl.concat(
                 [self._workers, new.filter(~new.is_in(self._workers.implode())).alias(self._workers.name)]
@@ -147,29 +153,29 @@ class ClickStream:
         self._on, self._far, self._sent = (np.append(a, np.zeros(more)) for a in (self._on, self._far, self._sent))
         return places(self._workers, points.workers)
 
-    def _count(self, points: Points, stats: Stats) -> None:
-        at = self._meet(points)
+    def _add_counts(self, points: Points, stats: Stats) -> None:
+        at = self._worker_codes(points)
         for total, part in ((self._on, stats.on), (self._far, stats.far), (self._sent, stats.sent)):
             total[at] += part
 
-    def _same_boxes(self, points: Points) -> None:
-        """Refuse images whose box is another than before."""
+    def _check_boxes(self, points: Points) -> None:
+        """Refuse images whose box differs from that of earlier batches."""
         for i, name in enumerate(points.images.to_list()):
-            had = self._images[name].box
-            if not np.array_equal(points.box[i], had):
+            before = self._images[name].box
+            if not np.array_equal(points.box[i], before):
                 raise DataError(
-                    f"image {name!r} has the box {points.box[i].ravel().tolist()} in this batch, and had "
-                    f"{had.ravel().tolist()}. Give one box to all batches (box=)"
+                    f"image {name!r} has the box {points.box[i].ravel().tolist()} in this batch, but had "
+                    f"{before.ravel().tolist()} before. Give all batches the same {option('box')}"
                 )
 
-    def _first(self, points: Points, run: Run) -> None:
-        """New images: the model finds their objects; its counts are added to those of workers."""
+    def _fit_new(self, points: Points, run: Run) -> None:
+        """Fit new images with the model, and add the clicks to the workers' counts."""
         p = self.model.fit(points, run=run).params
-        if not self._images or points.n_clicks > self.clicks / 2:  # what few clicks say of all workers counts for less
+        if not self._images or points.n_clicks > self.clicks / 2:  # a small batch does not change `once`
             self._once = bool(p.once)
         mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
         stats = assign(in_shards(points, run), mixture, self._once, run.threads)
-        self._count(points, stats)
+        self._add_counts(points, stats)
         for i, name in enumerate(points.images.to_list()):
             own = slice(int(p.ptr[i]), int(p.ptr[i + 1]))
             clicks = int(points.clicks_per_image[i])
@@ -177,46 +183,47 @@ class ClickStream:
             self._images[name] = _Image(name, points.box[i], *objects, 1, clicks)
 
     def _mixture(self, points: Points) -> Mixture:
-        """The objects of a batch's images and its workers, as known so far."""
+        """Present parameters of a batch's images and workers."""
         unknown = [name for name in points.images.to_list() if name not in self._images]
         if unknown:
             raise DataError(
-                f"the stream has not seen image {unknown[0]!r} ({len(unknown)} such). Give them to partial_fit"
+                f"{len(unknown)} image(s) are unknown to the stream, for instance {unknown[0]!r}. Pass their clicks to "
+                "partial_fit first"
             )
-        self._same_boxes(points)
+        self._check_boxes(points)
         images = [self._images[name] for name in points.images.to_list()]
         known = pl.Series([], dtype=points.workers.dtype) if self._workers is None else self._workers
         at = places(known, points.workers)
-        on, far, sent = (np.append(a, 0.0)[at] for a in (self._on, self._far, self._sent))  # -1: not met before
-        noise = own_noise(on, far, points.n_axes) if self.model.noise else np.ones(points.n_workers)
-        p = np.clip(self._reliability(on, sent), MIN_CHANCE, 1 - MIN_CHANCE)
+        on, far, sent = (np.append(a, 0.0)[at] for a in (self._on, self._far, self._sent))  # -1: a new worker
+        noise = worker_noise(on, far, points.n_axes) if self.model.noise else np.ones(points.n_workers)
+        p = np.clip(self._reliability(on, sent), RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
         D = points.n_axes
-        objects = joined(images, "mean", D), joined(images, "cov", D, D), joined(images, "share")
-        return Mixture(pointers(images), *objects, p, noise)
+        objects = concat(images, "mean", D), concat(images, "cov", D, D), concat(images, "share")
+        return Mixture(object_ptr(images), *objects, p, noise)
 
-    def _further(self, points: Points, run: Run) -> None:
-        """Known images: one step of stepwise EM."""
+    def _update_known(self, points: Points, run: Run) -> None:
+        """Update known images by one step of stepwise EM."""
         mixture = self._mixture(points)
         stats = assign(in_shards(points, run), mixture, self._once, run.threads)
-        self._count(points, stats)
+        self._add_counts(points, stats)
         for i, name in enumerate(points.images.to_list()):
             image = self._images[name]
             own = slice(int(mixture.ptr[i]), int(mixture.ptr[i + 1]))
             clicks = int(points.clicks_per_image[i])
             step = (image.batches + self.delay) ** -self.rate
-            now = _moved(stats.sums[own] / clicks, image.mean - image.at)
+            now = _shift_origin(stats.sums[own] / clicks, image.mean - image.at)
             sums = (1 - step) * image.sums + step * now
-            alone = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
+            single = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
             whole = Stats(0.0, sums * (image.clicks + clicks), np.empty(0), np.empty(0), np.empty(0))
-            better = maximise(whole, alone, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
+            better = maximise(whole, single, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
             self._images[name] = image._replace(
                 mean=better.mean, cov=better.cov, share=better.share, sums=sums, batches=image.batches + 1,
                 clicks=image.clicks + clicks,
             )  # fmt: skip
 
 
-def _moved(sums: Floats, shift: Floats) -> Floats:
-    """Sums about other places: those of before plus `shift` (M, D) were their origin."""
+def _shift_origin(sums: Floats, shift: Floats) -> Floats:
+    """Recompute moments as if every click were displaced by `shift` (M, D)."""
     D = shift.shape[1]
     out = sums.copy()
     b, S1 = sums[:, 1], sums[:, HEAD : HEAD + D]

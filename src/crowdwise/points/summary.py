@@ -1,4 +1,4 @@
-"""From a fitted mixture to what a result holds: objects and whether they are real, workers, clicks on objects."""
+"""Convert a fitted mixture to the parameters of a result: objects with probabilities, workers, assigned clicks."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ..result.points import supporters
 from .e_step import Local, Stats
 from .em import CUT, Mixture, object_terms, worker_terms
 
-GRID_VALUES = 256  # reliabilities at which their posterior is evaluated
-TAIL = 0.025  # probability outside each end of an interval
-DECOY = (1.5, 8.5)  # Beta of the share of workers who take something else for an object
-DECOYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # shares of them among all objects, with smaller ones more likely
-MEANS = np.linspace(0.05, 0.98, 32)  # of the share of workers who click on a real object
-STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # how alike real objects are in that
-EAGER = 0.75  # quantile of hit rates that counts as having looked at everything
-MIN_PROBABILITY = 0.01  # of a click and an object; pairs below are omitted
+GRID_VALUES = 256  # grid points of the posterior of a reliability
+TAIL_PROBABILITY = 0.025  # in each tail of an interval
+DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click on a decoy (not a real object)
+DECOY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # candidate shares of decoys; prior weight 1 / share
+HIT_RATE_MEANS = np.linspace(0.05, 0.98, 32)  # candidate means of the share of workers who click on a real object
+HIT_RATE_STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # candidate concentrations of that Beta distribution
+EAGER_QUANTILE = 0.75  # workers with a hit rate at or above this quantile count as having looked at the whole image
+MIN_PROBABILITY = 0.01  # soft assignments below this are omitted
 
 
 def summarise(
     points: Points, executor: Executor[Points], mixture: Mixture, stats: Stats, evidence: Floats,
     beta: tuple[float, float], once: bool,
 ) -> Objects:  # fmt: skip
-    """What a result keeps, after an E-step with `best`. `evidence` (M,) are log-odds of objects against chance."""
-    parts = list(executor.each(_of_clicks))
+    """Parameters of the result, after an E-step with `best`. `evidence` (M,) are the log-odds that objects are real."""
+    parts = list(executor.each(_click_posteriors))
     alpha, best = (np.concatenate(each) for each in zip(*parts, strict=True))
     alpha = np.clip(alpha, 0.0, 1.0)
     image = np.repeat(np.arange(points.n_images), np.diff(mixture.ptr))
     object_, chance = best[:, 0].astype(np.int32), best[:, 1].copy()
-    low, high = intervals(points, alpha, mixture.p, beta)
+    low, high = reliability_intervals(points, alpha, mixture.p, beta)
     return Objects(
         **{name: getattr(mixture, name) for name in ("ptr", "mean", "cov", "share", "noise")},
         clicks=stats.sums[:, 0].copy(),
-        probability=expit(evidence) * real(points, image, *supporters(points, object_, chance)),
+        probability=expit(evidence) * probability_real(points, image, *supporters(points, object_, chance)),
         reliability=mixture.p,
         low=np.minimum(low, mixture.p),
         high=np.maximum(high, mixture.p),
@@ -53,13 +53,15 @@ def summarise(
     )
 
 
-def _of_clicks(points: Points, local: Local) -> tuple[Floats, Floats]:
+def _click_posteriors(points: Points, local: Local) -> tuple[Floats, Floats]:
     return local.alpha[:, 0], local.best
 
 
-def intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
-    """(W,) 95 % intervals of the probability that a click is on an object, given the objects. A click that may be on an
-    object or not says little; a count of expected clicks would hide that."""
+def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
+    """(W,) ends of the 95 % intervals of the reliabilities, given the objects.
+
+    They use the posterior of each click instead of expected counts, which would hide how uncertain the clicks are.
+    """
     from ..kernels.fast.clicks import posterior
 
     order = np.argsort(points.worker, kind="stable")
@@ -67,31 +69,32 @@ def intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float
     grid = (np.arange(GRID_VALUES) + 0.5) / GRID_VALUES
     prior = (beta[0] - 1) * np.log(grid) + (beta[1] - 1) * np.log1p(-grid)
     out = np.empty((points.n_workers, 2))
-    posterior(alpha[order], ptr, p, grid, prior, TAIL, out)
+    posterior(alpha[order], ptr, p, grid, prior, TAIL_PROBABILITY, out)
     return out[:, 0], out[:, 1]
 
 
-def real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
-    """(M,) probability that an object is real and no decoy. `worker` and `object_` are pairs, by number: who clicked on
-    what. `image_of` (M,) are the images of objects.
+def probability_real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
+    """(M,) probability that an object is real, not a decoy.
 
-    Real objects are clicked by shares of workers from one Beta distribution, decoys by shares from a low one. Which
-    real ones, how alike and how many decoys is weighed over a grid by what all objects of all images say together. A
-    worker who clicks on few objects of any kind counts as having looked at as few.
+    `worker` and `object_` list the pairs of a worker and an object they clicked on; `image_of` (M,) is each object's
+    image. The share of workers who click on a real object has a Beta distribution, and on a decoy a fixed one with a
+    low mean. The mean and concentration of the former and the share of decoys are averaged over a grid, weighted by
+    the likelihood of all objects of all images. A worker who clicks on few objects counts as having looked at only a
+    part of the image.
     """
     M = len(image_of)
     if not M:
         return np.empty(0)
     k = np.bincount(object_, minlength=M).astype(np.float64)
-    looks = _looks(points, image_of, worker)
-    shown = np.bincount(points.job_image, looks[points.job_worker], minlength=points.n_images)[image_of]
+    attention = _attention(points, image_of, worker)
+    shown = np.bincount(points.job_image, attention[points.job_worker], minlength=points.n_images)[image_of]
     pairs, which = np.unique(np.stack([k, np.maximum(shown, k).round(2)], axis=1), axis=0, return_inverse=True)
     count = np.bincount(which.ravel(), minlength=len(pairs))
-    decoy = _chance(pairs, *DECOY)
+    decoy = _log_beta_binomial(pairs, *DECOY_BETA)
     rows, scores = [], []
-    for strength in STRENGTHS:
-        genuine = np.stack([_chance(pairs, m * strength, (1 - m) * strength) for m in MEANS])
-        for share in DECOYS:
+    for strength in HIT_RATE_STRENGTHS:
+        genuine = np.stack([_log_beta_binomial(pairs, m * strength, (1 - m) * strength) for m in HIT_RATE_MEANS])
+        for share in DECOY_SHARES:
             both = np.logaddexp(np.log1p(-share) + genuine, np.log(share) + decoy)
             scores.append(both @ count - np.log(share))
             rows.append(np.exp(np.log1p(-share) + genuine - both))
@@ -101,16 +104,16 @@ def real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
     return np.asarray(mean[which.ravel()])
 
 
-def _looks(points: Points, image_of: Ints, worker: Ints) -> Floats:
-    """(W,) how much of an image a worker looks at: the share of objects clicked on, against that of eager workers."""
+def _attention(points: Points, image_of: Ints, worker: Ints) -> Floats:
+    """(W,) part of an image that a worker looks at: their hit rate over that of eager workers, at most 1."""
     there = np.bincount(image_of, minlength=points.n_images).astype(np.float64)
     shown = np.bincount(points.job_worker, there[points.job_image], minlength=points.n_workers)
     rate = (np.bincount(worker, minlength=points.n_workers) + 1.0) / (shown + 2.0)
-    return np.asarray(np.minimum(rate / np.quantile(rate[points.job_worker], EAGER), 1.0))
+    return np.asarray(np.minimum(rate / np.quantile(rate[points.job_worker], EAGER_QUANTILE), 1.0))
 
 
-def _chance(pairs: Floats, a: float, b: float) -> Floats:
-    """(pairs,) log-chance of k clicks on an object that n workers looked at, as often as Beta(a, b) says."""
+def _log_beta_binomial(pairs: Floats, a: float, b: float) -> Floats:
+    """(pairs,) log-probability that k of n workers click on an object, if the share of workers is Beta(a, b)."""
     k, n = pairs[:, 0], pairs[:, 1]
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     parts = gammaln(k + a) + gammaln(n - k + b) - gammaln(n + a + b)
@@ -119,8 +122,10 @@ def _chance(pairs: Floats, a: float, b: float) -> Floats:
 
 
 def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PROBABILITY) -> pl.DataFrame:
-    """How likely each click on an image is on each object: click (row of `result.clicks`, from 0), worker, object,
-    probability. What is missing to 1 is the probability of none.
+    """Probability that each click on an image is on each object.
+
+    The columns are click (row of `result.clicks`, from 0), worker, object and probability. The probabilities of a click
+    add up to 1 minus its probability of being an outlier. Probabilities below `least` are omitted.
 
     >>> import crowdwise as cw
     >>> result = cw.aggregate(cw.simulate.clicks("E", seed=1).points)
@@ -128,7 +133,9 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PRO
     ['click', 'worker', 'object', 'probability']
     """
     if result.model.name != "click-mixture":
-        raise ParameterError(f"{result.model.name} assigns clicks hard; fit 'click-mixture' for soft assignments")
+        raise ParameterError(
+            f"{result.model.name} makes hard assignments only. Fit 'click-mixture' to get soft assignments"
+        )
     if image not in result.answers.images.to_list():
         raise UnknownIdError(f"no image {image!r} in these clicks")
     i = result.answers.images.to_list().index(image)
@@ -145,7 +152,7 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PRO
 
 
 def _shares(result: PointsResult, i: int) -> Floats:
-    """(clicks, objects) of one image."""
+    """(clicks, objects) assignment probabilities of one image."""
     from ..kernels.fast.clicks import _match
 
     p, points = result.params, result.answers

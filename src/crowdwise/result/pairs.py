@@ -214,7 +214,7 @@ class PairsResult(BaseResult):
             raise FeatureError(
                 f"{self.model.name} was fitted without features, so new items cannot be assigned. Fit with features"
             )
-        names, P = self.model.placed(self.space, X, items)
+        names, P = self.model.place_items(self.space, X, items)
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]

@@ -1,1 +1,1 @@
-"""Deep generative mixtures with same/different answers, in torch: arrays in, arrays out."""
+"""Deep generative mixtures of features and same/different answers, in torch. Functions take and return arrays."""

@@ -1,4 +1,4 @@
-"""Semi-crowdsourced deep clustering with amortised inference: point estimates, summed over all components."""
+"""Semi-crowdsourced deep clustering with amortised inference and point estimates; z is summed out exactly."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from torch.nn import functional
 from ...engine import Run, Step, Trace, iterate
 from ...engine.run import Arrays
 from ...kernels.layout import Floats, Ints
-from ..model import Found, PairAnswers, new_trace
+from ..model import FeatureFit, PairAnswers, new_trace
 from . import networks
 from .networks import Observation, Scaling, Shape, Space, TwoHeads
-from .starts import partition
+from .starts import START_ACCURACY, partition
 from .training import Learner, MixtureTraining, Training
 
 if TYPE_CHECKING:
     from ..scdc import Scdc
 
-BELIEVED = 0.9
-LEAD = 100  # epochs in which q(z | o) learns a start from pairs
-CHUNK = 500
-LOG_2PI = float(np.log(2 * np.pi))
+START_EPOCHS = 100  # epochs in which q(z | o) learns the initial clusters
+CHUNK_ITEMS = 500  # items that pass through the networks at a time
 
 
 class _Model(nn.Module):
-    """Networks q(z | o), q(x | z, o), p(o | x) and point estimates of mixture and workers."""
+    """Networks q(z | o), q(x | z, o) and p(o | x), and point estimates of the mixture and the workers."""
 
     def __init__(self, o: Tensor, shape: Shape, kind: Observation, components: int, workers: int) -> None:
         super().__init__()
@@ -43,16 +41,16 @@ class _Model(nn.Module):
         self.mean = nn.Parameter(1.5 * torch.randn(components, shape.latent))
         self.log_root = nn.Parameter(torch.zeros(components, shape.latent))
         self.low_root = nn.Parameter(torch.zeros(components, shape.latent, shape.latent))
-        good = float(np.log(BELIEVED / (1 - BELIEVED)))
-        self.alpha = nn.Parameter(torch.full((workers,), good))
-        self.beta = nn.Parameter(torch.full((workers,), good))
+        start = float(np.log(START_ACCURACY / (1 - START_ACCURACY)))
+        self.alpha = nn.Parameter(torch.full((workers,), start))
+        self.beta = nn.Parameter(torch.full((workers,), start))
 
     def log_z(self, o: Tensor) -> Tensor:
-        """Log q(z | o)."""
+        """(n, K) log q(z | o)."""
         return torch.log_softmax(self.classifier(o)[0], 1)
 
     def place(self, o: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of q(x | z, o) for every item and component."""
+        """(n, K, d) mean and variance of q(x | z, o) for every item and component."""
         encoder = self.encoder
         last = encoder.trunk[-2]
         h = encoder.trunk[-1](last(encoder.trunk[:-2](o))[:, None] + self.tag)
@@ -61,11 +59,11 @@ class _Model(nn.Module):
         return mean, 1 / (functional.softplus(encoder.spread(h)) + 1e-4)
 
     def root(self) -> Tensor:
-        """Lower triangular roots of the precisions of the components."""
+        """(K, d, d) lower triangular roots of the precisions of the components."""
         return torch.diag_embed(self.log_root.clamp(-5, 5).exp()) + torch.tril(self.low_root, -1)
 
     def bounds(self, o: Tensor) -> Tensor:
-        """The bound of every item without its answers, summed over components."""
+        """(n,) bound of every item without its answers, summed over components."""
         log_z = self.log_z(o)
         mean, variance = self.place(o)
         x = mean + variance.sqrt() * torch.randn_like(mean)
@@ -74,8 +72,8 @@ class _Model(nn.Module):
         spread = torch.einsum("nki,ki->nk", variance, (root**2).sum(2))
         match = self.log_root.clamp(-5, 5).sum(1) - 0.5 * ((gaps**2).sum(2) + spread)
         entropy = 0.5 * (1 + variance.log()).sum(2)
-        seen = networks.log_likelihood(self.decoder, self.kind, o[:, None], x)
-        return (log_z.exp() * (torch.log_softmax(self.share, 0) + match + entropy + seen - log_z)).sum(1)
+        likelihood = networks.log_likelihood(self.decoder, self.kind, o[:, None], x)
+        return (log_z.exp() * (torch.log_softmax(self.share, 0) + match + entropy + likelihood - log_z)).sum(1)
 
 
 class _Answers:
@@ -89,7 +87,7 @@ class _Answers:
         self.weight = torch.as_tensor(np.asarray(answers.weight, dtype=np.float32))
 
     def bound(self, model: _Model, z_left: Tensor, z_right: Tensor, at: Tensor) -> Tensor:
-        """Expected log-likelihood of some answers."""
+        """Expected log-likelihood of the answers `at`."""
         together = (z_left * z_right).sum(1)
         sign, worker = self.sign[at], self.worker[at]
         equal = functional.logsigmoid(sign * model.alpha[worker])
@@ -97,7 +95,7 @@ class _Answers:
         return (self.weight[at] * (together * equal + (1 - together) * unequal)).sum()
 
     def pseudo_counts(self, model: _Model, z: Tensor) -> tuple[Floats, Floats]:
-        """Beta parameters of every worker: the point estimates, with the expected numbers of pairs behind them."""
+        """(W, 2) Beta parameters of every worker: point estimates weighted by the expected numbers of pairs."""
         together = (z[self.left] * z[self.right]).sum(1)
         found = []
         for estimate, expected in ((model.alpha, together), (model.beta, 1 - together)):
@@ -108,7 +106,7 @@ class _Answers:
 
 
 class _Epochs(MixtureTraining):
-    """All parameters, by gradients of the bound per item."""
+    """Training of all parameters by gradients of the bound per item."""
 
     def __init__(self, model: _Model, o: Tensor, answers: _Answers, s: Scdc, rng: np.random.Generator, run: Run):
         small = s.batch is not None and s.batch < len(o)
@@ -122,17 +120,17 @@ class _Epochs(MixtureTraining):
             bound = self._whole() if len(rows) == self.items else self._part(rows)
             self.learner.descend(-bound)
             total += float(bound.detach()) * len(rows) / self.items
-        return self.recorded(total, torch.softmax(self.model.share.detach(), 0))
+        return self.record(total, torch.softmax(self.model.share.detach(), 0))
 
     def _whole(self) -> Tensor:
-        """The bound per item of all items and answers."""
+        """Bound per item, from all items and answers."""
         answers = self.answers
         z, everything = self.model.log_z(self.o).exp(), torch.arange(len(answers.left))
         related = answers.bound(self.model, z[answers.left], z[answers.right], everything)
         return (self.model.bounds(self.o).sum() + related) / self.items
 
     def _part(self, rows: Tensor) -> Tensor:
-        """The bound per item estimated from some items and as many answers."""
+        """Estimate of the bound per item, from the items `rows` and as many random answers."""
         answers, pairs = self.answers, len(rows)
         total = self.model.bounds(self.o[rows]).mean()
         if not len(answers.left):
@@ -143,14 +141,14 @@ class _Epochs(MixtureTraining):
         return total + answers.bound(self.model, z_left, z_right, at) * (len(answers.left) / pairs / self.items)
 
 
-class _Lead(Training):
-    """q(z | o) learns the components that the items start in."""
+class _StartTraining(Training):
+    """Training of q(z | o) on the initial components of the items."""
 
     target: Tensor  # (N,)
 
     def __init__(self, model: _Model, o: Tensor, s: Scdc, rng: np.random.Generator, run: Run) -> None:
         optimiser = torch.optim.Adam(model.classifier.parameters(), s.rate or 3e-3)
-        super().__init__("scdc", LEAD, Learner(model, optimiser, rng), run)
+        super().__init__("scdc", START_EPOCHS, Learner(model, optimiser, rng), run)
         self.classifier, self.o, self.batch = model.classifier, o, s.batch or len(o)
 
     def epoch(self) -> Step:
@@ -172,59 +170,61 @@ class _Lead(Training):
 def _start_from_pairs(
     model: _Model, o: Tensor, answers: PairAnswers, s: Scdc, rng: np.random.Generator, run: Run
 ) -> None:
-    """Let the components begin at joined micro-clusters of the latent means, and teach them to q(z | o)."""
-    lead = _Lead(model, o, s, rng, run)
+    """Initialise the components at joined micro-clusters of the latent means, and train q(z | o) on them."""
+    training = _StartTraining(model, o, s, rng, run)
     if not run.journal.resumes("start"):
         with torch.no_grad():
             points = _points(model, o)
         labels = partition(points, answers, s.parts or 1, rng)
         _set_mixture(model, points, labels)
-        lead.target = torch.as_tensor(labels)
-    iterate(lead, run, Trace(), "start")
+        training.target = torch.as_tensor(labels)
+    iterate(training, run, Trace(), "start")
 
 
 def _points(model: _Model, o: Tensor) -> Floats:
-    """Latent means, averaged over components, of all items."""
-    return torch.cat([model.place(part)[0].mean(1) for part in torch.split(o, CHUNK)]).double().numpy()
+    """(N, d) latent means of all items, averaged over components."""
+    return torch.cat([model.place(part)[0].mean(1) for part in torch.split(o, CHUNK_ITEMS)]).double().numpy()
 
 
 def _set_mixture(model: _Model, points: Floats, labels: Ints) -> None:
-    """Shares, means and precisions of the components from a partition."""
+    """Set shares, means and precisions of the components from a partition."""
     d = points.shape[1]
     with torch.no_grad():
         for k in range(len(model.share)):
-            mine = points[labels == k]
-            model.share[k] = float(np.log(len(mine) + 0.5))
-            if len(mine):
-                spread = ((mine - mine.mean(0)).T @ (mine - mine.mean(0)) + 0.1 * np.eye(d)) / (len(mine) + 1)
+            members = points[labels == k]
+            model.share[k] = float(np.log(len(members) + 0.5))
+            if len(members):
+                spread = ((members - members.mean(0)).T @ (members - members.mean(0)) + 0.1 * np.eye(d)) / (
+                    len(members) + 1
+                )
                 root = np.linalg.cholesky(np.linalg.inv(spread))
-                model.mean[k] = torch.as_tensor(mine.mean(0))
+                model.mean[k] = torch.as_tensor(members.mean(0))
                 model.log_root[k] = torch.as_tensor(np.log(np.diag(root)))
                 model.low_root[k] = torch.as_tensor(np.tril(root, -1))
 
 
-def scdc(X: Floats, answers: PairAnswers, settings: Scdc, rng: np.random.Generator, run: Run) -> Found:
-    """Fit from one start."""
+def scdc(X: Floats, answers: PairAnswers, settings: Scdc, rng: np.random.Generator, run: Run) -> FeatureFit:
+    """Fit one restart."""
     with networks.seeded(rng):
-        scaling, o, shape = networks.prepared(X, settings)
+        scaling, o, shape = networks.prepare(X, settings)
         model = _Model(o, shape, scaling.observation, settings.parts or 1, answers.n_workers)
         if settings.start == "pairs" and not run.journal.resumes("epoch"):
             _start_from_pairs(model, o, answers, settings, rng, run)
         training, trace = _Epochs(model, o, _Answers(answers), settings, rng, run), new_trace()
         iterate(training, run, trace, "epoch")
-        return _finished(training, scaling, trace)
+        return _finish(training, scaling, trace)
 
 
-def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
-    """Place all items, estimate the last bound with less noise, and pack."""
+def _finish(training: _Epochs, scaling: Scaling, trace: Trace) -> FeatureFit:
+    """Compute q(z) of all items, estimate the final bound with less noise, and return the fit."""
     model, o, answers = training.model, training.o, training.answers
     with torch.no_grad():
-        z = torch.cat([model.log_z(part).exp() for part in torch.split(o, CHUNK)])
+        z = torch.cat([model.log_z(part).exp() for part in torch.split(o, CHUNK_ITEMS)])
         latent = torch.cat(
-            [(model.place(p)[0] * model.log_z(p).exp()[:, :, None]).sum(1) for p in torch.split(o, CHUNK)]
+            [(model.place(p)[0] * model.log_z(p).exp()[:, :, None]).sum(1) for p in torch.split(o, CHUNK_ITEMS)]
         )
         related = float(answers.bound(model, z[answers.left], z[answers.right], torch.arange(len(answers.left))))
-        draws = [float(model.bounds(part).double().sum()) for _ in range(3) for part in torch.split(o, CHUNK)]
+        draws = [float(model.bounds(part).double().sum()) for _ in range(3) for part in torch.split(o, CHUNK_ITEMS)]
         bound = (sum(draws) / 3 + related) / len(o)
         alpha, beta = answers.pseudo_counts(model, z)
         space = networks.pack_scaling(scaling) | networks.pack(model, "model")
@@ -232,16 +232,16 @@ def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
 
 
 def assign(space: Space, X: Floats) -> Floats:
-    """Posterior of the component of new items, from features alone."""
+    """(n, K) posterior of the component of new items, from features alone."""
     scaling = networks.unpack_scaling(space)
     classifier = networks.unpack_heads(space, "model.classifier", scaling.observation)
     with torch.no_grad():
-        parts = [torch.softmax(classifier(part)[0], 1) for part in torch.split(scaling.apply(X), CHUNK)]
+        parts = [torch.softmax(classifier(part)[0], 1) for part in torch.split(scaling.apply(X), CHUNK_ITEMS)]
         return torch.cat(parts).double().numpy()
 
 
 def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
-    """Generated observations of every component in the units of the features; probabilities where Bernoulli."""
+    """(K, count, D) simulated observations of every component, in units of the features; probabilities if Bernoulli."""
     scaling = networks.unpack_scaling(space)
     decoder = networks.unpack_heads(space, "model.decoder", scaling.observation)
     mean, diagonal, low = (torch.as_tensor(space[f"model.{name}"]) for name in ("mean", "log_root", "low_root"))
@@ -249,4 +249,4 @@ def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
         root = torch.diag_embed(diagonal.clamp(-5, 5).exp()) + torch.tril(low, -1)
         noise = torch.randn(len(mean), mean.shape[1], count)
         x = mean[:, None] + torch.linalg.solve_triangular(root.mT, noise, upper=True).mT
-        return scaling.undo(networks.generated(decoder, scaling.observation, x))
+        return scaling.undo(networks.generate(decoder, scaling.observation, x))

@@ -1,4 +1,7 @@
-"""Semi-crowdsourced deep clustering, fully Bayesian: natural gradients, message passing and amortised networks."""
+"""Bayesian semi-crowdsourced deep clustering: natural gradients, message passing and amortised networks.
+
+Equation numbers are those of the paper; see docs/maths/scdc.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torch import Tensor
 from ...engine import Run, Step, Trace, iterate
 from ...engine.run import Arrays
 from ...kernels.layout import Floats
-from ..model import Found, PairAnswers, new_trace
+from ..model import FeatureFit, PairAnswers, new_trace
 from . import networks, posteriors
 from .networks import Networks, Scaling, Space
 from .posteriors import Expected, Globals, Placed
@@ -22,46 +25,47 @@ from .training import Learner, MixtureTraining, Training
 if TYPE_CHECKING:
     from ..scdc import BayesScdc
 
-CHUNK = 2000
-DRAWS = 5
-PASSES = 5  # of messages in a step
-WARM_UP, ANEW = 20, 4  # of raw images: epochs before the mixture, and times that it is started from pairs again
-NARROW = 0.02
-SHARP = 10.0
+CHUNK_ITEMS = 2000  # items that pass through the networks at a time
+BOUND_DRAWS = 5  # samples of each item for the final estimate of the bound
+MESSAGE_PASSES = 5  # rounds of message passing in a step
+WARM_UP_EPOCHS = 20  # raw images: epochs before the mixture is trained
+PAIR_RESTARTS = 4  # raw images: times that the mixture is initialised from pairs again
+NARROW_VARIANCE = 0.02  # default prior variance of a cluster for scaled Gaussian features
+SHARP_BIAS = 10.0  # added to the spread head of the encoder
 
 
 class _Model:
-    """Everything that changes while a start is fitted."""
+    """Networks, global posteriors and the table of q(z), which change during the fit of one restart."""
 
     def __init__(self, o: Tensor, nets: Networks, relations: Relations, settings: BayesScdc) -> None:
         self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
         components = settings.parts or 1
         self.items, latent = len(o), nets.encoder.linear.shape[0]
-        width = settings.width or (NARROW if settings.scale and nets.observation == "gaussian" else 1.0)
+        width = settings.width or (NARROW_VARIANCE if settings.scale and nets.observation == "gaussian" else 1.0)
         self.prior = posteriors.prior(components, latent, relations.n_workers, width)
-        self.now = posteriors.scattered(components, latent, relations.n_workers, width)
+        self.now = posteriors.random_start(components, latent, relations.n_workers, width)
         self.table = torch.full((self.items, components), 1 / components)
         small = settings.batch is not None and settings.batch < self.items
         self.step, self.epochs = settings.step or (0.02 if small else 0.1), settings.epochs or 0
         self.optimiser = torch.optim.Adam(nets.parameters(), settings.rate or (1e-3 if small else 3e-3))
 
     def messages(self, e: Expected, batch: Batch) -> Tensor:
-        """What the answers say about the component of every item of the batch, last term of eq. (14)."""
-        sent = torch.zeros(len(batch.items), self.table.shape[1])
+        """(B, K) messages of the answers to the component of every item of the batch, last term of eq. (14)."""
+        total = torch.zeros(len(batch.items), self.table.shape[1])
         if len(batch.row):
-            sent.index_add_(0, batch.row, self.odds(e, batch)[:, None] * self.table[batch.other])
-        return sent
+            total.index_add_(0, batch.row, self.odds(e, batch)[:, None] * self.table[batch.other])
+        return total
 
     def odds(self, e: Expected, batch: Batch) -> Tensor:
-        """Weighted expected log-odds of equal against different of every answer of the batch."""
+        """(E,) weighted expected log-odds of same against different, for every answer of the batch."""
         same = batch.same.long()
         return batch.weight * (e.same[batch.worker, same] - e.different[batch.worker, same])
 
-    def settle(self, e: Expected, precision: Tensor, pull: Tensor, batch: Batch, times: int = 1) -> Tensor:
-        """Alternate eqs. (12) and (14) from the potentials on, with damping; keeps and gives q(z)."""
+    def pass_messages(self, e: Expected, precision: Tensor, pull: Tensor, batch: Batch, times: int = 1) -> Tensor:
+        """Alternate eqs. (12) and (14) with damping, starting from the potentials; store and return q(z)."""
         z = posteriors.first_guess(e, precision, pull)
         self.table[batch.items] = z
-        for _ in range(times * PASSES):
+        for _ in range(times * MESSAGE_PASSES):
             x = posteriors.place(e, precision, pull, z)
             logits = e.log_share + posteriors.densities(e, x.mean, x.second) + self.messages(e, batch)
             z = 0.5 * (z + torch.softmax(logits, 1))
@@ -69,38 +73,38 @@ class _Model:
         return z
 
     def improve(self, batch: Batch) -> float:
-        """One step of networks and of global posteriors; returns the bound per item."""
+        """Make one step of the networks and of the global posteriors; return the bound per item."""
         e = posteriors.expected(self.now)
         precision, pull = self.nets.potential(self.o[batch.items])
         with torch.no_grad():
-            z = self.settle(e, precision, pull, batch)
-            sent = self.messages(e, batch)
+            z = self.pass_messages(e, precision, pull, batch)
+            messages = self.messages(e, batch)
         x = posteriors.place(e, precision, pull, z)
-        z = torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second) + sent, 1)
+        z = torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second) + messages, 1)
         x = posteriors.place(e, precision, pull, z)
-        likelihood = self.nets.likelihood(self.o[batch.items], posteriors.drawn(x))
+        likelihood = self.nets.likelihood(self.o[batch.items], posteriors.sample_x(x))
         local = (batch.scale * (likelihood + posteriors.local_bound(e, z, x))).sum()
-        loss = -(local + (batch.scale[:, None] * sent * z).sum()) / self.items
+        loss = -(local + (batch.scale[:, None] * messages * z).sum()) / self.items
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         with torch.no_grad():
             z = z.detach()
             self.table[batch.items] = z
-            bound = float(local.detach()) + self.related(e, z, batch)
+            bound = float(local.detach()) + self.answer_bound(e, z, batch)
             bound -= posteriors.divergence(self.now, self.prior)
-            self.follow(z, Placed(*(t.detach() for t in x)), batch)
+            self.update_globals(z, Placed(*(t.detach() for t in x)), batch)
         return bound / self.items
 
-    def related(self, e: Expected, z: Tensor, batch: Batch) -> float:
+    def answer_bound(self, e: Expected, z: Tensor, batch: Batch) -> float:
         """Expected log-likelihood of the answers."""
         same = batch.same.long()
         together = (z[batch.row] * self.table[batch.other]).sum(1)
         flat = batch.weight * e.different[batch.worker, same]
         return float((batch.share * (self.odds(e, batch) * together + flat)).sum())
 
-    def follow(self, z: Tensor, x: Placed, batch: Batch, step: float | None = None) -> None:
-        """Natural-gradient step of the global posteriors, first term of eq. (17)."""
+    def update_globals(self, z: Tensor, x: Placed, batch: Batch, step: float | None = None) -> None:
+        """Make a natural-gradient step of the global posteriors, first term of eq. (17)."""
         p, rho = self.prior, self.step if step is None else step
         count, first, second = posteriors.item_statistics(z, x, batch.scale)
         together = (z[batch.row] * self.table[batch.other]).sum(1)
@@ -113,13 +117,13 @@ class _Model:
         self.now = self.now.plus(target, 1 - rho, rho)
 
     def potentials(self) -> tuple[Tensor, Tensor]:
-        """Potentials of all items."""
-        parts = [self.nets.potential(o) for o in torch.split(self.o, CHUNK)]
+        """Compute the potentials of all items."""
+        parts = [self.nets.potential(o) for o in torch.split(self.o, CHUNK_ITEMS)]
         return torch.cat([p for p, _ in parts]), torch.cat([h for _, h in parts])
 
 
 class _WarmUp(Training):
-    """The networks as a variational autoencoder with a standard normal prior."""
+    """Training of the networks as a variational autoencoder with a standard normal prior."""
 
     def __init__(self, model: _Model, epochs: int, rng: np.random.Generator, run: Run) -> None:
         super().__init__("bayes-scdc", epochs, Learner(model.nets, model.optimiser, rng), run)
@@ -141,19 +145,24 @@ class _WarmUp(Training):
 
 
 class _Epochs(MixtureTraining):
-    """Networks by gradients and global posteriors by natural gradients; at some epochs the mixture is started anew."""
+    """Training of networks by gradients and of global posteriors by natural gradients.
 
-    def __init__(self, model: _Model, answers: PairAnswers, anew: set[int], rng: np.random.Generator, run: Run) -> None:
+    Before each epoch in `restart_epochs`, the mixture is initialised from the pairs.
+    """
+
+    def __init__(
+        self, model: _Model, answers: PairAnswers, restart_epochs: set[int], rng: np.random.Generator, run: Run
+    ) -> None:
         learner = Learner(model.nets, model.optimiser, rng)
         super().__init__("bayes-scdc", model.epochs, learner, run, model.items)
-        self.model, self.answers, self.anew = model, answers, anew
+        self.model, self.answers, self.restart_epochs = model, answers, restart_epochs
 
     def epoch(self) -> Step:
         model, s = self.model, self.model.settings
-        if self.done in self.anew:
+        if self.done in self.restart_epochs:
             _start_from_pairs(model, self.answers, self.learner.rng)
         bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
-        return self.recorded(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
+        return self.record(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
 
     def state(self) -> Arrays:
         return super().state() | posteriors.pack_globals(self.model.now) | {"table": self.model.table.numpy()}
@@ -164,7 +173,7 @@ class _Epochs(MixtureTraining):
 
 
 def _start_from_pairs(model: _Model, answers: PairAnswers, rng: np.random.Generator) -> None:
-    """Let the components begin at joined micro-clusters of the latent means."""
+    """Initialise the components at micro-clusters of the latent means, joined by the answers."""
     components = model.table.shape[1]
     with torch.no_grad():
         precision, pull = model.potentials()
@@ -174,56 +183,56 @@ def _start_from_pairs(model: _Model, answers: PairAnswers, rng: np.random.Genera
         z = torch.nn.functional.one_hot(torch.as_tensor(labels), components).float()
         model.table = z.clone()
         second = torch.diag_embed(1 / precision) + mean[:, :, None] * mean[:, None, :]
-        whole = model.relations.everything()
+        whole = model.relations.full_batch()
         workers = model.now.alpha, model.now.beta
-        model.follow(z, Placed(mean, second, second), whole, step=1.0)
+        model.update_globals(z, Placed(mean, second, second), whole, step=1.0)
         model.now.alpha, model.now.beta = workers
 
 
 def _sharpen(model: _Model) -> None:
-    """Let untrained potentials be narrow, so that the clusters of a start are not blurred into one."""
+    """Make untrained potentials narrow, so that the initial clusters do not merge into one."""
     assert model.nets.encoder.spread is not None
     with torch.no_grad():
-        model.nets.encoder.spread.bias.add_(SHARP)
+        model.nets.encoder.spread.bias.add_(SHARP_BIAS)
 
 
-def _times(epochs: int, count: int) -> set[int]:
-    """Epochs at which the mixture is started from pairs: the first, and some spread over the first half."""
+def _restart_epochs(epochs: int, count: int) -> set[int]:
+    """Epochs at which the mixture is initialised from pairs: the first, and `count` more in the first half."""
     return {0, *(round(epochs * share) for share in np.linspace(0.1, 0.5, count))}
 
 
-def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesScdc, rng: np.random.Generator, run: Run) -> Found:
-    """Fit from one start."""
+def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesScdc, rng: np.random.Generator, run: Run) -> FeatureFit:
+    """Fit one restart."""
     with networks.seeded(rng):
-        scaling, o, shape = networks.prepared(X, settings)
+        scaling, o, shape = networks.prepare(X, settings)
         nets = networks.build_networks(o, shape, scaling.observation)
         model = _Model(o, nets, Relations(answers, len(X)), settings)
         raw = scaling.observation == "bernoulli"
         by_pairs = (settings.start or default_start(answers, len(X), raw)) == "pairs"
         if not run.journal.resumes("epoch"):
-            iterate(_WarmUp(model, WARM_UP * raw, rng, run), run, Trace(), "warm-up")
+            iterate(_WarmUp(model, WARM_UP_EPOCHS * raw, rng, run), run, Trace(), "warm-up")
             if by_pairs and not raw:
                 _sharpen(model)
-        times = _times(model.epochs, ANEW * (raw and len(answers.left) > 0)) if by_pairs else set()
+        times = _restart_epochs(model.epochs, PAIR_RESTARTS * (raw and len(answers.left) > 0)) if by_pairs else set()
         training, trace = _Epochs(model, answers, times, rng, run), new_trace()
         iterate(training, run, trace, "epoch")
-        return _finished(training, scaling, trace)
+        return _finish(training, scaling, trace)
 
 
-def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
-    """Settle all items at once, estimate the last bound with less noise, and pack."""
+def _finish(training: _Epochs, scaling: Scaling, trace: Trace) -> FeatureFit:
+    """Compute q(z) of all items, estimate the final bound with less noise, and return the fit."""
     model = training.model
     with torch.no_grad():
-        e, whole = posteriors.expected(model.now), model.relations.everything()
+        e, whole = posteriors.expected(model.now), model.relations.full_batch()
         precision, pull = model.potentials()
-        z = model.settle(e, precision, pull, whole, times=4)
+        z = model.pass_messages(e, precision, pull, whole, times=4)
         x = posteriors.place(e, precision, pull, z)
-        seen = torch.zeros(model.items)
-        for rows in torch.split(torch.arange(model.items), CHUNK):
+        likelihood = torch.zeros(model.items)
+        for rows in torch.split(torch.arange(model.items), CHUNK_ITEMS):
             part = Placed(*(t[rows] for t in x))
-            draws = [model.nets.likelihood(model.o[rows], posteriors.drawn(part)) for _ in range(DRAWS)]
-            seen[rows] = torch.stack(draws).mean(0)
-        total = float((seen + posteriors.local_bound(e, z, x)).double().sum()) + model.related(e, z, whole)
+            draws = [model.nets.likelihood(model.o[rows], posteriors.sample_x(part)) for _ in range(BOUND_DRAWS)]
+            likelihood[rows] = torch.stack(draws).mean(0)
+        total = float((likelihood + posteriors.local_bound(e, z, x)).double().sum()) + model.answer_bound(e, z, whole)
         bound = (total - posteriors.divergence(model.now, model.prior)) / model.items
         space = networks.pack_scaling(scaling) | posteriors.pack_globals(model.now)
         space |= networks.pack(model.nets.encoder, "encoder") | networks.pack(model.nets.decoder, "decoder")
@@ -232,19 +241,19 @@ def _finished(training: _Epochs, scaling: Scaling, trace: Trace) -> Found:
 
 
 def _unpacked(space: Space) -> tuple[Networks, Scaling, Globals]:
-    """Networks, scaling and posteriors from packed arrays."""
+    """Rebuild networks, scaling and posteriors from packed arrays."""
     scaling = networks.unpack_scaling(space)
     encoder, decoder = (networks.unpack_heads(space, name, scaling.observation) for name in ("encoder", "decoder"))
     return Networks(encoder, decoder, scaling.observation), scaling, posteriors.unpack_globals(space)
 
 
 def assign(space: Space, X: Floats, passes: int = 5) -> Floats:
-    """Posterior of the component of new items, from features alone."""
+    """(n, K) posterior of the component of new items, from features alone."""
     nets, scaling, g = _unpacked(space)
     e = posteriors.expected(g)
     parts = []
     with torch.no_grad():
-        for o in torch.split(scaling.apply(X), CHUNK):
+        for o in torch.split(scaling.apply(X), CHUNK_ITEMS):
             precision, pull = nets.potential(o)
             z = posteriors.first_guess(e, precision, pull)
             for _ in range(passes):
@@ -255,11 +264,11 @@ def assign(space: Space, X: Floats, passes: int = 5) -> Floats:
 
 
 def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
-    """Generated observations of every component in the units of the features; probabilities where Bernoulli."""
+    """(K, count, D) simulated observations of every component, in units of the features; probabilities if Bernoulli."""
     nets, scaling, g = _unpacked(space)
     m, S = g.centre()
     with networks.seeded(rng), torch.no_grad():
         root = torch.linalg.cholesky(S / g.nu[:, None, None])
         noise = torch.randn(len(m), count, m.shape[1], dtype=torch.float64)
         x = m[:, None] + noise @ root.mT
-        return scaling.undo(networks.generated(nets.decoder, scaling.observation, x.float()))
+        return scaling.undo(networks.generate(nets.decoder, scaling.observation, x.float()))

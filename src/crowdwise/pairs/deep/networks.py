@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...engine.run import unpacked
-from ...errors import FeatureError
+from ...errors import FeatureError, model_setting
 from ...kernels.layout import Floats
 
 if TYPE_CHECKING:
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 Space = dict[str, NDArray[Any]]
 Observation = Literal["gaussian", "bernoulli"]
 
-FEW_COLUMNS = 50
+MAX_GAUSSIAN_FEATURES = 50  # with more, bounded features are Bernoulli by default
 
 
 class Scaling(NamedTuple):
-    """How features become the inputs of the networks: (x - shift) / width, and what kind of noise they have."""
+    """Scaling (x - shift) / width of the features, and their distribution."""
 
     shift: Floats
     width: Floats
     observation: Observation
 
     def apply(self, X: NDArray[Any]) -> Tensor:
-        """Inputs of the networks."""
+        """Scale features to inputs of the networks."""
         return torch.as_tensor((np.asarray(X, dtype=np.float64) - self.shift) / self.width, dtype=torch.float32)
 
     def undo(self, o: Tensor) -> Floats:
-        """Back to the units of the features."""
+        """Convert observations back to the units of the features."""
         return o.double().numpy() * self.width + self.shift
 
 
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
 
 
 class TwoHeads(nn.Module):
-    """A perceptron with a location head, that a linear map is added to, and a spread head."""
+    """Perceptron with a location head, to which a linear map of the input is added, and an optional spread head."""
 
     def __init__(self, linear: Tensor, hidden: Sequence[int], activation: type[nn.Module], spread: bool) -> None:
         super().__init__()
@@ -68,64 +68,64 @@ class TwoHeads(nn.Module):
             self.location.bias.zero_()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Location and, where there is a head for it, unbounded spread."""
+        """Return the location, and the unbounded spread or None."""
         h = self.trunk(x)
         location = functional.linear(x, self.linear) + self.location(h)
         return location, None if self.spread is None else self.spread(h)
 
 
 class Networks(nn.Module):
-    """Recognition network o -> potential of x, and decoder x -> distribution of o."""
+    """Encoder o -> Gaussian potential of x, and decoder x -> distribution of o."""
 
     def __init__(self, encoder: TwoHeads, decoder: TwoHeads, observation: Observation) -> None:
         super().__init__()
         self.encoder, self.decoder, self.observation = encoder, decoder, observation
 
     def potential(self, o: Tensor) -> tuple[Tensor, Tensor]:
-        """Precision and precision times mean of the Gaussian potential of every row."""
+        """(n, d) precision, and precision times mean, of the Gaussian potential of every row."""
         mean, spread = self.encoder(o)
         precision = functional.softplus(spread) + 1e-4
         return precision, precision * mean
 
     def likelihood(self, o: Tensor, x: Tensor) -> Tensor:
-        """Log p(o | x) of every row."""
+        """(n,) log p(o | x) of every row."""
         return log_likelihood(self.decoder, self.observation, o, x)
 
 
 def log_likelihood(decoder: nn.Module, observation: Observation, o: Tensor, x: Tensor) -> Tensor:
     """Log p(o | x); leading dimensions of o and x are broadcast."""
     location, spread = decoder(x)
-    seen: Tensor
+    total: Tensor
     if observation == "bernoulli":
-        seen = (location * o - functional.softplus(location)).sum(-1)
+        total = (location * o - functional.softplus(location)).sum(-1)
     else:
         variance = functional.softplus(spread) + 1e-4
-        seen = -0.5 * ((o - location) ** 2 / variance + variance.log() + float(np.log(2 * np.pi))).sum(-1)
-    return seen
+        total = -0.5 * ((o - location) ** 2 / variance + variance.log() + float(np.log(2 * np.pi))).sum(-1)
+    return total
 
 
-def generated(decoder: nn.Module, observation: Observation, x: Tensor) -> Tensor:
-    """Observations of latent points: drawn where they are Gaussian, probabilities where they are Bernoulli."""
+def generate(decoder: nn.Module, observation: Observation, x: Tensor) -> Tensor:
+    """Simulate observations of latent points: samples if Gaussian, probabilities if Bernoulli."""
     location, spread = decoder(x)
     if observation == "bernoulli":
         return torch.sigmoid(location)
     width: Tensor = (functional.softplus(spread) + 1e-4).sqrt()
-    drawn: Tensor = location + width * torch.randn_like(location)
-    return drawn
+    samples: Tensor = location + width * torch.randn_like(location)
+    return samples
 
 
 def fit_scaling(X: NDArray[Any], observation: str | None, scale: bool) -> Scaling:
-    """Choose kind of noise, where it is not given, and the scaling of the features."""
+    """Choose the distribution of the features, if it is not given, and their scaling."""
     low, high = float(X.min()), float(X.max())
     whole = bool(np.issubdtype(X.dtype, np.integer)) or (high > 1 and bool(np.all(np.round(X) == X)))
     bounded = low >= 0 and (high <= 1 or (whole and high <= 255))
-    kind: Any = observation or ("bernoulli" if X.shape[1] > FEW_COLUMNS and bounded else "gaussian")
+    kind: Any = observation or ("bernoulli" if X.shape[1] > MAX_GAUSSIAN_FEATURES and bounded else "gaussian")
     columns = X.shape[1]
     if kind == "bernoulli":
         if not bounded:
             raise FeatureError(
-                f"features lie from {low:g} to {high:g}; those of 'bernoulli' lie from 0 to 1, or are whole numbers "
-                "up to 255. Scale them, or give observation='gaussian'"
+                f"features are from {low:g} to {high:g}; 'bernoulli' features must be from 0 to 1, or whole numbers up "
+                f"to 255. Scale them, or give {model_setting('observation', 'gaussian')}"
             )
         return Scaling(np.zeros(columns), np.full(columns, 255.0 if high > 1 else 1.0), kind)
     if not scale:
@@ -134,15 +134,15 @@ def fit_scaling(X: NDArray[Any], observation: str | None, scale: bool) -> Scalin
     return Scaling(X.mean(0, dtype=np.float64), np.where(width > 0, width, 1.0), kind)
 
 
-def prepared(X: NDArray[Any], s: DeepModel) -> tuple[Scaling, Tensor, Shape]:
-    """Scaling of the features, inputs of the networks, and sizes of the networks."""
+def prepare(X: NDArray[Any], s: DeepModel) -> tuple[Scaling, Tensor, Shape]:
+    """Return the scaling of the features, the inputs of the networks, and the sizes of the networks."""
     scaling = fit_scaling(X, s.observation, s.scale)
     hidden = s.hidden or ((500, 500) if scaling.observation == "bernoulli" else (40, 40))
     return scaling, scaling.apply(X), Shape(s.latent or min(X.shape[1], 10), hidden)
 
 
 def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, Tensor]:
-    """Linear maps to and from the latent space: the identity where sizes agree, else principal directions."""
+    """Linear maps to and from the latent space: the identity if sizes agree, else principal components."""
     columns = o.shape[1]
     if latent == columns:
         return torch.eye(columns), torch.eye(columns)
@@ -159,7 +159,7 @@ def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, T
 
 
 def build_networks(o: Tensor, shape: Shape, kind: Observation) -> Networks:
-    """Networks whose linear parts start at principal directions and whose curved parts start small."""
+    """Build networks whose linear parts start at principal components and whose nonlinear parts start small."""
     inward, outward = principal_maps(o, shape.latent, kind)
     inward = inward + 0.05 * torch.randn_like(inward) / (1 if kind == "gaussian" else np.sqrt(o.shape[1]))
     outward = outward + 0.05 * torch.randn_like(outward)
@@ -175,12 +175,12 @@ def build_networks(o: Tensor, shape: Shape, kind: Observation) -> Networks:
 
 
 def pack(module: nn.Module, prefix: str) -> Space:
-    """Weights of a module as arrays under a prefix."""
+    """Pack the weights of a module into arrays under a prefix."""
     return {f"{prefix}.{name}": value.detach().numpy().copy() for name, value in module.state_dict().items()}
 
 
 def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
-    """A two-headed perceptron from packed arrays."""
+    """Rebuild a TwoHeads network from packed arrays."""
     weights = {name: torch.as_tensor(value) for name, value in unpacked(space, f"{prefix}.").items()}
     layers = sorted(int(name.split(".")[1]) for name in weights if name.startswith("trunk") and name.endswith("bias"))
     hidden = [len(weights[f"trunk.{layer}.bias"]) for layer in layers]
@@ -191,7 +191,7 @@ def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
 
 
 def pack_scaling(scaling: Scaling) -> Space:
-    """Scaling as arrays."""
+    """Pack a scaling into arrays."""
     return {
         "scaling.shift": scaling.shift,
         "scaling.width": scaling.width,
@@ -200,14 +200,14 @@ def pack_scaling(scaling: Scaling) -> Space:
 
 
 def unpack_scaling(space: Space) -> Scaling:
-    """Scaling from packed arrays."""
+    """Rebuild a scaling from packed arrays."""
     kind: Observation = "bernoulli" if float(space["scaling.bernoulli"]) else "gaussian"
     return Scaling(space["scaling.shift"], space["scaling.width"], kind)
 
 
 @contextmanager
 def seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Let all randomness of torch inside come from the generator, and leave its state outside alone."""
+    """Seed torch from the generator within the block, and restore its random state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**62)))
         yield

@@ -1,4 +1,4 @@
-"""Dirichlet, Normal-inverse-Wishart and Beta posteriors of a mixture with pairwise answers, and their messages."""
+"""Dirichlet, Normal-inverse-Wishart and Beta posteriors of a mixture with pairwise answers, and their expectations."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass
 class Globals:
-    """Parameters in which natural-gradient steps are linear: counts, kappa m, S + kappa m m', kappa, nu, workers."""
+    """Natural parameters of the global posteriors, in which natural-gradient steps are linear."""
 
-    counts: Tensor
-    first: Tensor
-    second: Tensor
-    kappa: Tensor
-    nu: Tensor
-    alpha: Tensor
-    beta: Tensor
+    counts: Tensor  # (K,) Dirichlet
+    first: Tensor  # (K, d) kappa m
+    second: Tensor  # (K, d, d) S + kappa m m'
+    kappa: Tensor  # (K,)
+    nu: Tensor  # (K,)
+    alpha: Tensor  # (W, 2) Beta, sensitivity
+    beta: Tensor  # (W, 2) Beta, specificity
 
     def plus(self, other: Globals, here: float, there: float) -> Globals:
-        """The mixture here * self + there * other of all parameters."""
+        """Return here * self + there * other, for all parameters."""
         return Globals(*(here * getattr(self, f.name) + there * getattr(other, f.name) for f in fields(self)))
 
     def centre(self) -> tuple[Tensor, Tensor]:
-        """m and S of every component."""
+        """Return m and S of every component."""
         m = self.first / self.kappa[:, None]
         S = self.second - self.kappa[:, None, None] * m[:, :, None] * m[:, None, :]
         return m, 0.5 * (S + S.mT)
 
 
 class Expected(NamedTuple):
-    """Expectations under the posterior that the messages need, in single precision."""
+    """Expectations under the global posteriors, in single precision."""
 
-    log_share: Tensor
-    precision: Tensor
-    pull: Tensor
-    offset: Tensor
-    same: Tensor
-    different: Tensor
+    log_share: Tensor  # (K,)
+    precision: Tensor  # (K, d, d) E[Lambda]
+    pull: Tensor  # (K, d) E[Lambda mu]
+    offset: Tensor  # (K,) constant of the expected log-density
+    same: Tensor  # (W, 2) log-probability of the answers "different" and "same" if the pair is the same
+    different: Tensor  # (W, 2) the same if the pair is different
 
 
 class Placed(NamedTuple):
-    """q(x) of some items: mean, second moment, lower Cholesky factor of the precision."""
+    """q(x) of items: mean, second moment, lower Cholesky factor of the precision."""
 
     mean: Tensor
     second: Tensor
@@ -58,7 +58,7 @@ class Placed(NamedTuple):
 
 
 def prior(components: int, d: int, workers: int, width: float = 1.0, concentration: float = 0.05) -> Globals:
-    """The weak prior, the same for every component and every worker."""
+    """Weak prior, the same for every component and every worker."""
     eye = torch.eye(d, dtype=torch.float64)
     counts, kappa, nu = (
         torch.full((components,), value, dtype=torch.float64) for value in (concentration, 0.5, d + 0.5)
@@ -68,8 +68,8 @@ def prior(components: int, d: int, workers: int, width: float = 1.0, concentrati
     return Globals(counts, first, second, kappa, nu, alpha, beta)
 
 
-def scattered(components: int, d: int, workers: int, width: float = 1.0) -> Globals:
-    """A random start: means spread widely, workers believed to be good."""
+def random_start(components: int, d: int, workers: int, width: float = 1.0) -> Globals:
+    """Random start: widely spread means, and accurate workers."""
     eye = torch.eye(d, dtype=torch.float64)
     m = 3 * width**0.5 * torch.randn(components, d, dtype=torch.float64)
     good = torch.tensor([10.0, 1.0], dtype=torch.float64).repeat(workers, 1)
@@ -92,7 +92,7 @@ def _moments(g: Globals) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
 
 
 def expected(g: Globals) -> Expected:
-    """Expectations that the messages need."""
+    """Compute the expectations that the updates of items need."""
     precision, pull, quadratic, log_precision, _ = _moments(g)
     d = pull.shape[1]
     log_share = torch.digamma(g.counts) - torch.digamma(g.counts.sum())
@@ -128,7 +128,7 @@ def _log_partition(g: Globals, log_det: Tensor) -> Tensor:
 
 
 def place(e: Expected, precision: Tensor, pull: Tensor, z: Tensor) -> Placed:
-    """q(x) from the potential of the encoder and the expected component, eq. (12)."""
+    """Compute q(x) from the potential of the encoder and the expected component, eq. (12)."""
     n, d = precision.shape
     total = torch.diag_embed(precision) + (z @ e.precision.reshape(-1, d * d)).reshape(n, d, d)
     root = torch.linalg.cholesky(total)
@@ -138,27 +138,27 @@ def place(e: Expected, precision: Tensor, pull: Tensor, z: Tensor) -> Placed:
 
 
 def densities(e: Expected, mean: Tensor, second: Tensor) -> Tensor:
-    """E log p(x | component) of items whose first two moments are given."""
+    """(n, K) E log p(x | component) of items, from the first two moments of q(x)."""
     d2 = e.precision[0].numel()
     return e.offset + mean @ e.pull.T - 0.5 * second.reshape(-1, d2) @ e.precision.reshape(-1, d2).T
 
 
 def first_guess(e: Expected, precision: Tensor, pull: Tensor) -> Tensor:
-    """q(z) from the potentials of the encoder alone."""
+    """(n, K) q(z) from the potentials of the encoder alone."""
     mean = pull / precision
     second = torch.diag_embed(1 / precision) + mean[:, :, None] * mean[:, None, :]
     return torch.softmax(e.log_share + densities(e, mean, second), 1)
 
 
-def drawn(x: Placed) -> Tensor:
-    """One draw of every q(x), differentiable in its parameters."""
+def sample_x(x: Placed) -> Tensor:
+    """Draw one sample of every q(x), differentiable in its parameters."""
     noise = torch.randn_like(x.mean)[:, :, None]
     steps: Tensor = torch.linalg.solve_triangular(x.root.mT, noise, upper=True)
     return x.mean + steps[..., 0]
 
 
 def local_bound(e: Expected, z: Tensor, x: Placed) -> Tensor:
-    """Terms of the bound of every item beside its likelihood: component, place and entropies."""
+    """(n,) terms of the bound of each item other than its likelihood: log p(z), log p(x | z) and entropies."""
     d = x.mean.shape[1]
     entropy = 0.5 * d * (1 + LOG_2PI) - x.root.diagonal(dim1=1, dim2=2).log().sum(1)
     logs = torch.log(z.clamp_min(1e-30))
@@ -166,7 +166,7 @@ def local_bound(e: Expected, z: Tensor, x: Placed) -> Tensor:
 
 
 def item_statistics(z: Tensor, x: Placed, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Expected counts and moments of every component; every item counts `scale` times."""
+    """Expected counts and moments of every component; items are weighted by `scale`."""
     d = x.mean.shape[1]
     zs = (z * scale[:, None]).double()
     second = (zs.T @ x.second.double().reshape(-1, d * d)).reshape(-1, d, d)
@@ -174,7 +174,7 @@ def item_statistics(z: Tensor, x: Placed, scale: Tensor) -> tuple[Tensor, Tensor
 
 
 def worker_statistics(together: Tensor, same: Tensor, worker: Tensor, weight: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Expected answers of every worker: right and wrong on equal pairs, right and wrong on different ones."""
+    """(W, 2) expected right and wrong answers of every worker on pairs that are the same, and on pairs that differ."""
     cell = worker * 2 + (~same).long()
     equal = torch.bincount(cell, (together * weight).double(), 2 * n).reshape(n, 2)
     unequal = torch.bincount(cell, ((1 - together) * weight).double(), 2 * n).reshape(n, 2)
@@ -182,10 +182,10 @@ def worker_statistics(together: Tensor, same: Tensor, worker: Tensor, weight: Te
 
 
 def pack_globals(g: Globals) -> Space:
-    """Posterior parameters as arrays."""
+    """Pack posterior parameters into arrays."""
     return {f"posterior.{f.name}": getattr(g, f.name).numpy().copy() for f in fields(g)}
 
 
 def unpack_globals(space: Space) -> Globals:
-    """Posterior parameters from packed arrays."""
+    """Rebuild posterior parameters from packed arrays."""
     return Globals(*(torch.as_tensor(space[f"posterior.{f.name}"]) for f in fields(Globals)))

@@ -1,4 +1,4 @@
-"""Pair answers seen from every item, and mini-batches of items and answers."""
+"""Pair answers sorted by item, and mini-batches of items and answers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..model import PairAnswers
 
 
 class Batch(NamedTuple):
-    """Some items and the answers about them, each answer once for every end that lies in the batch."""
+    """Some items and the answers about them. An answer is listed once for each of its two items in the batch."""
 
-    items: Tensor
-    scale: Tensor  # how many items of the whole every item stands for
-    row: Tensor
-    other: Tensor
-    worker: Tensor
-    same: Tensor
-    weight: Tensor
-    share: Tensor  # how many answers of the whole every end stands for
+    items: Tensor  # (B,)
+    scale: Tensor  # (B,) number of items of the whole data that each item represents
+    row: Tensor  # (E,) row in `items` of this end of the answer
+    other: Tensor  # (E,) item at the other end
+    worker: Tensor  # (E,)
+    same: Tensor  # (E,)
+    weight: Tensor  # (E,)
+    share: Tensor  # (E,) number of answers of the whole data that each end represents
 
 
 class Relations:
@@ -45,40 +45,40 @@ class Relations:
         self.plain = np.setdiff1d(np.arange(items), self.annotated)
         self._whole: Batch | None = None
 
-    def everything(self) -> Batch:
-        """All items and all answers."""
+    def full_batch(self) -> Batch:
+        """Return all items and all answers."""
         if self._whole is None:
             self._whole = self.touching(np.arange(self.items))
         return self._whole
 
     def touching(self, items: Ints) -> Batch:
-        """The items and all answers about them; an answer counts half at each of its ends."""
+        """Return the items and all answers about them; an answer counts one half at each of its items."""
         number = self.begin[items + 1] - self.begin[items]
         row = np.repeat(np.arange(len(items)), number)
         jump = np.repeat(self.begin[items] - np.concatenate([[0], np.cumsum(number)[:-1]]), number)
         edge = np.arange(number.sum()) + jump
         scale = torch.full((len(items),), self.items / len(items))
-        return self._made(items, scale, row, self.other[edge], self.answer[edge], 0.5 * self.items / len(items))
+        return self._batch(items, scale, row, self.other[edge], self.answer[edge], 0.5 * self.items / len(items))
 
     def sampled(self, plain: Ints, chosen: Ints) -> Batch:
-        """Items without answers, and the ends of the chosen answers with no other answer."""
+        """Return items without answers, and the items of the chosen answers with only these answers."""
         ends, row = np.unique(np.concatenate([self.left[chosen], self.right[chosen]]), return_inverse=True)
         other = np.concatenate([self.right[chosen], self.left[chosen]])
         parts = (ends, len(self.annotated)), (plain, len(self.plain))
         scale = torch.cat([torch.full((len(some),), whole / max(len(some), 1)) for some, whole in parts])
         items = np.concatenate([ends, plain])
         share = 0.5 * self.count / max(len(chosen), 1)
-        return self._made(items, scale, row.ravel(), other, np.tile(chosen, 2), share)
+        return self._batch(items, scale, row.ravel(), other, np.tile(chosen, 2), share)
 
-    def _made(self, items: Ints, scale: Tensor, row: Ints, other: Ints, answer: Ints, share: float) -> Batch:
+    def _batch(self, items: Ints, scale: Tensor, row: Ints, other: Ints, answer: Ints, share: float) -> Batch:
         at = torch.as_tensor(answer)
         rows = torch.as_tensor(items), scale, torch.as_tensor(row), torch.as_tensor(other)
         return Batch(*rows, self.worker[at], self.same[at], self.weight[at], torch.full((len(at),), share))
 
     def batches(self, size: int | None, how: str) -> Iterator[Batch]:
-        """One epoch: everything at once, or shuffled mini-batches with all or with sampled answers."""
+        """Yield the batches of an epoch: one full batch, or shuffled mini-batches with all or with sampled answers."""
         if size is None or size >= self.items:
-            yield self.everything()
+            yield self.full_batch()
         elif how == "all" or not self.count:
             for part in torch.split(torch.randperm(self.items), size):
                 yield self.touching(part.numpy())

@@ -1,4 +1,4 @@
-"""Training of networks on the one loop: an iteration is an epoch, and all that it changes can be kept and put back."""
+"""Training of networks in the common iteration loop: each iteration is an epoch, and the state can be checkpointed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...engine.loop import Abandoned
 from ...engine.run import Arrays, packed, rng_state, set_rng_state
 from ...engine.torch_state import network_state, restore_network
 from ...kernels.layout import Floats, Ints
-from ..model import Found
+from ..model import FeatureFit
 from .networks import Space
 
 T = TypeVar("T")
 
-MAX_KEPT = 50  # epochs whose mixing proportions are kept
-MIN_ITEMS = 5  # expected items of a component that counts as a cluster
+MAX_KEPT_EPOCHS = 50  # epochs whose mixing proportions are kept
+MIN_EXPECTED_ITEMS = 5  # expected items from which the trace counts a component as a cluster
 
 
 class Learner(NamedTuple):
-    """What is trained, and by what: the networks, their optimiser, and the generator of the whole fit."""
+    """Networks, their optimiser, and the random generator of the whole fit."""
 
     module: nn.Module
     optimiser: torch.optim.Optimizer
@@ -39,17 +39,17 @@ class Learner(NamedTuple):
 
 
 class Training(Problem):
-    """Epochs of gradient steps. A run that is stopped within an epoch goes back to where the epoch began."""
+    """Epochs of gradient steps. If the run is stopped within an epoch, the state before the epoch is restored."""
 
     def __init__(self, name: str, epochs: int, learner: Learner, run: Run) -> None:
         self.name, self.max_iter, self.learner, self.run = name, epochs, learner, run
 
     @abstractmethod
     def epoch(self) -> Step:
-        """One pass over the items; its batches are taken through `each`."""
+        """Make one pass over the items; implementations iterate over their batches through `each`."""
 
     def each(self, batches: Iterable[T]) -> Iterator[T]:
-        """The batches of an epoch; between two of them the run may be stopped."""
+        """Yield the batches of an epoch; the run may be stopped between two of them."""
         for n, batch in enumerate(batches):
             if n and self.run.stopped:
                 raise Abandoned
@@ -76,27 +76,27 @@ class Training(Problem):
 
 
 class MixtureTraining(Training):
-    """Training that ends with a mixture: shares of its components after evenly spaced epochs, the last among them."""
+    """Training of a mixture that keeps the mixing proportions after evenly spaced epochs, including the last one."""
 
     def __init__(self, name: str, epochs: int, learner: Learner, run: Run, items: int) -> None:
         super().__init__(name, epochs, learner, run)
         self.items, self.done = items, 0
-        self.epochs: Ints = np.unique(np.linspace(1, epochs, min(epochs, MAX_KEPT)).round().astype(np.int64))
+        self.epochs: Ints = np.unique(np.linspace(1, epochs, min(epochs, MAX_KEPT_EPOCHS)).round().astype(np.int64))
         self.kept: list[Floats] = []
 
-    def recorded(self, bound: float, share: Tensor) -> Step:
-        """The end of an epoch: its bound, and how many components are expected to hold enough items."""
+    def record(self, bound: float, share: Tensor) -> Step:
+        """Record the end of an epoch; return its bound and the number of components with enough expected items."""
         self.done += 1
         if self.done in self.epochs:
             self.kept.append(share.double().numpy().copy())
-        return Step(bound, {"clusters": int((share * self.items >= MIN_ITEMS).sum())})
+        return Step(bound, {"clusters": int((share * self.items >= MIN_EXPECTED_ITEMS).sum())})
 
     def found(
         self, posterior: Floats, alpha: Floats, beta: Floats, trace: Trace, bound: float, latent: Floats, space: Space
-    ) -> Found:
-        """The end of the training, with a better estimate of the last bound."""
+    ) -> FeatureFit:
+        """Return the finished fit; `bound` is a better estimate of the last bound."""
         trace.rows[-1] = (bound, float(len(np.unique(posterior.argmax(1)))))
-        return Found(posterior, alpha, beta, trace, space, True, latent, np.stack(self.kept), self.epochs)
+        return FeatureFit(posterior, alpha, beta, trace, space, True, latent, np.stack(self.kept), self.epochs)
 
     def state(self) -> Arrays:
         return super().state() | packed({"done": self.done, "kept": self.kept})
