@@ -382,7 +382,7 @@ def test_fuzzy_clusters_have_converged_only_if_the_cost_has() -> None:
     points = cw.simulate.clicks("E", seed=2).points
     short, whole = (cw.aggregate(points, "fuzzy-c-means", max_iter=limit) for limit in (2, 500))
     assert (short.converged, whole.converged) == (False, True)
-    assert short.warnings[0] == "not converged after the maximum of 2 iterations. Allow more: max_iter=4"
+    assert short.warnings[0] == "not converged after 2 iterations (the maximum). Allow more: max_iter=4"
 
 
 @pytest.mark.parametrize("fuzziness", [1.01, 1.5, 2.0, 8.0])

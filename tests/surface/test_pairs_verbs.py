@@ -542,7 +542,7 @@ def test_a_fit_that_has_not_converged_is_reported(files: Path, tmp_path: Path, c
     status, _, err = command(*words, "--set", "max_iter=1", "--out", tmp_path / "one")
     assert status == 3
     assert (tmp_path / "one" / "clusters.csv").exists()
-    advice = re.search(r"not converged after the maximum of 1 iterations\. Allow more: (--\S.*)", err)
+    advice = re.search(r"not converged after 1 iterations \(the maximum\)\. Allow more: (--\S.*)", err)
     assert advice is not None
     again, _, err = command(*words, *advice[1].split(), "--out", tmp_path / "two")
     assert again in (0, 3), err  # the advice is an option of this command
