@@ -18,6 +18,7 @@ from ..errors import DataError, MissingError, for_python, model_setting
 
 if TYPE_CHECKING:
     from ..engine import Model
+    from ..plots import Chart
 
 MANY_DROPPED = 0.01  # share of rows left out from which on a warning says so
 
@@ -114,6 +115,17 @@ class BaseResult(ABC):
         from ..report import write_report
 
         return write_report(self, path, **options)
+
+    def plot(self, name: str, **options: Any) -> Chart:
+        """A chart that shows itself in a notebook, and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
+
+        Every kind of answers has "workers" (`top=30`, or `workers=[...]`). Labels have "confusion" (`worker=`, `values=`),
+        "classes", "tasks" and "cost" (`curve=`); clicks "tasks" (objects by probability) and "image" (`image=`,
+        `picture=`); pairs "tasks" (items by probability) and "clusters". Needs matplotlib, from the extra `plot`.
+        """
+        from ..plots import plot
+
+        return plot(self, name, **options)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: header, tiles and the best workers."""

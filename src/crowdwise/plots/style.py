@@ -1,0 +1,95 @@
+"""How all charts look: fonts, colours, sizes. Nothing here changes the settings of matplotlib for anybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .text import families
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Blue and orange differ for every kind of colour vision; marks and hatches differ, too, for print in black and white.
+BLUE, ORANGE, INK, MUTED, FAINT = "#2a6db4", "#c2570c", "#1a222d", "#556171", "#e2e6eb"
+PALE_BLUE, PALE_ORANGE = "#a9c8e8", "#f3c9a5"
+WIDTH = 7.0  # inches
+ROW = 0.24  # inches of height per row that has a name
+MAX_NAMED = 80  # rows that can have names; more are drawn close together, without
+MAX_HEIGHT = 9.0  # inches of a chart whose rows have no names
+NARROW_BLANK = "\u202f"
+SETTINGS: dict[str, Any] = {
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": False,
+    "figure.facecolor": "white",
+    "figure.titlesize": 12,
+    "figure.titleweight": "bold",
+    "font.size": 9,
+    "grid.color": FAINT,
+    "hatch.linewidth": 0.8,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "text.color": INK,
+    "text.parse_math": False,  # a name may hold $
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "svg.hashsalt": "crowdwise",  # the same chart has the same bytes
+    "svg.fonttype": "path",  # looks the same on machines without the fonts
+    "pdf.fonttype": 42,
+}
+
+
+@contextlib.contextmanager
+def house_style() -> Iterator[None]:
+    """The style of all charts, whatever the caller has set; what was set comes back."""
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", SETTINGS | {"font.family": families()}]):
+        yield
+
+
+def canvas(height: float, title: str, note: str = "", width: float = WIDTH) -> tuple[Figure, Axes]:
+    """A figure of some inches with one pair of axes, a title, and a note below that says how to read it. It belongs to
+    no window and no backend."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle("\n".join(textwrap.wrap(title, int(10.5 * width))), x=0.012, ha="left")
+    if note:
+        lines = "\n".join(textwrap.wrap(note, int(15.5 * width)))
+        figure.supxlabel(lines, x=0.012, ha="left", fontsize=8, color=MUTED)
+    axes: Axes = figure.subplots()
+    return figure, axes
+
+
+def percent_axis(axis: Any) -> None:
+    """Shares on an axis are written as percentages."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1, symbol=f"{NARROW_BLANK}%", decimals=None))
+
+
+def rows_height(rows: int) -> float:
+    """Inches for so many rows with a name each, or for as many as there are without."""
+    return 1.7 + ROW * max(rows, 3) if rows <= MAX_NAMED else MAX_HEIGHT
+
+
+def legend(figure: Figure, **options: Any) -> None:
+    """The legend under the title."""
+    figure.legend(loc="outside upper left", ncols=4, borderaxespad=0.4, handletextpad=0.5, **options)
+
+
+def nothing_to_show(axes: Axes, why: str) -> None:
+    """A chart without data says so."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED, transform=axes.transAxes)
