@@ -19,7 +19,7 @@ from .options import check_top, places_of
 from .probabilities import Words, probability_chart
 from .registry import chart
 from .style import (
-    BLUE, FAINT, INK, MAX_NAMED, MUTED, ORANGE, PALE_BLUE, PALE_ORANGE, canvas, legend, nothing_to_show, percent_axis,
+    BLUE, FAINT, INK, MAX_NAMED, MUTED, NARROW_BLANK, ORANGE, PALE_BLUE, PALE_ORANGE, canvas, legend, nothing_to_show, percent_axis,
     rows_height,
 )  # fmt: skip
 from .text import shown
@@ -121,7 +121,8 @@ def _ticks(axes: Axes, names: list[str], total: Floats) -> None:
 def _cells(axes: Axes, shares: Floats, counts: Floats, total: Floats, values: str) -> None:
     C = len(total)
     for k in range(C):
-        axes.add_patch(Rectangle((k - 0.5, k - 0.5), 1, 1, fill=False, ec=INK, lw=1.2 if C <= MAX_NAMED else 0.3))
+        width = 1.2 if C <= MAX_NAMED else 0.3
+        axes.add_patch(Rectangle((k - 0.5, k - 0.5), 1, 1, fill=False, ec=INK, lw=width, clip_on=False))
     if C > WRITTEN_CELLS:
         return
     size = 9.5 if C <= 6 else 7.5
@@ -129,6 +130,8 @@ def _cells(axes: Axes, shares: Floats, counts: Floats, total: Floats, values: st
         text = f"{100 * shares[k, j]:.0f}" if values == "shares" else count(round(float(counts[k, j])))
         if text == "0":
             text = "" if counts[k, j] < 0.05 else "<1"
+        if text and values == "shares" and C <= 6:
+            text += f"{NARROW_BLANK}%"
         axes.text(
             j, k, text if total[k] > 0 else "–", ha="center", va="center", fontsize=size,
             color="white" if shares[k, j] > DARK else INK,
@@ -195,7 +198,7 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
         axes.set_yticks([])
         axes.set_ylabel("classes, most frequent first")
     axes.tick_params(axis="y", length=0)
-    legend(figure)
+    legend(axes)
     gap = int(np.abs(given - estimated).argmax()) if C else 0
     said = f"The largest gap is that of {shown(data['label'][gap])}: {percent(given[gap])} of the answers, " if C else ""
     said += f"{percent(estimated[gap])} of the tasks by the estimate." if C else ""
@@ -210,7 +213,7 @@ def tasks_chart(result: LabelsResult) -> Chart:
     """How probable the labels are, and how many of them are expected to be wrong."""
     open_ = result.labels["status"].is_in(["ok", "unvoted"])
     p = result.labels["probability"].filter(open_).to_numpy().astype(np.float64)
-    words = Words("labels", "probability of the label", "expected right", "expected wrong")
+    words = Words("labels", "probability of the label", "expected right", "expected wrong", "are expected to be wrong")
     note = "One label per task. Expected wrong: one less the probability, added up. It is right if the model's doubts are."
     rest = result.answers.n_tasks - len(p)
     if rest:
@@ -235,13 +238,12 @@ def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart
         return Chart(title, f"{title}. Nothing is left to ask.", data, figure)
     for (plan,), part in data.partition_by("plan", as_dict=True).items():
         _plan(axes, str(plan), part, LOOKS[plan != data["plan"][0]])
-    axes.set_xlabel("answers added")
+    axes.set_xlabel(f"answers added ({_per_task(result)})")
     axes.set_ylabel("expected accuracy")
     axes.grid(color=FAINT)
     percent_axis(axes.yaxis)
     axes.xaxis.set_major_formatter(lambda value, _: count(round(value)))
-    _per_task(axes, result)
-    legend(figure)
+    legend(axes)
     return Chart(title, _cost_description(title, data), data, figure)
 
 
@@ -252,11 +254,9 @@ def _plan(axes: Axes, plan: str, part: pl.DataFrame, looks: tuple[str, str, str,
     axes.plot(x, y, color=line, marker=mark, ls=dash, ms=4.5, mfc="white" if mark == "D" else line, label=f"to {plan}")
 
 
-def _per_task(axes: Axes, result: LabelsResult) -> None:
+def _per_task(result: LabelsResult) -> str:
     open_ = int(((result.answers.gold < 0) & (result.answers.answers_per_task > 0)).sum())
-    above = axes.secondary_xaxis("top", functions=(lambda x: x / max(open_, 1), lambda x: x * max(open_, 1)))
-    above.set_xlabel("answers added per task")
-    above.spines["top"].set_visible(True)
+    return f"{count(open_)}: one more per task"
 
 
 def _cost_description(title: str, data: pl.DataFrame) -> str:

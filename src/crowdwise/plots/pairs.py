@@ -31,9 +31,8 @@ def workers_chart(result: PairsResult, *, top: int = TOP, workers: Any = None) -
 def tasks_chart(result: PairsResult) -> Chart:
     """How probable the clusters of items are, and how many items are expected to be in a wrong one."""
     p = result.clusters["probability"].to_numpy().astype(np.float64)
-    words = Words(
-        "items", "probability of the item's cluster", "expected in the right cluster", "expected in a wrong cluster"
-    )
+    right, wrong = "expected in the right cluster", "expected in a wrong cluster"
+    words = Words("items", "probability of the item's cluster", right, wrong, "are expected to be in a wrong cluster")
     note = "Expected: one less the probability, added up. It is right if the model's doubts are."
     return probability_chart(p, words, note)
 
@@ -62,7 +61,7 @@ def clusters_chart(result: PairsResult, *, top: int | None = None) -> Chart:
         axes.set_xticks(x)
         for at, number in zip(x, items, strict=True):
             axes.annotate(count(int(number)), (at, number), (0, 3), textcoords="offset points", ha="center", fontsize=8)
-    legend(figure)
+    legend(axes)
     said = f"The largest holds {many(int(items[0]), 'item')}, the smallest shown {many(int(items[-1]), 'item')}."
     return Chart(title, f"{title}. {said}", data, figure)
 

@@ -23,6 +23,7 @@ from .workers import TOP, skill_chart
 
 DOUBTFUL = 0.9  # probability below which an object is drawn as doubtful
 NUMBERED_OBJECTS = 150  # of an image, up to which their numbers are drawn
+SIDE = 7.2  # inches of the longer side of an image
 VECTOR_CLICKS = 5000  # of an image, from which on the clicks are drawn as pixels also in SVG and PDF
 
 
@@ -37,7 +38,8 @@ def workers_chart(result: PointsResult, *, top: int = TOP, workers: Any = None) 
 def tasks_chart(result: PointsResult) -> Chart:
     """How probable it is that the objects are real, and how many are expected not to be."""
     p = result.objects["probability"].fill_nan(None).drop_nulls().to_numpy().astype(np.float64)
-    words = Words("objects", "probability that the object is real", "expected to be real", "expected not to be real")
+    real = ("expected to be real", "expected not to be real", "are expected not to be real")
+    words = Words("objects", "probability that the object is real", *real)
     note = f"Objects of {many(result.answers.n_images, 'image')}. Expected: one less the probability, added up."
     return probability_chart(p, words, note)
 
@@ -58,8 +60,8 @@ def image_chart(result: PointsResult, *, image: Any = None, picture: Any = None)
     note = "Ellipses hold about 86 of 100 clicks on their object; numbers are those of result.objects."
     if len(result.answers.axes) > 2:
         note += f" Drawn are {shown(x)} and {shown(y)}; clicks have {len(result.answers.axes)} coordinates."
-    wide = max(right - left, 1e-12)
-    figure, axes = canvas(min(max(7.6 * (bottom - top) / wide, 3.0), 11.0) + 1.4, title, note, width=8.0)
+    wide, high = _size(right - left, bottom - top)
+    figure, axes = canvas(high + 1.5, title, note, width=wide + 0.8)
     if pixels is not None:
         axes.imshow(pixels, cmap="gray", extent=(left, right, bottom, top), alpha=0.75, aspect="equal")
     _clicks(axes, clicks, x, y)
@@ -71,7 +73,7 @@ def image_chart(result: PointsResult, *, image: Any = None, picture: Any = None)
     axes.set_xlabel(shown(x))
     axes.set_ylabel(shown(y) if y else "")
     axes.tick_params(labelleft=bool(y), left=bool(y))
-    legend(figure)
+    legend(axes, columns=2)
     said = f"{many(off, 'click')} on no object; {many(doubtful, 'object')} with a probability below 90\u202f%."
     return Chart(title, f"{title}. {said}", objects, figure)
 
@@ -108,6 +110,12 @@ def _frame(
     if not y:
         return left, (left - right) / 8, right, (right - left) / 8
     return left, float(row[f"{y}0"]), right, float(row[f"{y}1"])
+
+
+def _size(width: float, height: float) -> tuple[float, float]:
+    """Inches of an image: the longer side is SIDE, the shorter one long enough to hold the words around it."""
+    longer = max(width, height, 1e-12)
+    return max(SIDE * width / longer, 0.6 * SIDE), max(SIDE * height / longer, 0.3 * SIDE)
 
 
 def _places(table: pl.DataFrame, x: str, y: str) -> tuple[Any, Any]:

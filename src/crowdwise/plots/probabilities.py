@@ -23,13 +23,15 @@ class Words:
     probability: str  # probability of the label
     right: str  # expected right
     wrong: str  # expected wrong
+    verdict: str  # are expected to be wrong
 
 
 def probability_chart(p: Floats, words: Words, note: str) -> Chart:
     """How many there are of each probability, and how many of them are expected to be wrong: one less the mean."""
     data = _bins(p, words.many)
     wrong = float((1 - p).sum())
-    title = f"About {count(round(wrong))} of {count(len(p))} {words.many} {words.wrong}"
+    some = f"About {count(round(wrong))}" if wrong >= 1 else "Fewer than 1"
+    title = f"{some} of {count(len(p))} {words.many} {words.verdict}"
     title = title if len(p) else f"{words.many.capitalize()} by {words.probability}"
     figure, axes = canvas(3.7, title, note)
     if not len(p):
@@ -51,7 +53,7 @@ def probability_chart(p: Floats, words: Words, note: str) -> Chart:
     axes.margins(y=0.1)
     axes.grid(axis="y")
     percent_axis(axes.xaxis)
-    legend(figure)
+    legend(axes)
     sure = int((p >= 1 - BIN).sum())
     said = f"{title}. {count(sure)} have a probability of {percent(1 - BIN, 0)} or more, {count(int((p < 0.5).sum()))}"
     return Chart(title, f"{said} one below 50\u202f%.", data, figure)

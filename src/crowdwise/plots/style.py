@@ -64,9 +64,9 @@ def canvas(height: float, title: str, note: str = "", width: float = WIDTH) -> t
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle("\n".join(textwrap.wrap(title, int(10.5 * width))), x=0.012, ha="left")
+    figure.suptitle("\n".join(textwrap.wrap(title, int(10 * width))), x=0.012, ha="left")
     if note:
-        lines = "\n".join(textwrap.wrap(note, int(15.5 * width)))
+        lines = "\n".join(textwrap.wrap(note, int(17 * width)))
         figure.supxlabel(lines, x=0.012, ha="left", fontsize=8, color=MUTED)
     axes: Axes = figure.subplots()
     return figure, axes
@@ -74,9 +74,7 @@ def canvas(height: float, title: str, note: str = "", width: float = WIDTH) -> t
 
 def percent_axis(axis: Any) -> None:
     """Shares on an axis are written as percentages."""
-    from matplotlib.ticker import PercentFormatter
-
-    axis.set_major_formatter(PercentFormatter(1, symbol=f"{NARROW_BLANK}%", decimals=None))
+    axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}{NARROW_BLANK}%")
 
 
 def rows_height(rows: int) -> float:
@@ -84,9 +82,11 @@ def rows_height(rows: int) -> float:
     return 1.7 + ROW * max(rows, 3) if rows <= MAX_NAMED else MAX_HEIGHT
 
 
-def legend(figure: Figure, **options: Any) -> None:
-    """The legend under the title."""
-    figure.legend(loc="outside upper left", ncols=4, borderaxespad=0.4, handletextpad=0.5, **options)
+def legend(axes: Axes, above: float = 0.3, columns: int = 4) -> None:
+    """The legend between title and axes, some heights of letters above them."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=above, handletextpad=0.5, columnspacing=1.4
+    )
 
 
 def nothing_to_show(axes: Axes, why: str) -> None:

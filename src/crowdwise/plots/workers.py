@@ -52,7 +52,7 @@ def skill_chart(
     else:
         axes.set_ylabel("workers, best first")
         axes.set_yticks([])
-    legend(figure)
+    legend(axes, above=1.4 if data.height <= MAX_NAMED else 0.3, columns=5)
     return Chart(title, _description(title, data, middle), data, figure)
 
 
