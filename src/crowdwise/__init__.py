@@ -55,9 +55,12 @@ _HOME = {
     "learn": "learn",
     "rate": "rating",
     "agreement": "inter_rater",
+    "next_answers": "acquisition",
     "next_tasks": "acquisition",
+    "next_images": "acquisition",
     "next_pairs": "acquisition",
     "cost_curve": "acquisition",
+    "expected_accuracy": "acquisition",
     "review": "acquisition",
     "compare": "comparison",
     "match_objects": "metrics",
@@ -96,7 +99,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import compat, errors, learn, simulate
-    from .acquisition import cost_curve, next_pairs, next_tasks, review
+    from .acquisition import cost_curve, expected_accuracy, next_answers, next_images, next_pairs, next_tasks, review
     from .aggregation import aggregate, model, models
     from .answers import Labels, Pairs, Points
     from .comparison import compare

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from .answers import Answers
+from .answers import KINDS, Answers, options_of, recognise
+from .answers.frames import to_frame
 from .engine import Model, Run, registry
 from .errors import ParameterError, nearest
 
 PACKAGES = ("labels", "points", "pairs", "learn.sides")  # whose models register themselves
-KIND = "labels"  # of a frame, where neither a model nor its type says otherwise
 
 
 def _discover() -> None:
@@ -70,9 +70,9 @@ def aggregate(
 ) -> Any:
     """Find the truth behind answers, with the default model of their kind or with another.
 
-    `answers` are `Labels`, `Points` or `Pairs`, or a frame: one row per answer, read as labels, or as what `model`
-    takes. `model` is a name, a class or an instance; `options` are its hyperparameters, and, for a frame, what the
-    answers are read with (`label="verdict"`). `features` are those of the items of pairs, a tuple of ids and rows.
+    `answers` are `Labels`, `Points` or `Pairs`, or a frame with one row per answer, whose kind is that of `model`, or
+    recognised by its columns. `model` is a name, a class or an instance; `options` are its hyperparameters and, for a
+    frame, the options of reading (`label="verdict"`). `features` of the items of pairs are a tuple of ids and rows.
     `run` sets seed, threads and precision.
 
     >>> import crowdwise as cw
@@ -81,7 +81,8 @@ def aggregate(
     ['x', 'y']
     """
     ready = isinstance(answers, Answers)
-    chosen = _chosen(answers.kind if ready else None, model)
+    kind = answers.kind if ready else _kind_of(answers, options) if model is None else None
+    chosen = _chosen(kind, model)
     if isinstance(chosen, Model):
         reading, settings = options, {}
     else:
@@ -100,6 +101,13 @@ def aggregate(
     return chosen.fit(answers, features=features, run=run)
 
 
+def _kind_of(frame: Any, options: dict[str, Any]) -> str:
+    """The kind of answers in a frame, by its columns and the options that only some kinds are read with."""
+    reading = {name: v for name, v in options.items() if any(name in options_of(kind) for kind in KINDS)}
+    among = [kind for kind in KINDS if set(reading) <= set(options_of(kind))]
+    return recognise(to_frame(frame).columns, reading, among or list(KINDS))
+
+
 def _chosen(kind: str | None, model: Any) -> Any:
     """A model or its class; without one, the default of the kind."""
     if isinstance(model, Model) or (isinstance(model, type) and issubclass(model, Model)):
@@ -107,7 +115,7 @@ def _chosen(kind: str | None, model: Any) -> Any:
     if model is not None and not isinstance(model, str):
         raise ParameterError(f"model is {model!r}; give a name, a model class or a model")
     _discover()
-    return registry.find(model or registry.DEFAULTS[kind or KIND], kind)
+    return registry.find(model or registry.DEFAULTS[str(kind)], kind)
 
 
 def _reads(model: type[Model[Any, Any]], name: str) -> bool:

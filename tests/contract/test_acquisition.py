@@ -106,7 +106,7 @@ curves = arrays.arrays(np.float64, (3, 6), elements=st.floats(0, 1, width=32)).m
 
 @given(curves)
 def test_worth_is_the_slope_of_the_upper_hull(V: Any) -> None:
-    worth = tasks.worth(V)
+    worth = tasks.hull_slopes(V)
     for n in range(6):
         ends = [(a, b) for a in range(n + 1) for b in range(n, 6)]
         hull = [V[:, a] + (n - a) * (V[:, b] - V[:, a]) / max(b - a, 1) for a, b in ends]
@@ -121,9 +121,9 @@ def test_worth_is_the_slope_of_the_upper_hull(V: Any) -> None:
 @pytest.mark.parametrize(("budget", "batch"), [(1, None), (37, None), (37, 5), (5, 37), (10_000, None), (10_000, 40)])
 def test_budget_and_batch_are_obeyed(result: cw.LabelsResult, budget: int, batch: int | None) -> None:
     table = cw.next_tasks(result, budget, batch=batch)
-    room = tasks.AHEAD * int((result.answers.gold < 0).sum())
+    room = tasks.MAX_AHEAD * int((result.answers.gold < 0).sum())
     assert table["ask"].sum() == min(budget, batch or budget, room)
-    assert table["ask"].is_between(1, tasks.AHEAD).all()
+    assert table["ask"].is_between(1, tasks.MAX_AHEAD).all()
     assert table["task"].n_unique() == table.height
 
 
@@ -137,7 +137,7 @@ def test_known_tasks_are_never_asked(result: cw.LabelsResult) -> None:
 
 @pytest.mark.parametrize("budget", [1, 3, 60, 61, 400])
 def test_answers_go_where_each_is_worth_most(result: cw.LabelsResult, budget: int) -> None:
-    worth = tasks.worth(tasks.expected(result))
+    worth = tasks.hull_slopes(tasks.expected(result))
     worth[result.answers.gold >= 0] = -1
     table = cw.next_tasks(result, budget)
     assert np.isclose((table["per_answer"] * table["ask"]).sum(), np.sort(worth.ravel())[-budget:].sum())
@@ -327,7 +327,7 @@ def test_the_band_holds_the_value(curve: CostCurve) -> None:
 
 def test_the_curve_sums_what_each_answer_is_worth(curve: CostCurve, result: cw.LabelsResult) -> None:
     V = tasks.expected(result)[result.answers.gold < 0]
-    gains = np.sort(tasks.worth(V).ravel())[::-1]
+    gains = np.sort(tasks.hull_slopes(V).ravel())[::-1]
     for plan, n, accuracy in curve.points.select("plan", "answers", "accuracy").rows():
         expected = V[:, n // len(V)].mean() if plan == EVERY else V[:, 0].mean() + gains[:n].sum() / len(V)
         assert np.isclose(accuracy, expected)
@@ -415,10 +415,10 @@ def test_one_seed_gives_the_same_bits(result: cw.LabelsResult) -> None:
 
 
 def test_the_check_is_done_when_asked_for(result: cw.LabelsResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "CHECKED", 10)
+    monkeypatch.setattr(cost, "MAX_ANSWERS_CHECKED", 10)
     assert cw.cost_curve(result).check is None
     assert cw.cost_curve(result, check=True).check is not None
-    monkeypatch.setattr(cost, "CHECKED", 10_000)
+    monkeypatch.setattr(cost, "MAX_ANSWERS_CHECKED", 10_000)
     assert cw.cost_curve(result).check is not None
     assert cw.cost_curve(result, check=False).check is None
 
@@ -428,7 +428,7 @@ def test_the_error_of_the_check_widens_the_band(result: cw.LabelsResult) -> None
     assert checked.check is not None
     error = abs(checked.check.observed - checked.check.predicted)
     more = bare.points["low"] - checked.points["low"]
-    assert np.allclose(more, error * np.minimum(bare.points["answers"] / 180, tasks.AHEAD))
+    assert np.allclose(more, error * np.minimum(bare.points["answers"] / 180, tasks.MAX_AHEAD))
 
 
 # --------------------------------------------------------------------------------------------------------------- edges

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 import crowdwise as cw
-from crowdwise import inter_rater
+from crowdwise.inter_rater import labels as inter_rater
 from crowdwise.kernels import fast, plain
 
 ALPHA, FLEISS, COHEN, GWET, PERCENT = inter_rater.MEASURES
@@ -86,7 +86,7 @@ def test_cohen_weighs_pairs_by_the_tasks_they_share(kernels: Any) -> None:
     total, weight = 0.0, 0
     for a, b in combinations(grid(answers), 2):
         both = ~np.isnan(a + b)
-        if both.sum() >= inter_rater.SHARED:
+        if both.sum() >= inter_rater.MIN_SHARED_TASKS:
             total += cohen_kappa_score(a[both], b[both]) * both.sum()
             weight += both.sum()
     assert np.isclose(values(answers)[COHEN], total / weight, rtol=1e-12)

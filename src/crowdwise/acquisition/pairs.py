@@ -15,7 +15,7 @@ USUAL = 0.9  # chance of a right answer where nobody has answered yet
 SURE = 50  # items of a cluster that a doubtful one may be compared with, the surest
 
 
-def next_pairs(result: PairsResult, budget: int = 100) -> pl.DataFrame:
+def next_pairs(result: PairsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
     """The pairs whose answer would bring most information: left, right, probability (that both are the same), gain
     (bits that an answer of an average worker is expected to bring), and about (the item in doubt).
 
@@ -27,7 +27,8 @@ def next_pairs(result: PairsResult, budget: int = 100) -> pl.DataFrame:
     >>> cw.next_pairs(cw.aggregate(sim.pairs, features=sim.features), 5).columns
     ['left', 'right', 'probability', 'gain', 'about']
     """
-    check_budget(budget, None)
+    check_budget(budget, batch)
+    budget = budget if batch is None else min(batch, budget)
     result = result_of(result, "pairs", "next_pairs")
     p, items = result.params, result.answers.items
     doubtful = np.argsort(-result.entropy, kind="stable")[: min(DOUBTFUL, 4 * budget)]
@@ -48,6 +49,12 @@ def next_pairs(result: PairsResult, budget: int = 100) -> pl.DataFrame:
             items[item[chosen]].alias("about"),
         ]
     )
+
+
+def review_items(result: PairsResult, top: int | None = None) -> pl.DataFrame:
+    """The items whose cluster is least certain; `review` lists the columns."""
+    result = result_of(result, "pairs", "review")
+    return result.clusters[np.argsort(-result.entropy, kind="stable")[:top]]
 
 
 def _candidates(result: PairsResult, doubtful: Ints) -> tuple[Ints, Ints]:

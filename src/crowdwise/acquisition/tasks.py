@@ -4,9 +4,9 @@ A task has a label k with probability q[k], and a strongest rival r. An average 
 the chances of the crowd's confusion matrix, under either truth. After m more answers, counted as c = (said k, said r,
 said else), the chance of being right is on average
     (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = max(q[k], q[r])
-One answer alone often cannot change a label, so gains are looked at for 1 to `AHEAD` answers together: the upper hull
-of V[m] - V[0] gives what each further answer is worth. Asking goes down the list of these, over all tasks.
-docs/maths/acquisition.md has the reasons.
+One answer alone often cannot change a label, so gains are computed for 1 to MAX_AHEAD answers together: the slopes of
+the upper hull of V[m] - V[0] are what each further answer is worth. A budget is spent where slopes are steepest.
+docs/maths/acquisition.md derives this.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import ParameterError
-from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.layout import Bools, Floats, Ints, weighted_counts
 from ..kernels.special import classes_of
 from ..result import LabelsResult
 from ..result.base import result_of
 
-AHEAD = 5  # answers to a task that are thought of together
-AT_ONCE = 200_000  # tasks
-CLOSE = 1.25  # how many times the average worker's information makes it matter who is asked
-WORKERS = 2_000  # best workers among whom somebody is sought
-MATRIX_CELLS = 50_000_000
+MAX_AHEAD = 5  # answers to a task that are thought of together
+TASKS_AT_A_TIME = 200_000  # tasks
+MIN_INFORMATION_RATIO = 1.25  # how many times the average worker's information makes it matter who is asked
+MAX_WORKERS = 2_000  # best workers among whom somebody is sought
+MAX_MATRIX_CELLS = 50_000_000
 
 
 class Rivals(NamedTuple):
@@ -58,7 +58,7 @@ def _unhedged(result: LabelsResult) -> tuple[Floats, float]:
     return result.model.unhedged(result.params, result.answers, result.posterior)
 
 
-def expected(result: LabelsResult, most: int = AHEAD, tasks: Ints | None = None) -> Floats:
+def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = None) -> Floats:
     """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
     truth is known stays right. `tasks` are the numbers of those wanted, all without it.
 
@@ -73,7 +73,7 @@ def expected(result: LabelsResult, most: int = AHEAD, tasks: Ints | None = None)
     two = Rivals(both.label[chosen], both.rival[chosen], both.q[chosen])
     _, own = _unhedged(result)
     by_task = result.model.difficulty(result.params) is not None
-    size = min(AT_ONCE, max(1, MATRIX_CELLS // K**2)) if by_task else AT_ONCE
+    size = min(TASKS_AT_A_TIME, max(1, MAX_MATRIX_CELLS // K**2)) if by_task else TASKS_AT_A_TIME
     V = np.empty((T, most + 1))
     for start in range(0, T, size):
         part = slice(start, start + size)
@@ -118,7 +118,7 @@ def _value(q: Floats, says: Floats, m: int) -> Floats:
     return total
 
 
-def worth(V: Floats) -> Floats:
+def hull_slopes(V: Floats) -> Floats:
     """(T, m) what each further answer adds to the chance of being right, by the upper hull of V; never rising."""
     T, m = V.shape[0], V.shape[1] - 1
     slopes, at = np.zeros((T, m)), np.zeros(T, np.int64)
@@ -153,15 +153,7 @@ def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = N
     result = result_of(result, "labels", "next_tasks")
     answers = result.answers
     V = expected(result)
-    slopes, open_ = worth(V), answers.gold < 0
-    slopes[~open_] = -1
-    size = min(budget if batch is None else min(batch, budget), int(open_.sum()) * AHEAD)
-    flat = slopes.ravel()
-    order = np.lexsort((np.repeat(answers.answers_per_task, AHEAD), -flat))[:size]
-    asked = np.bincount(order // AHEAD, minlength=answers.n_tasks)
-    each = weighted_counts(order // AHEAD, flat[order], answers.n_tasks) / np.maximum(asked, 1)
-    chosen = np.flatnonzero(asked)
-    chosen = chosen[np.lexsort((chosen, -each[chosen]))]
+    chosen, asked, each = ranked_asks(hull_slopes(V), budget, batch, answers.answers_per_task, answers.gold < 0)
     two = rivals(result)
     several = answers.n_classes > 1
     return pl.DataFrame(
@@ -177,6 +169,23 @@ def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = N
         },
         schema_overrides={"workers": pl.String},
     )
+
+
+def ranked_asks(
+    slopes: Floats, budget: int, batch: int | None, answered: Ints, open_: Bools | None = None
+) -> tuple[Ints, Ints, Floats]:
+    """Spend a budget where answers are worth most: `slopes` (n, MAX_AHEAD) is what each further answer adds, never
+    rising. Of equals, what has fewest answers comes first. Return which rows to ask about, best first, how many answers
+    to ask of each row, and what each of them is worth on average."""
+    n, ahead = slopes.shape
+    open_ = np.ones(n, bool) if open_ is None else open_
+    flat = np.where(open_[:, None], slopes, -1.0).ravel()
+    size = min(budget if batch is None else min(batch, budget), int(open_.sum()) * ahead)
+    order = np.lexsort((np.repeat(answered, ahead), -flat))[:size]
+    asked = np.bincount(order // ahead, minlength=n)
+    each = weighted_counts(order // ahead, flat[order], n) / np.maximum(asked, 1)
+    chosen = np.flatnonzero(asked)
+    return chosen[np.lexsort((chosen, -each[chosen]))], asked, each
 
 
 def check_budget(budget: int, batch: int | None) -> None:
@@ -205,7 +214,7 @@ def _whom(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str
             information[pair] = own / max(float(_information(crowd[pair[0]], crowd[pair[1]])), 1e-12)
         value = np.where((left > 0) & ~np.isin(best, _answered(result.answers, i)), information[pair], 0)
         picked = np.argsort(-value, kind="stable")[:wanted]
-        picked = picked[value[picked] > CLOSE]
+        picked = picked[value[picked] > MIN_INFORMATION_RATIO]
         left[picked] -= 1
         said.append("; ".join(str(names[int(best[p])]) for p in picked) or None)
     return said
@@ -216,7 +225,7 @@ def _best_workers(result: LabelsResult) -> Ints:
     table = result.workers
     number = pl.Series("number", np.arange(table.height, dtype=np.int32))
     good = table.with_columns(number).filter(pl.col("rank").is_not_null() & (pl.col("flags") == "")).sort("rank")
-    most = min(WORKERS, MATRIX_CELLS // max(result.answers.n_classes, 1) ** 2)
+    most = min(MAX_WORKERS, MAX_MATRIX_CELLS // max(result.answers.n_classes, 1) ** 2)
     return good["number"].head(most).to_numpy()
 
 
@@ -231,29 +240,19 @@ def _answered(answers: Labels, task: int) -> Ints:
     return layout.row_worker[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
 
 
-OTHERS = ("majority-vote", "one-coin", "dawid-skene")  # whose labels the queue is held against
-LISTED = 5  # labels whose votes are written out
+REVIEW_MODELS = ("majority-vote", "one-coin", "dawid-skene")  # whose labels the queue is held against
+MAX_LABELS_LISTED = 5  # labels whose votes are written out
 
 
-def review(result: LabelsResult, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
-    """The queue of tasks most worth another look, by what one more answer may gain, then by doubt: task, label,
-    probability, status, tie, answers, votes ("cat 3, dog 2"), entropy and vote_entropy, disagreement, difficulty, gain,
-    models_disagree and others (labels that other models give, where they differ).
-
-    >>> import crowdwise as cw
-    >>> sim = cw.simulate.crowd(tasks=50, workers=8, per_task=3, seed=2)
-    >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
-    ['task', 'label', 'probability', 'status']
-    """
-    if top is not None and top < 1:
-        raise ParameterError(f"top is {top!r}; it must be at least 1")
+def review_tasks(result: LabelsResult, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
+    """The tasks most worth another look, by the gain of one more answer, then by doubt; `review` lists the columns."""
     result = result_of(result, "labels", "review")
     answers = result.answers
     V = expected(result)
-    gain = worth(V)[:, 0]
+    gain = hull_slopes(V)[:, 0]
     order = np.lexsort((np.arange(len(gain)), V[:, 0], -gain))
     order = order[answers.gold[order] < 0][: len(order) if top is None else top]
-    others = _other_labels(result, OTHERS if models is None else models)
+    others = _other_labels(result, REVIEW_MODELS if models is None else models)
     differ = [[name for name in names if name is not None] for names in zip(*(o[order] for o in others), strict=True)]
     labels, tasks = result.labels[order], result.tasks[order]
     return pl.DataFrame(
@@ -289,5 +288,5 @@ def _votes(answers: Labels, task: int) -> str:
     told = layout.row_label[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
     label, count = np.unique(told, return_counts=True)
     order = np.argsort(-count, kind="stable")
-    said = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:LISTED]]
-    return ", ".join([*said, "..."] if len(order) > LISTED else said)
+    said = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:MAX_LABELS_LISTED]]
+    return ", ".join([*said, "..."] if len(order) > MAX_LABELS_LISTED else said)

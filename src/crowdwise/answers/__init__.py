@@ -1,9 +1,13 @@
 """Answers: validated, coded as numbers, read-only; ids kept for the way back."""
 
-from .base import Answers, Dropped, Intake
+from .base import KINDS, Answers, Dropped, Intake
 from .coding import places
+from .kinds import candidates, options_of, recognise
 from .labels import Labels
 from .pairs import Pairs
 from .points import Points
 
-__all__ = ["Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "places"]
+__all__ = [
+    "KINDS", "Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "candidates", "options_of", "places",
+    "recognise",
+]  # fmt: skip

@@ -11,20 +11,32 @@ from typing import Any, ClassVar, Self, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from ..errors import DataError
+from ..errors import DataError, check_choice
+from .columns import Roles
 
 Where: TypeAlias = Callable[[int], str]  # the place of a row, in words
 NOTHING: Mapping[str, Any] = MappingProxyType({})  # no further options
 EXAMPLES = 3  # rows quoted for each reason
 
 
+KINDS: dict[str, type[Answers]] = {}  # every kind of answers by its name, filled as the classes are defined
+
+
 class Answers:
     """A frozen dataclass of arrays, ids and tables. A subclass names its kind; its constructor takes a frame."""
 
     kind: ClassVar[str]
-    noun: ClassVar[str] = "answer"  # what one row of a table is
+    noun: ClassVar[str] = "answer"  # one row of a table
+    title: ClassVar[str] = "answers"  # the answers of this kind in a sentence: "clicks on images"
+    roles: ClassVar[Roles | None] = None  # the columns by which the kind is recognised
+    tables: ClassVar[tuple[str, ...]] = ()  # options of the constructor that may name a file
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = NOTHING  # values that options of the constructor can have
     workers: pl.Series
     intake: Intake
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        KINDS[cls.kind] = cls
 
     def _fill(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -87,14 +99,15 @@ class Intake:
     source: str  # file name, or "table"
     shape: str  # "long" or "wide"
     columns: dict[str, str]  # role -> column: {"task": "item_id", ...}
-    guessed: bool  # some column was found by its common name
+    guessed: tuple[str, ...]  # roles whose column was found by its common name; the caller named the others
     extras: tuple[str, ...]  # further columns kept
     rows_read: int
     rows_used: int
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()  # how the file was read
     warnings: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)  # arguments that the reader was given: {"label": "verdict"}
+    options: dict[str, Any] = field(default_factory=dict)  # arguments given to the reader: {"label": "verdict"}
+    path: str = ""  # the file as the caller named it; empty for a frame
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -105,5 +118,11 @@ class Intake:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Intake:
         dropped = tuple(Dropped(d["reason"], d["count"], tuple(d["examples"])) for d in values["dropped"])
-        lists = {name: tuple(values.get(name, ())) for name in ("extras", "notes", "warnings")}
+        lists = {name: tuple(values.get(name, ())) for name in ("guessed", "extras", "notes", "warnings")}
         return cls(**{**values, **lists, "dropped": dropped})
+
+
+def check_options(kind: type[Answers], options: Mapping[str, Any]) -> None:
+    """Refuse options of a constructor whose value is none of their choices."""
+    for name, known in kind.choices.items():
+        check_choice(name, options.get(name, known[0]), known)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ..errors import ColumnError, nearest, option
+
+NONE_GIVEN: Mapping[str, object] = MappingProxyType({})
+COORDINATES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
@@ -22,24 +26,30 @@ class Roles:
         plain = {_plain(column): column for column in reversed(columns) if column not in taken}
         return next((plain[name] for name in self.names[role].split() if name in plain), None)
 
+    def complete(self, columns: Sequence[str], given: Mapping[str, object] = NONE_GIVEN) -> bool:
+        """Whether every required role has a column, given or recognised by a telling name: one of several letters, or
+        a coordinate. Names such as `a` and `b` are too common to decide the kind of answers."""
+        telling = [column for column in columns if len(_plain(column)) > 1 or _plain(column) in COORDINATES]
+        return all(given.get(role) or self.guess(role, telling) for role in self.required)
+
     def find(
         self, columns: Sequence[str], given: Mapping[str, str | None], source: str, required: Sequence[str] = ()
-    ) -> tuple[dict[str, str], bool]:
-        """Role -> column, and whether any was guessed; an error names what is missing of those required."""
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return role -> column and the roles that were guessed; an error names a required column that is missing."""
         found = {role: name for role, name in given.items() if name is not None}
         for role, name in found.items():
             if name not in columns:
                 raise self.missing(role, name, columns, source)
-        guessed = False
+        guessed = []
         for role in self.names:
             likely = None if role in found else self.guess(role, columns, set(found.values()))
             if likely is not None:
                 found[role] = likely
-                guessed = True
+                guessed.append(role)
         for role in required or self.required:
             if role not in found:
                 raise self.missing(role, role, columns, source)
-        return found, guessed
+        return found, tuple(guessed)
 
     def missing(self, role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
         """The error about a column that is not there."""
@@ -52,7 +62,7 @@ class Roles:
         if self.may_be_wide and role in ("worker", "label") and not hint:
             advice += f", or {option('wide', True)} if each worker has a column"
         if self.may_be_wide and role in ("task", "label") and {"x", "y"} <= set(columns):
-            advice += ". Are these clicks? Then read them as points"
+            advice += f". If these are clicks, say {option('kind', 'points')}"
         if self.may_be_wide and role == "worker":
             advice += f"; where nobody knows who answered, {option('anonymous', 'each')}"
         return ColumnError(found + advice)

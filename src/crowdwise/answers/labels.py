@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, ParameterError, UnknownIdError, check_choice, nearest
+from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
-from .base import NOTHING, Answers, Intake, Where
+from .base import NOTHING, Answers, Intake, Where, check_options
+from .columns import LABEL_ROLES, Roles
 from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, settle_repeats
 from .reading import Reading, given
 from .rows import Rows
@@ -32,6 +33,10 @@ class Labels(Answers):
     """
 
     kind: ClassVar[str] = "labels"
+    title: ClassVar[str] = "labels of tasks"
+    roles: ClassVar[Roles] = LABEL_ROLES
+    tables: ClassVar[tuple[str, ...]] = ("gold",)
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"duplicates": POLICIES, "anonymous": ("refuse", "each")}
 
     tasks: pl.Series  # sorted ids; a task whose answers were all dropped is among them
     workers: pl.Series
@@ -60,8 +65,7 @@ class Labels(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        check_choice("duplicates", duplicates, POLICIES)
-        check_choice("anonymous", anonymous, ("refuse", "each"))
+        check_options(type(self), {"duplicates": duplicates, "anonymous": anonymous})
         if (workers is None) != (labels is None):
             raise ParameterError("Labels takes one frame, or three arrays: tasks, workers, labels")
         table = data if workers is None else {"task": data, "worker": workers, "label": labels}

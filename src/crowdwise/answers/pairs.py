@@ -11,9 +11,9 @@ import polars as pl
 
 from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
-from .base import NOTHING, Answers, Dropped, Intake, Where
+from .base import NOTHING, Answers, Dropped, Intake, Where, check_options
 from .coding import look_alikes, places, to_text
-from .columns import PAIR_ROLES
+from .columns import PAIR_ROLES, Roles
 from .pair_rows import CONTRADICTIONS, read_pairs, settle_contradictions
 from .reading import Reading, given
 
@@ -33,6 +33,9 @@ class Pairs(Answers):
     """
 
     kind: ClassVar[str] = "pairs"
+    title: ClassVar[str] = "same/different answers about pairs of items"
+    roles: ClassVar[Roles] = PAIR_ROLES
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"contradictions": CONTRADICTIONS}
 
     items: pl.Series  # sorted ids, or those of the features
     workers: pl.Series
@@ -60,7 +63,7 @@ class Pairs(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        check_choice("contradictions", contradictions, CONTRADICTIONS)
+        check_options(type(self), {"contradictions": contradictions})
         reading = Reading(data, source, notes, where)
         names = {"left": left, "right": right, "worker": worker, "answer": answer, "hit": hit}
         reading.find(PAIR_ROLES, names)
@@ -90,7 +93,7 @@ class Pairs(Answers):
     def none(cls, ids: Any) -> Pairs:
         """No answers about items: what models make of the features alone."""
         gap, names = np.empty(0, np.int32), pl.Series("item", ids)
-        intake = Intake("no answers", "pairs", {}, False, (), 0, 0)
+        intake = Intake("no answers", "pairs", {}, (), (), 0, 0)
         return cls.of(
             items=names, workers=pl.Series("worker", [], dtype=pl.String), left=gap, right=gap.copy(),
             worker=gap.copy(), same=np.empty(0, bool), hit=gap.copy(), weight=np.empty(0), intake=intake,

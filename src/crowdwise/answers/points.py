@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from ..errors import check_choice
 from ..kernels.layout import Floats, Ints
-from .base import NOTHING, Answers, Intake, Where
+from .base import NOTHING, Answers, Intake, Where, check_options
 from .boxes import boxes_of, check_units, padded, to_pixels
 from .click_rows import in_order, jobs_of, kept, read_clicks
 from .coding import look_alikes
+from .columns import POINT_ROLES, Roles
 from .reading import Reading, given
 
 RULES = {
@@ -45,6 +45,10 @@ class Points(Answers):
 
     kind: ClassVar[str] = "points"
     noun: ClassVar[str] = "click"
+    title: ClassVar[str] = "clicks on images"
+    roles: ClassVar[Roles] = POINT_ROLES
+    tables: ClassVar[tuple[str, ...]] = ("jobs", "box")
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = RULES
 
     images: pl.Series  # sorted ids
     workers: pl.Series
@@ -77,8 +81,7 @@ class Points(Answers):
         where: Where | None = None,
         options: Mapping[str, Any] = NOTHING,
     ) -> None:
-        for name, value in (("outside", outside), ("duplicates", duplicates), ("unit", unit)):
-            check_choice(name, value, RULES[name])
+        check_options(type(self), {"outside": outside, "duplicates": duplicates, "unit": unit})
         reading = Reading(data, source, notes, where, noun=self.noun)
         read = read_clicks(reading, {"image": image, "worker": worker}, axes)
         done = jobs_of(read, jobs)

@@ -26,7 +26,7 @@ class Reading:
     def __init__(self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer") -> None:
         self.source, self.noun = source, noun  # where the table comes from, and what a row is
         self.notes, self.warnings, self.dropped = list(notes), list[str](), list[Dropped]()
-        self.columns, self.guessed = dict[str, str](), False
+        self.columns, self.guessed = dict[str, str](), tuple[str, ...]()
         self.hold(to_frame(data), where or (lambda row: f"row {row + 1}"))
         if self.frame.height == 0:
             raise EmptyDataError(

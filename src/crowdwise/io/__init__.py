@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from ..answers import Labels, Pairs, Points
-from ..answers.label_rows import POLICIES
-from ..answers.pair_rows import CONTRADICTIONS
+from ..answers import KINDS, Pairs, Points, candidates, recognise
 from ..answers.reading import given
-from ..errors import check_choice
 from .features import Features, read_features
 from .tables import file_name, read_table
 
@@ -19,42 +16,44 @@ from .tables import file_name, read_table
 def read(
     path: str | Path,
     *,
-    gold: Any = None,
+    kind: str | Sequence[str] | None = None,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     **options: Any,
-) -> Labels:
-    """Answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these.
+) -> Any:
+    """Read answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these.
 
-    `gold` is another file, a table, a mapping, or the name of a column. Further options are those of `Labels`: `task`,
-    `worker`, `label` name the columns, `duplicates` says what to do when a worker answers a task twice.
+    The kind of answers is recognised by the columns: task, worker, label are `Labels`; image, worker, x, y are
+    `Points`; left, right, worker, answer are `Pairs`. `kind` insists on one ("labels", "points" or "pairs"). Further
+    options are those of the class: `task`, `worker`, `label` name columns; `gold`, `jobs` and `box` can be files.
 
     >>> import crowdwise as cw, tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
-    >>> _ = file.write_text("task,worker,label\\n001,ann,NA\\n001,bob,NA\\n")
-    >>> cw.read(file).frame().rows()
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "answers.csv").write_text("task,worker,label\\n001,ann,NA\\n001,bob,NA\\n")
+    >>> cw.read(folder / "answers.csv").frame().rows()
     [('001', 'ann', 'NA'), ('001', 'bob', 'NA')]
+    >>> _ = (folder / "clicks.csv").write_text("image,worker,x,y\\na,ann,3,4\\na,bob,3.5,4\\n")
+    >>> cw.read(folder / "clicks.csv", box=(0, 0, 10, 10))
+    Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
-    check_choice("duplicates", options.get("duplicates"), POLICIES)  # before anything is read
-    frame, about = _opened(path, format, delimiter, encoding)
-    if isinstance(gold, Path) or (isinstance(gold, str) and gold not in frame.columns):
-        gold = _also(gold, "gold", about)
-    return Labels(frame, gold=gold, **about, **options)
+    given_options = {name: value for name, value in options.items() if value is not None}
+    among = candidates(given_options, kind)  # wrong options are refused before anything is read
+    table = read_table(path, format, delimiter, encoding)
+    found = KINDS[recognise(table.frame.columns, given_options, among)]
+    recorded = given({}, format=format, delimiter=delimiter, encoding=encoding)
+    for name in found.tables:
+        value = given_options.get(name)
+        if isinstance(value, Path) or (isinstance(value, str) and value not in table.frame.columns):
+            recorded[name] = str(value)
+            given_options[name] = read_table(value, None, None, None).frame
+    about: dict[str, Any] = {"source": table.name, "notes": table.notes, "where": table.where, "options": recorded}
+    answers = found(table.frame, **about, **given_options)  # type: ignore[call-arg]
+    return answers.replaced(intake=replace(answers.intake, path=str(path)))
 
 
-def read_points(
-    path: str | Path,
-    *,
-    jobs: Any = None,
-    box: Any = None,
-    format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    **options: Any,
-) -> Points:
-    """Clicks from a file of any kind that `read` takes. `jobs` and `box` are files, too, or what `Points` takes; other
-    options are those of `Points`.
+def read_points(path: str | Path, **options: Any) -> Points:
+    """Read clicks on images: `read` with kind="points".
 
     >>> import crowdwise as cw, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "clicks.csv"
@@ -62,23 +61,11 @@ def read_points(
     >>> cw.read_points(file, box=(0, 0, 10, 10))
     Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
-    frame, about = _opened(path, format, delimiter, encoding)
-    box, jobs = (
-        _also(each, name, about) if isinstance(each, (str, Path)) else each
-        for name, each in (("box", box), ("jobs", jobs))
-    )
-    return Points(frame, jobs=jobs, box=box, **about, **options)
+    return read(path, kind="points", **options)  # type: ignore[no-any-return]
 
 
-def read_pairs(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    **options: Any,
-) -> Pairs:
-    """Same/different answers from a file of any kind that `read` takes; other options are those of `Pairs`.
+def read_pairs(path: str | Path, **options: Any) -> Pairs:
+    """Read same/different answers about pairs of items: `read` with kind="pairs".
 
     >>> import crowdwise as cw, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
@@ -86,24 +73,7 @@ def read_pairs(
     >>> cw.read_pairs(file)
     Pairs(2 answers on 1 pair of 2 items, 2 workers)
     """
-    check_choice("contradictions", options.get("contradictions", "drop"), CONTRADICTIONS)
-    frame, about = _opened(path, format, delimiter, encoding)
-    return Pairs(frame, **about, **options)
-
-
-def _opened(
-    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """A table, and what answers are to record of where it comes from."""
-    table = read_table(path, format, delimiter, encoding)
-    options = given({}, format=format, delimiter=delimiter, encoding=encoding)
-    return table.frame, {"source": table.name, "notes": table.notes, "where": table.where, "options": options}
-
-
-def _also(path: str | Path, name: str, about: dict[str, Any]) -> pl.DataFrame:
-    """A further table, which is recorded as an option."""
-    about["options"][name] = Path(path).name
-    return read_table(path, None, None, None).frame
+    return read(path, kind="pairs", **options)  # type: ignore[no-any-return]
 
 
 def load(path: str | Path) -> Any:

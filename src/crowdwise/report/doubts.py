@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..acquisition import EVERY, CostCurve, expected, worth
+from ..acquisition import EVERY, CostCurve, expected, hull_slopes, open_tasks
 from ..kernels.layout import Ints
 from ..kernels.special import classes_of
 from ..result import LabelsResult
@@ -73,10 +73,10 @@ class Curve:
 
 
 def tasks_section(result: LabelsResult) -> Tasks:
-    open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()
+    open_ = open_tasks(result)
     p = result.labels["probability"].fill_null(1.0).to_numpy().astype(np.float64)
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(TASKS, int(open_.sum()))]
-    gain = worth(expected(result, tasks=order))[:, 0]
+    gain = hull_slopes(expected(result, tasks=order))[:, 0]
     found = classes_of(result.posterior, result.prevalence, result.answers.gold)
     rows = [_task_row(result, found, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
     wrong, review = doubtful(p[open_])

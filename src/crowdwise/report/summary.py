@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..acquisition import expected
+from ..acquisition import expected, expected_accuracy, open_tasks
 from ..answers import Intake, Labels
 from ..inter_rater import agreement
 from ..kernels.layout import Floats, Ints
-from ..rating.skills import Z95
 from ..result import LabelsResult
 from .frame import BaseSummary, Language, Tile
 from .words import NOT_KNOWN, count, many, percent
@@ -91,9 +90,8 @@ def _range(low: float | None, high: float | None, told: Any) -> str:
 def summarise_labels(result: LabelsResult, language: Language) -> Summary:
     """The summary of a result of labels."""
     answers = result.answers
-    open_ = result.labels["status"].is_in(["ok", "unvoted"]).to_numpy()  # what gold says needs no model
-    right = expected(result, 1)[open_]
-    mean, low, high = _accuracy(right[:, 0], result.model.off)
+    right = expected(result, 1)[open_tasks(result)]
+    mean, low, high = expected_accuracy(result) or (None, None, None)
     wrong, review = doubtful(right[:, 0])
     alpha = agreement(answers).row(0, named=True)
     said = {
@@ -127,17 +125,6 @@ def doubtful(p: Floats) -> tuple[float, int]:
     wrong = np.sort(1 - p)[::-1]
     total = float(wrong.sum())
     return total, int(np.searchsorted(np.cumsum(wrong), HALF * total)) + 1 if total >= HALF else 0
-
-
-def _accuracy(p: Floats, off: tuple[float, float]) -> tuple[float | None, float | None, float | None]:
-    """Mean of probabilities, and its range: by how much the model was off on real sets (log-odds), and by chance."""
-    if not len(p):
-        return None, None, None
-    mean, chance = float(p.mean()), float(Z95 * np.sqrt((p * (1 - p)).sum()) / len(p))
-    odds = np.log(max(mean, 1e-9)) - np.log(max(1 - mean, 1e-9))
-    low, high = (float(1 / (1 + np.exp(-(odds + shift)))) for shift in off)
-    below, above = np.hypot(mean - low, chance), np.hypot(high - mean, chance)
-    return mean, max(mean - float(below), 0.0), min(mean + float(above), 1.0)
 
 
 @dataclass(frozen=True)

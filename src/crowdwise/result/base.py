@@ -140,18 +140,20 @@ class BaseResult(ABC):
         return write(self, Path(path))
 
 
+def any_result(value: Any, verb: str) -> Any:
+    """A result of any kind, or an error that says what `verb` takes."""
+    if isinstance(value, BaseResult):
+        return value
+    got = "answers" if isinstance(value, Answers) else type(value).__name__
+    raise DataError(f"{verb} takes a result; got {got}. Fit the answers first: {verb}(crowdwise.aggregate(answers))")
+
+
 def result_of(value: Any, kind: str, verb: str) -> Any:
     """A result of one kind, or an error that says what `verb` takes."""
-    if isinstance(value, BaseResult) and value.kind == kind:
-        return value
-    if isinstance(value, BaseResult):
-        raise DataError(f"{verb} takes a result of {kind}; this is one of {value.kind} ({value!r})")
-    if isinstance(value, Answers):
-        raise DataError(f"{verb} takes a result, not answers. Fit them first: {verb}(crowdwise.aggregate(answers))")
-    raise DataError(
-        f"{verb} takes a result of {kind}; got {type(value).__name__}. Fit the answers first: "
-        f"{verb}(crowdwise.aggregate(answers))"
-    )
+    found = any_result(value, verb)
+    if found.kind != kind:
+        raise DataError(f"{verb} takes a result of {kind}; this is one of {found.kind} ({found!r})")
+    return found
 
 
 class Trace:

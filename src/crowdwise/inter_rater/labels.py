@@ -1,4 +1,4 @@
-"""How much workers agree, beyond chance, with intervals; from counts alone, never a matrix of tasks and workers.
+"""Agreement of labels beyond chance, with intervals; from counts alone, never a matrix of tasks and workers.
 
 With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks with two votes or more:
     (1)  percent       P = mean over tasks of  sum_c v (v - 1) / (n (n - 1))
@@ -6,9 +6,9 @@ With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks
     (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c s_c^2,  s_c = mean over tasks of v / n
     (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c as s_c, but over all tasks
     (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
-where m_c is how often c was told and n all votes; (3) is Fleiss' own where all tasks have as many answers. Intervals
-take tasks as drawn at random: each measure is a smooth function of sums over tasks, so the spread of a task's influence
-on it gives its standard error (the infinitesimal jackknife). docs/maths/agreement.md has the derivatives.
+where m_c is how often label c was given and n all votes; (3) is Fleiss' own kappa if all tasks have the same number of
+answers. Intervals treat tasks as a random sample: each measure is a smooth function of sums over tasks, so the spread of
+a task's influence on it gives its standard error (infinitesimal jackknife). docs/maths/agreement.md derives it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from .answers import Labels
-from .kernels.layout import Floats, Ints, vote_parts
-from .rating.skills import Z95
+from ..answers import Labels
+from ..kernels.layout import Floats, Ints, vote_parts
+from ..rating.skills import Z95
 
-SHARED = 10  # tasks below which a pair's kappa is mostly noise, and biased
-BUSIEST = 100  # workers among whom pairs are looked at
-CELLS = 20_000_000  # of the table of pairs, at most
+MIN_SHARED_TASKS = 10  # of two workers; with fewer, their kappa is mostly noise, and biased
+MAX_WORKERS = 100  # whose pairs are compared, those with most answers
+MAX_CELLS = 20_000_000  # of the table of pairs
 
-NONE = "no task has two answers, so there is nothing to agree on"
+NO_PAIRS = "no task has two answers, so there is nothing to agree on"
 ONE_CLASS = (
-    "all answers that can be compared say the same, so agreement beyond chance is not defined; percent agreement is 1"
+    "all answers that can be compared are the same, so agreement beyond chance is not defined; percent agreement is 1"
 )
 MEASURES = {
     "krippendorff-alpha": "Krippendorff's alpha for nominal data",
     "fleiss-kappa": "Fleiss' kappa, for any number of answers per task",
-    "cohen-kappa": "mean of Cohen's kappa over pairs of workers who share ten tasks or more, weighed by those tasks",
-    "gwet-ac1": "Gwet's AC1, steady where one class is frequent",
+    "cohen-kappa": "mean Cohen's kappa of pairs of workers who share ten tasks or more, weighted by those tasks",
+    "gwet-ac1": "Gwet's AC1, stable where one class is frequent",
     "percent": "share of pairs of answers to a task that are the same",
 }
+
+
+Row = tuple[str, float | None, float | None, float | None, str]  # measure, value, low, high, note
 
 
 class Sums(NamedTuple):
@@ -53,7 +56,7 @@ class Sums(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """How a measure moves with the sums; those that it does not depend on have slope 0."""
+    """Derivatives of a measure by the sums; 0 for those that it does not depend on."""
 
     A: float = 0.0
     P: float = 0.0
@@ -65,22 +68,18 @@ class Slopes(NamedTuple):
     p: Floats | None = None
 
 
-def agreement(answers: Any) -> pl.DataFrame:
-    """One row per measure: measure, value, low and high (95 %), note (where a value is missing or by convention).
-
-    >>> import crowdwise as cw
-    >>> answers = cw.Labels([1, 1, 2, 2, 3, 3], ["a", "b"] * 3, ["x", "x", "y", "y", "x", "y"])
-    >>> cw.agreement(answers).filter(measure="percent")["value"].round(3).to_list()
-    [0.667]
-    """
-    data = Labels.from_any(getattr(answers, "answers", answers))
+def label_agreement(data: Labels) -> pl.DataFrame:
+    """One row per measure of `MEASURES`."""
     sums = _sums(data)
-    rows = [_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in MEASURES]
+    return measure_table(
+        [_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in MEASURES]
+    )
+
+
+def measure_table(rows: list[Row]) -> pl.DataFrame:
+    """measure, value, low, high, note."""
     kinds = {"measure": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "note": pl.String}
     return pl.DataFrame(rows, schema=kinds, orient="row")
-
-
-Row = tuple[str, float | None, float | None, float | None, str]
 
 
 def _sums(data: Labels) -> Sums:
@@ -112,7 +111,7 @@ def _votes(data: Labels) -> Any:
 
 def _by_counts(data: Labels, s: Sums, name: str) -> Row:
     if s.tasks == 0:
-        return name, None, None, None, NONE
+        return name, None, None, None, NO_PAIRS
     told = s.p if name == "gwet-ac1" else s.m
     if name != "percent" and np.count_nonzero(told) < 2:
         return name, None, None, None, ONE_CLASS
@@ -128,7 +127,7 @@ def _by_counts(data: Labels, s: Sums, name: str) -> Row:
         u += 0.0 if slopes.p is None else v @ slopes.p / np.maximum(size, 1)
         total += float(u.sum())
         squares += float((u * u).sum())
-    return _told(name, value, squares - total**2 / max(s.answered, 1), s.tasks)
+    return _row(name, value, squares - total**2 / max(s.answered, 1), s.tasks)
 
 
 def _alpha(s: Sums) -> tuple[float, Slopes]:  # eq (2)
@@ -155,7 +154,7 @@ def _fleiss(s: Sums) -> tuple[float, Slopes]:  # eq (3)
 
 
 def _gwet(s: Sums) -> tuple[float, Slopes]:  # eq (4)
-    others, share = np.count_nonzero(s.p) - 1, s.p / s.answered  # a class that nobody tells is none
+    others, share = np.count_nonzero(s.p) - 1, s.p / s.answered  # only classes that were given count
     E, P = float((share * (1 - share)).sum() / others), s.P / s.tasks
     of_share = -(1 - P) / (1 - E) ** 2 * (1 - 2 * share) / others
     slopes = Slopes(
@@ -182,11 +181,11 @@ def _cohen(data: Labels, name: str) -> Row:  # eq (5)
     same, told = data.kernels.pair_counts(layout, place, len(chosen))
     n = told.sum(1)
     chance = np.einsum("alb,bla->ab", told, told).astype(np.float64)
-    room = n * n - chance  # nothing is left beyond chance where both always give one label
-    met = n >= SHARED
+    room = n * n - chance  # 0 where both workers always give one and the same label
+    met = n >= MIN_SHARED_TASKS
     usable = np.triu((room > 0) & met, 1)
     if not usable.any():
-        few, alike = f"no two workers share {SHARED} tasks", "every pair of workers gave one and the same label only"
+        few, alike = f"no two workers share {MIN_SHARED_TASKS} tasks", "every pair of workers gave a single label only"
         return name, None, None, None, alike if np.triu(met, 1).any() else few
     some = usable | usable.T
     n_, equal, E, room = (np.where(some, x, 1.0).astype(np.float64) for x in (n, same, chance, room))
@@ -200,23 +199,27 @@ def _cohen(data: Labels, name: str) -> Row:  # eq (5)
     u = data.kernels.pair_influence(layout, place, told, *slopes)
     left_out = int(np.triu(met & ~some, 1).sum())
     said = [f"pairs among the {len(chosen)} busiest workers"] if len(chosen) < data.n_workers else []
-    said += [f"{left_out} pair(s) left out that gave one and the same label only"] if left_out else []
+    said += [f"{left_out} pair(s) of workers who gave a single label only are left out"] if left_out else []
     tasks = int((data.answers_per_task > 1).sum())
-    return _told(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(said))
+    return _row(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(said))
 
 
 def _busiest(data: Labels) -> Ints:
-    most = max(2, min(BUSIEST, int((CELLS / max(data.n_classes, 1)) ** 0.5), data.n_workers))
+    most = max(2, min(MAX_WORKERS, int((MAX_CELLS / max(data.n_classes, 1)) ** 0.5), data.n_workers))
     order = np.argsort(-data.answers_per_worker, kind="stable")[:most]
     return np.sort(order)
 
 
-def _told(name: str, value: float, variance: float, tasks: int, note: str = "") -> Row:
-    if tasks < 2:
-        return name, value, None, None, "; ".join(filter(None, [note, "one task only, so no interval"]))
-    half = student(tasks - 1) * np.sqrt(max(variance, 0.0) * tasks / (tasks - 1))
-    floor = 0.0 if name == "percent" else -1.0
+def interval_row(name: str, value: float, variance: float, n: int, note: str = "", floor: float = -1.0) -> Row:
+    """A measure with its 95 % interval; `variance` is the sum of squared influences of n tasks or images."""
+    if n < 2:
+        return name, value, None, None, "; ".join(filter(None, [note, "a single one to compare, so no interval"]))
+    half = student(n - 1) * np.sqrt(max(variance, 0.0) * n / (n - 1))
     return name, value, min(max(value - half, floor), value), max(min(value + half, 1.0), value), note
+
+
+def _row(name: str, value: float, variance: float, tasks: int, note: str = "") -> Row:
+    return interval_row(name, value, variance, tasks, note, floor=0.0 if name == "percent" else -1.0)
 
 
 def student(freedom: int) -> float:

@@ -1,0 +1,54 @@
+"""One name for every kind of answers: what to look at again, and what to ask next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ..engine.verbs import perform, verb
+from ..errors import ParameterError
+from ..result.base import any_result
+from .images import next_images, review_objects
+from .pairs import next_pairs, review_items
+from .tasks import check_budget, next_tasks, review_tasks
+
+verb("review", "labels")(review_tasks)
+verb("review", "points")(review_objects)
+verb("review", "pairs")(review_items)
+verb("next", "labels")(next_tasks)
+verb("next", "points")(next_images)
+verb("next", "pairs")(next_pairs)
+
+
+def review(result: Any, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
+    """What is most worth another look, first: tasks (labels), objects (clicks) or items (pairs); all or `top`.
+
+    - Labels: task, label, probability, status, tie, answers, votes ("cat 3, dog 2"), entropy and vote_entropy,
+      disagreement, difficulty, gain, models_disagree and others (labels by which other models differ; `models` names
+      those to ask).
+    - Points: image, object, its place, probability that it is real, supporters, jobs, clicks, spread and gain.
+    - Pairs: item, cluster, probability, second (the next likely cluster), its probability, entropy and answers.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, workers=8, per_task=3, seed=2)
+    >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
+    ['task', 'label', 'probability', 'status']
+    """
+    if top is not None and top < 1:
+        raise ParameterError(f"top is {top!r}; it must be at least 1")
+    return perform("review", any_result(result, "review"), top, models=models)  # type: ignore[no-any-return]
+
+
+def next_answers(result: Any, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
+    """What to ask next, best first: `next_tasks` for labels, `next_images` for clicks, `next_pairs` for pairs. `budget`
+    is how many answers can be paid for, `batch` how many of them to ask for now.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1)
+    >>> cw.next_answers(cw.aggregate(sim.answers), budget=5)["ask"].sum()
+    5
+    """
+    check_budget(budget, batch)
+    return perform("next", any_result(result, "next"), budget, batch=batch)  # type: ignore[no-any-return]

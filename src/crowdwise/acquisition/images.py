@@ -1,0 +1,89 @@
+"""Which images to show to further workers, and which objects to look at.
+
+An object found in the clicks is real with probability p. The next worker who looks at its image clicks it with chance h
+if it is real, and with chance f if it is not. Both are estimated from the workers who have looked already:
+    (1)  h = sum_m p_m s_m / sum_m p_m n_m        f = sum_m (1 - p_m) s_m / sum_m (1 - p_m) n_m
+with s_m workers who clicked object m, of n_m who looked at its image. After k further looks, c of them with a click,
+the object is called real or not, whichever is more probable. That is right with the expected chance
+    (2)  V[k] = sum_c max(p Binomial(c; k, h), (1 - p) Binomial(c; k, f)).
+A look shows all objects of an image, so the value of looks at an image is the sum of (2) over its objects. Objects that
+no worker has clicked yet are unknown to the fit and do not count.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import polars as pl
+
+from ..kernels.layout import Floats, weighted_counts
+from ..result import PointsResult
+from ..result.base import result_of
+from .tasks import MAX_AHEAD, check_budget, hull_slopes, ranked_asks
+
+MIN_CHANCE = 1e-3  # h and f stay this far from 0 and 1
+
+
+def next_images(result: PointsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
+    """Which images to show to further workers, best first: image, ask (how many further workers now), objects, jobs
+    (workers who have looked), gain (expected number of objects that are decided rightly thanks to them) and per_answer.
+
+    `budget` is how many looks of one worker at one image can be paid for, `batch` how many of them to ask for now.
+
+    >>> import crowdwise as cw
+    >>> result = cw.aggregate(cw.simulate.clicks(seed=1).points)
+    >>> cw.next_images(result, budget=3)["ask"].sum()
+    3
+    """
+    check_budget(budget, batch)
+    result = result_of(result, "points", "next_images")
+    V = weighted_counts_by_image(result, _values(result))
+    chosen, asked, each = ranked_asks(hull_slopes(V), budget, batch, np.diff(result.answers.image_ptr))
+    return pl.DataFrame(
+        {
+            "image": result.answers.images[chosen],
+            "ask": asked[chosen],
+            "objects": np.diff(result.params.ptr)[chosen],
+            "jobs": np.diff(result.answers.image_ptr)[chosen],
+            "gain": V[chosen, asked[chosen]] - V[chosen, 0],
+            "per_answer": each[chosen],
+        }
+    )
+
+
+def review_objects(result: PointsResult, top: int | None = None) -> pl.DataFrame:
+    """The objects most worth another look: image, object, its place, probability, supporters, jobs, clicks, spread and
+    gain (what one further worker is expected to add to the chance of deciding rightly whether it is real)."""
+    result = result_of(result, "points", "review")
+    V = _values(result)
+    gain, p = hull_slopes(V)[:, 0], result.params.probability
+    order = np.lexsort((np.arange(len(p)), np.abs(p - 0.5), -gain))[:top]
+    columns = ["image", "object", *result.answers.axes, "probability", "supporters", "jobs", "clicks", "spread"]
+    return result.objects[order].select(columns).with_columns(pl.Series("gain", gain[order]))
+
+
+def _values(result: PointsResult) -> Floats:
+    """(M, MAX_AHEAD + 1) eq (2) for every object."""
+    p, supporters, looked = (
+        result.objects[name].cast(pl.Float64).to_numpy() for name in ("probability", "supporters", "jobs")
+    )
+    h, f = _click_chance(p, supporters, looked), _click_chance(1 - p, supporters, looked)
+    V = np.zeros((len(p), MAX_AHEAD + 1))
+    for k in range(MAX_AHEAD + 1):
+        for c in range(k + 1):
+            if_real, if_not = (comb(k, c) * chance**c * (1 - chance) ** (k - c) for chance in (h, f))
+            V[:, k] += np.maximum(p * if_real, (1 - p) * if_not)
+    return np.maximum.accumulate(V, axis=1)  # rounding aside, looks never harm on average
+
+
+def _click_chance(weight: Floats, supporters: Floats, looked: Floats) -> float:
+    """Eq (1) with one worker of each kind added, so that few objects do not give certainty."""
+    chance = (float((weight * supporters).sum()) + 0.5) / (float((weight * looked).sum()) + 1.0)
+    return float(np.clip(chance, MIN_CHANCE, 1 - MIN_CHANCE))
+
+
+def weighted_counts_by_image(result: PointsResult, values: Floats) -> Floats:
+    """(I, k) sums of rows of objects over the objects of each image."""
+    sums = [weighted_counts(result.image_of, column, result.answers.n_images) for column in values.T]
+    return np.stack(sums, axis=1)

@@ -1,0 +1,78 @@
+"""Which kind of answers a table holds: by the options that the caller gave, then by the names of its columns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ..errors import ParameterError, check_choice, nearest, option
+from .base import KINDS, check_options
+
+INTERNAL = ("source", "notes", "where", "options")  # arguments that readers of files give, and callers do not
+
+
+@cache
+def options_of(kind: str) -> tuple[str, ...]:
+    """Options with which answers of a kind are read: `task`, `label`, `gold`, ..."""
+    parameters = inspect.signature(KINDS[kind].__init__).parameters.values()
+    return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in INTERNAL)
+
+
+def candidates(options: Mapping[str, Any], kind: str | Sequence[str] | None = None) -> list[str]:
+    """Kinds whose answers can be read with all of these options. Unknown options and impossible values are refused."""
+    among = [kind] if isinstance(kind, str) else list(kind or KINDS)
+    for each in among:
+        check_choice("kind", each, KINDS)
+    known = sorted({name for each in among for name in options_of(each)})
+    for name in options:
+        if name not in known:
+            of = "" if len(among) > 1 else f" of {among[0]}"
+            raise ParameterError(
+                f"answers{of} are not read with {option(name)}.{_other_kinds(name)}{nearest(name, known)}"
+            )
+    fitting = [each for each in among if set(options) <= set(options_of(each))]
+    if not fitting:
+        raise ParameterError(f"{_contradiction(options, among)}. Answers are of one kind: omit one of them")
+    possible = [each for each in fitting if _possible(each, options)]
+    if not possible:
+        check_options(KINDS[fitting[0]], options)
+    return possible
+
+
+def recognise(columns: Sequence[str], options: Mapping[str, Any], among: Sequence[str]) -> str:
+    """The kind of answers in a table with these columns: of the kinds whose required columns are all there, the one
+    that requires most columns; the first of `among` if no kind is complete.
+
+    >>> recognise(["image", "worker", "x", "y"], {}, ["labels", "points", "pairs"])
+    'points'
+    >>> recognise(["item", "rater", "verdict"], {"label": "verdict"}, ["labels"])
+    'labels'
+    """
+    roles = {kind: KINDS[kind].roles for kind in among}
+    complete = [kind for kind, each in roles.items() if each is not None and each.complete(columns, options)]
+    return max(complete, key=lambda kind: len(roles[kind].required)) if complete else among[0]  # type: ignore[union-attr]
+
+
+def _possible(kind: str, options: Mapping[str, Any]) -> bool:
+    try:
+        check_options(KINDS[kind], options)
+    except ParameterError:
+        return False
+    return True
+
+
+def _other_kinds(name: str) -> str:
+    others = [kind for kind in KINDS if name in options_of(kind)]
+    return f" It is an option of {' and '.join(others)}." if others else ""
+
+
+def _contradiction(options: Mapping[str, Any], among: Sequence[str]) -> str:
+    said = [f"{option(name)} is an option of {' and '.join(_takers(name, among))}" for name in options]
+    alone = [text for name, text in zip(options, said, strict=True) if len(_takers(name, among)) < len(among)]
+    return ", ".join(alone)
+
+
+def _takers(name: str, among: Sequence[str]) -> list[str]:
+    return [kind for kind in among if name in options_of(kind)]

@@ -1,0 +1,47 @@
+"""Questions put to answers and results, by kind: `review`, `next`, `agreement`, `compare`, `inspect`.
+
+A verb has one function for each kind of answers that it makes sense for. Functions register themselves, so that a new
+kind brings its own; for any other kind an error says which kinds the verb takes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..answers.base import KINDS, Answers
+from ..errors import DataError, ParameterError, nearest, option
+from ..result.base import BaseResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+VERBS: dict[str, dict[str, Callable[..., Any]]] = {}  # verb -> kind -> function
+
+
+def verb(name: str, kind: str) -> Callable[[F], F]:
+    """Make a function the answer of a verb to one kind."""
+
+    def keep(function: F) -> F:
+        VERBS.setdefault(name, {})[kind] = function
+        return function
+
+    return keep
+
+
+def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **options: Any) -> Any:
+    """Call the function of a verb for the kind of `subject`. Options that are None are as good as not given; an option
+    that the verb does not have for this kind is refused."""
+    found = VERBS[name].get(subject.kind)
+    if found is None:
+        takes = " or ".join(KINDS[kind].title if kind in KINDS else kind for kind in VERBS[name])
+        raise DataError(f"{name} takes {takes}; this is {KINDS[subject.kind].title} ({subject!r})")
+    given = {key: value for key, value in options.items() if value is not None}
+    known = [each.name for each in inspect.signature(found).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    for key in given:
+        if key not in known:
+            raise ParameterError(
+                f"{name} of {subject.kind} has no option {option(key)}; it has {', '.join(known) or 'none'}"
+                f".{nearest(key, known)}"
+            )
+    return found(subject, *arguments, **given)
