@@ -37,8 +37,8 @@ ORDER = (
     "comparison", "inter_rater", "metrics", "acquisition", "simulate", "compat", "io", "report", "plots", "reproduce",
     "cli", "__main__",
 )  # fmt: skip
-# Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called; decision 0008
-# says why.
+# Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:
+# decision 0008 says why.
 DOORS = {
     ("result/base.py", "report"),
     ("result/base.py", "plots"),

@@ -45,8 +45,8 @@ class Chart:
         return f"Chart({self.title!r}: {self.data.height} rows of {', '.join(self.data.columns)})"
 
     def save(self, path: str | Path, *, dpi: int = DPI) -> Path:
-        """Write the chart to a file, whole or not at all, as SVG, PNG or PDF by its ending; `dpi` is the resolution of a
-        PNG. The same chart gives the same bytes."""
+        """Write the chart to a file, whole or not at all, as SVG, PNG or PDF by its ending; `dpi` is the resolution of
+        a PNG. The same chart gives the same bytes."""
         path = Path(path)
         ending = path.suffix.lower().removeprefix(".")
         if ending not in FORMATS:

@@ -12,17 +12,29 @@ from matplotlib.patches import Rectangle
 from ..acquisition import CostCurve, cost_curve
 from ..errors import ParameterError, check_choice
 from ..kernels.layout import Floats, Ints
-from ..report.words import count, many, percent
 from ..result import LabelsResult
 from .chart import Chart
 from .options import check_top, places_of
 from .probabilities import Words, probability_chart
 from .registry import chart
 from .style import (
-    BLUE, FAINT, INK, MAX_NAMED, MUTED, NARROW_BLANK, ORANGE, PALE_BLUE, PALE_ORANGE, canvas, legend, nothing_to_show, percent_axis,
+    BLUE,
+    DIAMONDS,
+    FAINT,
+    INK,
+    MAX_NAMED,
+    MUTED,
+    ORANGE,
+    PALE_BLUE,
+    PALE_ORANGE,
+    canvas,
+    legend,
+    nothing_to_show,
+    percent_axis,
     rows_height,
+    whole_numbers,
 )  # fmt: skip
-from .text import shown
+from .text import NARROW_BLANK, count, many, percent, shown
 from .workers import TOP, skill_chart
 
 WRITTEN_CELLS = 16  # classes up to which numbers are written into the cells of a matrix
@@ -66,10 +78,10 @@ def confusion_chart(
     _cells(axes, shares, counts, total, values)
     bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
     bar.set_label("share of the row")
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     percent_axis(bar.ax.yaxis)
     right = float(np.trace(counts) / max(total.sum(), 1e-12))
-    said = f"{title}: about {percent(right, 0)} of {count(round(float(total.sum())))} answers agree with the estimate"
+    said = f"{title}: about {percent(right)} of {count(round(float(total.sum())))} answers agree with the estimate"
     data = _long(result.classes[classes], counts, shares)
     return Chart(title, f"{said}. {_worst(names, counts, shares)}", data, figure)
 
@@ -159,7 +171,9 @@ def _worst(names: list[str], counts: Floats, shares: Floats) -> str:
     if off.max(initial=0.0) < 0.5:
         return "Hardly any answer does not."
     k, j = np.unravel_index(int(off.argmax()), off.shape)
-    return f"Most often {names[j]} is given where the estimate is {names[k]} ({percent(float(shares[k, j]), 0)} of the row)."
+    return (
+        f"Most often {names[j]} is given where the estimate is {names[k]} ({percent(float(shares[k, j]))} of the row)."
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- classes
@@ -185,8 +199,7 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
     y, given, estimated = np.arange(C), data["votes"].to_numpy(), data["estimated"].to_numpy()
     axes.hlines(y, given, estimated, color=MUTED, lw=1.5, zorder=2)
     axes.scatter(estimated, y, s=46, color=BLUE, zorder=3, label="estimated share of the tasks")
-    looks: dict[str, Any] = {"facecolor": "white", "edgecolor": ORANGE, "marker": "D", "linewidth": 1.6}
-    axes.scatter(given, y, s=30, zorder=4, label="share of the answers", **looks)
+    axes.scatter(given, y, s=30, zorder=4, label="share of the answers", **DIAMONDS)
     axes.set_ylim(C - 0.4, -0.6)
     axes.set_xlim(0, 1.08 * max(float(given.max(initial=0)), float(estimated.max(initial=0)), 0.01))
     axes.grid(axis="x")
@@ -200,8 +213,12 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
     axes.tick_params(axis="y", length=0)
     legend(axes)
     gap = int(np.abs(given - estimated).argmax()) if C else 0
-    said = f"The largest gap is that of {shown(data['label'][gap])}: {percent(given[gap])} of the answers, " if C else ""
-    said += f"{percent(estimated[gap])} of the tasks by the estimate." if C else ""
+    said = (
+        f"The largest gap is that of {shown(data['label'][gap])}: {percent(given[gap], 1)} of the answers, "
+        if C
+        else ""
+    )
+    said += f"{percent(estimated[gap], 1)} of the tasks by the estimate." if C else ""
     return Chart(title, f"{title}. {said}".strip(), data, figure)
 
 
@@ -214,7 +231,9 @@ def tasks_chart(result: LabelsResult) -> Chart:
     open_ = result.labels["status"].is_in(["ok", "unvoted"])
     p = result.labels["probability"].filter(open_).to_numpy().astype(np.float64)
     words = Words("labels", "probability of the label", "expected right", "expected wrong", "are expected to be wrong")
-    note = "One label per task. Expected wrong: one less the probability, added up. It is right if the model's doubts are."
+    note = (
+        "One label per task. Expected wrong: one less the probability, added up. It is right if the model's doubts are."
+    )
     rest = result.answers.n_tasks - len(p)
     if rest:
         note += f" {many(rest, 'task')} with a known label, or without any answer, not shown."
@@ -229,9 +248,11 @@ def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart
         raise ParameterError(f"curve is of type {type(curve).__name__}; wanted is what crowdwise.cost_curve returns")
     found = cost_curve(result, check=False) if curve is None else curve
     data, title = found.points, "Expected accuracy of the labels with more answers"
-    note = "The range is that of chance"
-    note += " alone: the curve was not checked." if found.check is None else " and of the error found by a check."
-    note += " A gain is expected by the model, not measured."
+    note = "Bands: the range to expect, from the record of the model on real sets, and chance"
+    note += (
+        "; the curve was not checked." if found.check is None else ", and the error that a check of the curve found."
+    )
+    note += " A gain is what the model expects, not a measurement."
     figure, axes = canvas(4.2, title, note)
     if data.is_empty():
         nothing_to_show(axes, "Nothing is left to ask.")
@@ -242,7 +263,7 @@ def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart
     axes.set_ylabel("expected accuracy")
     axes.grid(color=FAINT)
     percent_axis(axes.yaxis)
-    axes.xaxis.set_major_formatter(lambda value, _: count(round(value)))
+    whole_numbers(axes.xaxis)
     legend(axes)
     return Chart(title, _cost_description(title, data), data, figure)
 
@@ -264,5 +285,5 @@ def _cost_description(title: str, data: pl.DataFrame) -> str:
     for (plan,), part in data.partition_by("plan", as_dict=True).items():
         first, last = part.row(0, named=True), part.row(-1, named=True)
         more = many(last["answers"], "more answer")
-        said.append(f"{percent(first['accuracy'])} now, {percent(last['accuracy'])} with {more} to {plan}")
+        said.append(f"{percent(first['accuracy'], 1)} now, {percent(last['accuracy'], 1)} with {more} to {plan}")
     return f"{title}: {'; '.join(said)}."

@@ -8,15 +8,16 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from ..report.words import count, many
 from ..result import PairsResult
 from .chart import Chart
 from .options import check_top
 from .probabilities import Words, probability_chart
 from .registry import chart
-from .style import BLUE, ORANGE, PALE_ORANGE, canvas, legend, nothing_to_show
+from .style import BLUE, HATCHED, canvas, legend, nothing_to_show, whole_numbers, write_counts
+from .text import count, many
 from .workers import TOP, skill_chart
 
+WRITTEN_BARS = 25  # that have their number above them
 MAX_BARS = 40  # clusters that get a bar each unless asked otherwise; of more, sizes are counted
 
 
@@ -46,7 +47,7 @@ def clusters_chart(result: PairsResult, *, top: int | None = None) -> Chart:
         return _counted(result)
     data = sizes.head(sizes.height if top is None else check_top(top)).select("cluster", "items", "asked")
     some = f" of {count(sizes.height)}" if data.height < sizes.height else ""
-    title = f"Items in {count(data.height)}{some or ''} clusters, the largest first"
+    title = f"Items in {count(data.height)}{some} clusters, the largest first"
     figure, axes = canvas(3.7, title)
     if data.is_empty():
         nothing_to_show(axes, "There are no items, and so no clusters.")
@@ -54,13 +55,11 @@ def clusters_chart(result: PairsResult, *, top: int | None = None) -> Chart:
     x, items, asked = (data[name].to_numpy() for name in ("cluster", "items", "asked"))
     axes.bar(x, asked, 0.8, color=BLUE, label="items that answers are about")
     if (items > asked).any():
-        hatched = {"facecolor": PALE_ORANGE, "edgecolor": ORANGE, "hatch": "////", "linewidth": 0.8}
-        axes.bar(x, items - asked, 0.8, bottom=asked, label="items placed by their features alone", **hatched)
+        axes.bar(x, items - asked, 0.8, bottom=asked, label="items placed by their features alone", **HATCHED)
     _axes(axes, "cluster", "items")
-    if data.height <= 25:
+    if data.height <= WRITTEN_BARS:
         axes.set_xticks(x)
-        for at, number in zip(x, items, strict=True):
-            axes.annotate(count(int(number)), (at, number), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+        write_counts(axes, x, items)
     legend(axes)
     said = f"The largest holds {many(int(items[0]), 'item')}, the smallest shown {many(int(items[-1]), 'item')}."
     return Chart(title, f"{title}. {said}", data, figure)
@@ -77,9 +76,8 @@ def _counted(result: PairsResult) -> Chart:
     axes.set_yscale("log")
     axes.set_ylim(0.7, 2.2 * counts.max())
     axes.yaxis.set_major_formatter(lambda value, _: count(round(value)) if value >= 1 else "")
-    if len(size) <= 25:
-        for at, number in zip(size, counts[size], strict=True):
-            axes.annotate(count(int(number)), (at, number), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+    if len(size) <= WRITTEN_BARS:
+        write_counts(axes, size, counts[size])
     _axes(axes, "items in the cluster", "clusters")
     alone, largest = int(counts[1]) if len(counts) > 1 else 0, int(size[-1])
     said = f"{count(alone)} of one item only; the largest holds {many(largest, 'item')}."
@@ -89,8 +87,8 @@ def _counted(result: PairsResult) -> Chart:
 def _axes(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    whole_numbers(axes.xaxis)
     if axes.get_yscale() == "linear":
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(axes.yaxis)
         axes.margins(y=0.1)
     axes.grid(axis="y")

@@ -11,14 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 
 from ..errors import FileError, ParameterError
-from ..report.words import many
 from ..result import PointsResult
 from .chart import Chart
-from .options import places_of
 from .probabilities import Words, probability_chart
 from .registry import chart
 from .style import BLUE, INK, ORANGE, canvas, legend
-from .text import shown
+from .text import many, shown
 from .workers import TOP, skill_chart
 
 DOUBTFUL = 0.9  # probability below which an object is drawn as doubtful
@@ -100,9 +98,7 @@ def _pixels(picture: Any) -> Any:
     return pixels
 
 
-def _frame(
-    result: PointsResult, row: dict[str, Any], x: str, y: str, pixels: Any
-) -> tuple[float, float, float, float]:
+def _frame(result: PointsResult, row: dict[str, Any], x: str, y: str, pixels: Any) -> tuple[float, float, float, float]:
     """Left, top, right, bottom: the box of the image, or the size of its picture where none was given."""
     if pixels is not None and result.answers.box_from == "clicks":
         return 0.0, 0.0, float(pixels.shape[1]), float(pixels.shape[0])
@@ -126,14 +122,15 @@ def _clicks(axes: Axes, clicks: pl.DataFrame, x: str, y: str) -> None:
     on = clicks["object"].is_not_null()
     looks: dict[str, Any] = {"zorder": 2, "rasterized": clicks.height > VECTOR_CLICKS}
     size = 14 if clicks.height < 500 else 7
-    kinds = (
+    kinds: tuple[tuple[pl.Series, str, dict[str, Any]], ...] = (
         (on, "clicks on objects", {"s": size, "color": BLUE, "alpha": 0.75, "lw": 0}),
         (~on, "clicks on no object", {"s": 1.6 * size, "color": ORANGE, "marker": "x", "lw": 0.9}),
     )
     for mask, name, own in kinds:
         part = clicks.filter(mask)
         if part.height:
-            axes.scatter(*_places(part, x, y), label=f"{name} ({part.height})", **own, **looks)
+            across, down = _places(part, x, y)
+            axes.scatter(across, down, label=f"{name} ({part.height})", **own, **looks)
 
 
 def _objects(axes: Axes, objects: pl.DataFrame, x: str, y: str) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from ..kernels.layout import Floats
-from ..report.words import count, percent
 from .chart import Chart
-from .style import BLUE, ORANGE, PALE_ORANGE, canvas, legend, nothing_to_show, percent_axis
+from .style import BLUE, HATCHED, canvas, legend, nothing_to_show, percent_axis, whole_numbers, write_counts
+from .text import count, percent
 
 BIN = 0.05  # width
 
@@ -41,21 +41,18 @@ def probability_chart(p: Floats, words: Words, note: str) -> Chart:
     middle, number, bad = data["low"].to_numpy() + BIN / 2, data[words.many].to_numpy(), data["wrong"].to_numpy()
     width = 0.92 * BIN
     axes.bar(middle, number - bad, width, color=BLUE, label=words.right)
-    hatched = {"facecolor": PALE_ORANGE, "edgecolor": ORANGE, "hatch": "////", "linewidth": 0.8}
-    axes.bar(middle, bad, width, bottom=number - bad, label=words.wrong, **hatched)
-    for x, n in zip(middle, number, strict=True):
-        if n:
-            axes.annotate(count(int(n)), (x, n), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+    axes.bar(middle, bad, width, bottom=number - bad, label=words.wrong, **HATCHED)
+    write_counts(axes, middle, number)
     axes.set_xlim(float(data["low"][0]) - 0.01, 1.01)
     axes.set_xlabel(words.probability)
     axes.set_ylabel(words.many)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    whole_numbers(axes.yaxis)
     axes.margins(y=0.1)
     axes.grid(axis="y")
     percent_axis(axes.xaxis)
     legend(axes)
     sure = int((p >= 1 - BIN).sum())
-    said = f"{title}. {count(sure)} have a probability of {percent(1 - BIN, 0)} or more, {count(int((p < 0.5).sum()))}"
+    said = f"{title}. {count(sure)} have a probability of {percent(1 - BIN)} or more, {count(int((p < 0.5).sum()))}"
     return Chart(title, f"{said} one below 50\u202f%.", data, figure)
 
 

@@ -18,7 +18,7 @@ Build = TypeVar("Build", bound="Callable[..., Chart]")
 
 EVERY_KIND = "every kind"  # of answers, also those that are added from outside
 CHARTS: dict[str, dict[str, Callable[..., Chart]]] = {}  # kind -> name -> function
-OWN = {EVERY_KIND: "workers", "labels": "labels", "points": "points", "pairs": "pairs"}  # kind -> module of this package
+OWN = {EVERY_KIND: "workers", "labels": "labels", "points": "points", "pairs": "pairs"}  # kind -> module in here
 
 
 def chart(kind: str, name: str) -> Callable[[Build], Build]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .text import families
+from .text import NARROW_BLANK, count, families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 # Blue and orange differ for every kind of colour vision; marks and hatches differ, too, for print in black and white.
 BLUE, ORANGE, INK, MUTED, FAINT = "#2a6db4", "#c2570c", "#1a222d", "#556171", "#e2e6eb"
 PALE_BLUE, PALE_ORANGE = "#a9c8e8", "#f3c9a5"
+HATCHED: dict[str, Any] = {"facecolor": PALE_ORANGE, "edgecolor": ORANGE, "hatch": "////", "linewidth": 0.8}
+DIAMONDS: dict[str, Any] = {"facecolor": "white", "edgecolor": ORANGE, "marker": "D", "linewidth": 1.5}
 WIDTH = 7.0  # inches
 ROW = 0.24  # inches of height per row that has a name
 MAX_NAMED = 80  # rows that can have names; more are drawn close together, without
 MAX_HEIGHT = 9.0  # inches of a chart whose rows have no names
-NARROW_BLANK = "\u202f"
 SETTINGS: dict[str, Any] = {
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
@@ -77,6 +78,21 @@ def percent_axis(axis: Any) -> None:
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}{NARROW_BLANK}%")
 
 
+def whole_numbers(axis: Any) -> None:
+    """Counts on an axis have ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator("auto", integer=True))
+    axis.set_major_formatter(lambda value, _: count(round(value)))
+
+
+def write_counts(axes: Axes, x: Any, heights: Any) -> None:
+    """Numbers above bars, where there are any."""
+    for at, height in zip(x, heights, strict=True):
+        if height:
+            axes.annotate(count(int(height)), (at, height), (0, 3), textcoords="offset points", ha="center", fontsize=8)
+
+
 def rows_height(rows: int) -> float:
     """Inches for so many rows with a name each, or for as many as there are without."""
     return 1.7 + ROW * max(rows, 3) if rows <= MAX_NAMED else MAX_HEIGHT
@@ -84,9 +100,8 @@ def rows_height(rows: int) -> float:
 
 def legend(axes: Axes, above: float = 0.3, columns: int = 4) -> None:
     """The legend between title and axes, some heights of letters above them."""
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=above, handletextpad=0.5, columnspacing=1.4
-    )
+    spaced = {"handletextpad": 0.5, "columnspacing": 1.4, "borderaxespad": above}
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, **spaced)
 
 
 def nothing_to_show(axes: Axes, why: str) -> None:

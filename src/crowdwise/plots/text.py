@@ -1,4 +1,4 @@
-"""Names that strangers chose, made fit to be drawn: cut to a length, and without characters that no font here has."""
+"""Words of charts: numbers, and names that strangers chose, made fit to be drawn."""
 
 from __future__ import annotations
 
@@ -14,6 +14,22 @@ FALLBACK_FONTS = (  # used where they are installed, for characters that FONT la
 )  # fmt: skip
 UNKNOWN = "\ufffd"  # drawn for a character that no font has
 NO_NAME = "(no name)"
+NARROW_BLANK = "\u202f"
+
+
+def count(number: int) -> str:
+    """Thousands are set apart by a narrow blank."""
+    return f"{number:,}".replace(",", NARROW_BLANK)
+
+
+def many(number: int, word: str) -> str:
+    """1 object, 2 objects."""
+    return f"{count(number)} {word}{'' if number == 1 else 's'}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as a percentage, with a narrow blank."""
+    return f"{100 * share:.{digits}f}{NARROW_BLANK}%"
 
 
 def shown(name: object, longest: int = LONGEST_NAME) -> str:

@@ -8,15 +8,23 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from ..report.words import count, many, percent
 from ..result import BaseResult
 from .chart import Chart
 from .options import check_top, places_of
 from .registry import EVERY_KIND, chart
 from .style import (
-    BLUE, INK, MAX_NAMED, MUTED, ORANGE, canvas, legend, nothing_to_show, percent_axis, rows_height,
+    BLUE,
+    DIAMONDS,
+    INK,
+    MAX_NAMED,
+    MUTED,
+    canvas,
+    legend,
+    nothing_to_show,
+    percent_axis,
+    rows_height,
 )  # fmt: skip
-from .text import shown
+from .text import count, many, percent, shown
 
 TOP = 30  # workers drawn unless asked otherwise
 COLUMNS = ("worker", "answers", "skill", "low", "high", "flags")
@@ -29,7 +37,14 @@ def workers_chart(result: BaseResult, *, top: int = TOP, workers: Any = None) ->
 
 
 def skill_chart(
-    result: BaseResult, top: int, workers: Any, *, word: str, axis: str, guessing: float | None, answers: str = "answers"
+    result: BaseResult,
+    top: int,
+    workers: Any,
+    *,
+    word: str,
+    axis: str,
+    guessing: float | None,
+    answers: str = "answers",
 ) -> Chart:
     """The same in the words of a kind: what it calls skill (`word`, and `axis` in full) and answers, and which skill
     guessing gives, where that can be said."""
@@ -42,9 +57,9 @@ def skill_chart(
         return Chart(title, f"{title}. None is known.", data, figure)
     _draw(axes, data)
     middle = float(np.median(known["skill"].to_numpy()))
-    axes.axvline(middle, color=MUTED, lw=1, ls="--", zorder=1, label=f"median of all, {percent(middle, 0)}")
+    axes.axvline(middle, color=MUTED, lw=1, ls="--", zorder=1, label=f"median of all, {percent(middle)}")
     if guessing is not None:
-        axes.axvline(guessing, color=MUTED, lw=1.2, ls=":", zorder=1, label=f"guessing, {percent(guessing, 0)}")
+        axes.axvline(guessing, color=MUTED, lw=1.2, ls=":", zorder=1, label=f"guessing, {percent(guessing)}")
     axes.set_xlabel(axis)
     _scale(axes, data)
     if data.height <= MAX_NAMED:
@@ -89,8 +104,7 @@ def _draw(axes: Axes, data: pl.DataFrame) -> None:
     axes.hlines(y, low, high, color=MUTED, lw=0.6 if close else 1.3, zorder=2, label="95\u202f% interval")
     axes.scatter(skill[~flagged], y[~flagged], s=size, color=BLUE, zorder=3, label="not flagged")
     if flagged.any():
-        looks: dict[str, Any] = {"facecolor": "white", "edgecolor": ORANGE, "marker": "D", "linewidth": 1.4}
-        axes.scatter(skill[flagged], y[flagged], s=size, zorder=4, label="flagged", **looks)
+        axes.scatter(skill[flagged], y[flagged], s=size, zorder=4, label="flagged", **DIAMONDS)
     axes.set_ylim(data.height - 0.4, -0.6)
     axes.grid(axis="x")
 
@@ -99,7 +113,7 @@ def _scale(axes: Axes, data: pl.DataFrame) -> None:
     """From 0 to 100 %, or the upper part of it where all intervals are there."""
     low, high = (data[name].cast(pl.Float64).drop_nulls() for name in ("low", "high"))
     least, most = float(low.min() or 0.0), float(high.max() or 0.0)  # type: ignore[arg-type]
-    if 0 <= least and most <= 1:
+    if least >= 0 and most <= 1:
         axes.set_xlim(-0.015 if least < 0.4 else 0.385, 1.015)
         percent_axis(axes.xaxis)
 
@@ -121,6 +135,6 @@ def _names(axes: Axes, data: pl.DataFrame, answers: str) -> None:
 
 def _description(title: str, data: pl.DataFrame, middle: float) -> str:
     rows = data.filter(pl.col("skill").is_not_null()).select("worker", "skill").rows()
-    ends = f"from {shown(rows[0][0])} ({percent(rows[0][1], 0)}) to {shown(rows[-1][0])} ({percent(rows[-1][1], 0)})"
+    ends = f"from {shown(rows[0][0])} ({percent(rows[0][1])}) to {shown(rows[-1][0])} ({percent(rows[-1][1])})"
     flagged = int((data["flags"] != "").sum())
-    return f"{title}: {ends}; the median of all is {percent(middle, 0)}. {flagged or 'None'} of those shown flagged."
+    return f"{title}: {ends}; the median of all is {percent(middle)}. {flagged or 'None'} of those shown flagged."

@@ -117,11 +117,11 @@ class BaseResult(ABC):
         return write_report(self, path, **options)
 
     def plot(self, name: str, **options: Any) -> Chart:
-        """A chart that shows itself in a notebook, and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
+        """A chart that shows itself in a notebook and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
 
-        Every kind of answers has "workers" (`top=30`, or `workers=[...]`). Labels have "confusion" (`worker=`, `values=`),
-        "classes", "tasks" and "cost" (`curve=`); clicks "tasks" (objects by probability) and "image" (`image=`,
-        `picture=`); pairs "tasks" (items by probability) and "clusters". Needs matplotlib, from the extra `plot`.
+        Every kind of answers has "workers" (`top=30`, or `workers=[...]`). Labels have "confusion" (`worker=`,
+        `values=`), "classes", "tasks" and "cost" (`curve=`); clicks "tasks" (objects by probability) and "image"
+        (`image=`, `picture=`); pairs "tasks" (items by probability) and "clusters". Needs the extra `plot`.
         """
         from ..plots import plot
 
