@@ -27,18 +27,21 @@ from .style import (
     ORANGE,
     PALE_BLUE,
     PALE_ORANGE,
+    WIDTH,
     canvas,
     legend,
     nothing_to_show,
+    panels,
     percent_axis,
     rows_height,
     whole_numbers,
-)  # fmt: skip
+)
 from .text import NARROW_BLANK, count, many, percent, shown
 from .workers import TOP, skill_chart
 
 WRITTEN_CELLS = 16  # classes up to which numbers are written into the cells of a matrix
 DARK = 0.55  # share from which on a cell is so dark that its number is white
+MIN_SPAN = 0.04  # of accuracy, shown at least
 LOOKS = ((BLUE, PALE_BLUE, "o", "-"), (ORANGE, PALE_ORANGE, "D", "--"))  # of plans: line, band, mark, dash
 
 
@@ -212,14 +215,9 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
         axes.set_ylabel("classes, most frequent first")
     axes.tick_params(axis="y", length=0)
     legend(axes)
-    gap = int(np.abs(given - estimated).argmax()) if C else 0
-    said = (
-        f"The largest gap is that of {shown(data['label'][gap])}: {percent(given[gap], 1)} of the answers, "
-        if C
-        else ""
-    )
-    said += f"{percent(estimated[gap], 1)} of the tasks by the estimate." if C else ""
-    return Chart(title, f"{title}. {said}".strip(), data, figure)
+    gap = int(np.abs(given - estimated).argmax())
+    said = f"{percent(given[gap], 1)} of the answers, {percent(estimated[gap], 1)} of the tasks by the estimate"
+    return Chart(title, f"{title}. The largest gap is that of {shown(data['label'][gap])}: {said}.", data, figure)
 
 
 # ------------------------------------------------------------------------------------------------------ tasks, costs
@@ -231,9 +229,7 @@ def tasks_chart(result: LabelsResult) -> Chart:
     open_ = result.labels["status"].is_in(["ok", "unvoted"])
     p = result.labels["probability"].filter(open_).to_numpy().astype(np.float64)
     words = Words("labels", "probability of the label", "expected right", "expected wrong", "are expected to be wrong")
-    note = (
-        "One label per task. Expected wrong: one less the probability, added up. It is right if the model's doubts are."
-    )
+    note = "One label per task. Expected wrong: the sum of one less the probability; right if the model's doubts are."
     rest = result.answers.n_tasks - len(p)
     if rest:
         note += f" {many(rest, 'task')} with a known label, or without any answer, not shown."
@@ -248,31 +244,41 @@ def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart
         raise ParameterError(f"curve is of type {type(curve).__name__}; wanted is what crowdwise.cost_curve returns")
     found = cost_curve(result, check=False) if curve is None else curve
     data, title = found.points, "Expected accuracy of the labels with more answers"
-    note = "Bands: the range to expect, from the record of the model on real sets, and chance"
-    note += (
-        "; the curve was not checked." if found.check is None else ", and the error that a check of the curve found."
-    )
-    note += " A gain is what the model expects, not a measurement."
-    figure, axes = canvas(4.2, title, note)
+    checked = "not checked" if found.check is None else "checked by a fit with fewer answers"
+    note = f"The curve was {checked}. A gain is what the model expects, not a measurement."
+    figure, (near, far) = panels(3.8, title, note, WIDTH, 2)
     if data.is_empty():
-        nothing_to_show(axes, "Nothing is left to ask.")
+        far.set_axis_off()
+        nothing_to_show(near, "Nothing is left to ask.")
         return Chart(title, f"{title}. Nothing is left to ask.", data, figure)
-    for (plan,), part in data.partition_by("plan", as_dict=True).items():
-        _plan(axes, str(plan), part, LOOKS[plan != data["plan"][0]])
-    axes.set_xlabel(f"answers added ({_per_task(result)})")
-    axes.set_ylabel("expected accuracy")
-    axes.grid(color=FAINT)
-    percent_axis(axes.yaxis)
-    whole_numbers(axes.xaxis)
-    legend(axes)
+    for number, ((plan,), part) in enumerate(data.partition_by("plan", as_dict=True).items()):
+        looks = LOOKS[number % len(LOOKS)]
+        _line(near, str(plan), part, looks)
+        _line(far, str(plan), part, looks)
+        far.fill_between(part["answers"], part["low"], part["high"], color=looks[1], alpha=0.35, lw=0)
+    near.set_ylim(*_close(data["accuracy"].to_numpy()))
+    near.set_ylabel("expected accuracy")
+    far.set_title("the same with the range to expect", loc="left", fontsize=9, color=MUTED)
+    for axes in (near, far):
+        axes.set_xlabel(f"answers added ({_per_task(result)})")
+        axes.grid(color=FAINT)
+        percent_axis(axes.yaxis)
+        whole_numbers(axes.xaxis, ticks=4)
+    legend(near, columns=1)
     return Chart(title, _cost_description(title, data), data, figure)
 
 
-def _plan(axes: Axes, plan: str, part: pl.DataFrame, looks: tuple[str, str, str, str]) -> None:
-    line, band, mark, dash = looks
-    x, y, low, high = (part[name].to_numpy() for name in ("answers", "accuracy", "low", "high"))
-    axes.fill_between(x, low, high, color=band, alpha=0.35, lw=0)
-    axes.plot(x, y, color=line, marker=mark, ls=dash, ms=4.5, mfc="white" if mark == "D" else line, label=f"to {plan}")
+def _line(axes: Axes, plan: str, part: pl.DataFrame, looks: tuple[str, str, str, str]) -> None:
+    line, _, mark, dash = looks
+    fill = "white" if mark == "D" else line
+    axes.plot(part["answers"], part["accuracy"], color=line, marker=mark, ls=dash, ms=4, mfc=fill, label=f"to {plan}")
+
+
+def _close(accuracy: Floats) -> tuple[float, float]:
+    """Limits close around the lines, but never so close that a small gain looks large."""
+    low, high = float(accuracy.min()), float(accuracy.max())
+    spare = max(0.1 * (high - low), (MIN_SPAN - (high - low)) / 2)
+    return low - spare, high + spare
 
 
 def _per_task(result: LabelsResult) -> str:

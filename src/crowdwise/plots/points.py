@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
+from matplotlib.patheffects import withStroke
 
 from ..errors import FileError, ParameterError
 from ..result import PointsResult
@@ -16,11 +17,12 @@ from .chart import Chart
 from .probabilities import Words, probability_chart
 from .registry import chart
 from .style import BLUE, INK, ORANGE, canvas, legend
-from .text import many, shown
+from .text import count, many, shown
 from .workers import TOP, skill_chart
 
 DOUBTFUL = 0.9  # probability below which an object is drawn as doubtful
 NUMBERED_OBJECTS = 150  # of an image, up to which their numbers are drawn
+LONGEST_TITLE = 70  # characters of the name of an image in its title
 SIDE = 7.2  # inches of the longer side of an image
 VECTOR_CLICKS = 5000  # of an image, from which on the clicks are drawn as pixels also in SVG and PDF
 
@@ -54,7 +56,7 @@ def image_chart(result: PointsResult, *, image: Any = None, picture: Any = None)
     pixels = None if picture is None else _pixels(picture)
     left, top, right, bottom = _frame(result, row, x, y, pixels)
     off = clicks["object"].null_count()
-    title = f"Image {shown(name)}: {many(objects.height, 'object')} from {many(clicks.height, 'click')}"
+    title = f"Image {shown(name, LONGEST_TITLE)}: {many(objects.height, 'object')} from {many(clicks.height, 'click')}"
     note = "Ellipses hold about 86 of 100 clicks on their object; numbers are those of result.objects."
     if len(result.answers.axes) > 2:
         note += f" Drawn are {shown(x)} and {shown(y)}; clicks have {len(result.answers.axes)} coordinates."
@@ -130,7 +132,7 @@ def _clicks(axes: Axes, clicks: pl.DataFrame, x: str, y: str) -> None:
         part = clicks.filter(mask)
         if part.height:
             across, down = _places(part, x, y)
-            axes.scatter(across, down, label=f"{name} ({part.height})", **own, **looks)
+            axes.scatter(across, down, label=f"{name} ({count(part.height)})", **own, **looks)
 
 
 def _objects(axes: Axes, objects: pl.DataFrame, x: str, y: str) -> int:
@@ -144,9 +146,10 @@ def _objects(axes: Axes, objects: pl.DataFrame, x: str, y: str) -> int:
         ellipses = EllipseCollection(
             width[mask], height[mask], angle[mask], units="xy", offsets=np.column_stack([px, py])[mask],
             offset_transform=axes.transData, facecolor="none", edgecolor=INK, linewidth=1.1, linestyle=dash, zorder=3,
+            path_effects=[withStroke(linewidth=2.4, foreground="white", alpha=0.8)],
         )  # fmt: skip
         axes.add_collection(ellipses)
-        axes.plot([], [], color=INK, ls=dash, lw=1.1, label=f"{name} ({int(mask.sum())})")
+        axes.plot([], [], color=INK, ls=dash, lw=1.1, label=f"{name} ({count(int(mask.sum()))})")
     if objects.height <= NUMBERED_OBJECTS:
         size = 8 if objects.height <= 40 else 6
         for number, a, b in zip(objects["object"].to_list(), px, py, strict=True):

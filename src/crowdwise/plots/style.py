@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Blue and orange differ for every kind of colour vision; marks and hatches differ, too, for print in black and white.
 BLUE, ORANGE, INK, MUTED, FAINT = "#2a6db4", "#c2570c", "#1a222d", "#556171", "#e2e6eb"
-PALE_BLUE, PALE_ORANGE = "#a9c8e8", "#f3c9a5"
+PALE, PALE_BLUE, PALE_ORANGE = "#c3cad3", "#a9c8e8", "#f3c9a5"
 HATCHED: dict[str, Any] = {"facecolor": PALE_ORANGE, "edgecolor": ORANGE, "hatch": "////", "linewidth": 0.8}
 DIAMONDS: dict[str, Any] = {"facecolor": "white", "edgecolor": ORANGE, "marker": "D", "linewidth": 1.5}
 WIDTH = 7.0  # inches
@@ -62,6 +62,12 @@ def house_style() -> Iterator[None]:
 def canvas(height: float, title: str, note: str = "", width: float = WIDTH) -> tuple[Figure, Axes]:
     """A figure of some inches with one pair of axes, a title, and a note below that says how to read it. It belongs to
     no window and no backend."""
+    figure, (axes,) = panels(height, title, note, width, 1)
+    return figure, axes
+
+
+def panels(height: float, title: str, note: str, width: float, columns: int) -> tuple[Figure, list[Axes]]:
+    """The same with several pairs of axes side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -69,7 +75,7 @@ def canvas(height: float, title: str, note: str = "", width: float = WIDTH) -> t
     if note:
         lines = "\n".join(textwrap.wrap(note, int(17 * width)))
         figure.supxlabel(lines, x=0.012, ha="left", fontsize=8, color=MUTED)
-    axes: Axes = figure.subplots()
+    axes: list[Axes] = figure.subplots(1, columns, squeeze=False)[0].tolist()
     return figure, axes
 
 
@@ -78,11 +84,11 @@ def percent_axis(axis: Any) -> None:
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}{NARROW_BLANK}%")
 
 
-def whole_numbers(axis: Any) -> None:
+def whole_numbers(axis: Any, ticks: int = 8) -> None:
     """Counts on an axis have ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator("auto", integer=True))
+    axis.set_major_locator(MaxNLocator(ticks, integer=True, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(lambda value, _: count(round(value)))
 
 

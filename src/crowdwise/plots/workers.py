@@ -18,12 +18,13 @@ from .style import (
     INK,
     MAX_NAMED,
     MUTED,
+    PALE,
     canvas,
     legend,
     nothing_to_show,
     percent_axis,
     rows_height,
-)  # fmt: skip
+)
 from .text import count, many, percent, shown
 
 TOP = 30  # workers drawn unless asked otherwise
@@ -57,9 +58,9 @@ def skill_chart(
         return Chart(title, f"{title}. None is known.", data, figure)
     _draw(axes, data)
     middle = float(np.median(known["skill"].to_numpy()))
-    axes.axvline(middle, color=MUTED, lw=1, ls="--", zorder=1, label=f"median of all, {percent(middle)}")
+    axes.axvline(middle, color=INK, lw=1, ls="--", zorder=2.5, label=f"median of all, {percent(middle)}")
     if guessing is not None:
-        axes.axvline(guessing, color=MUTED, lw=1.2, ls=":", zorder=1, label=f"guessing, {percent(guessing)}")
+        axes.axvline(guessing, color=INK, lw=1.2, ls=":", zorder=2.5, label=f"guessing, {percent(guessing)}")
     axes.set_xlabel(axis)
     _scale(axes, data)
     if data.height <= MAX_NAMED:
@@ -101,7 +102,8 @@ def _draw(axes: Axes, data: pl.DataFrame) -> None:
     flagged = (data["flags"] != "").to_numpy()
     close = data.height > MAX_NAMED
     size = 7 if close else 26
-    axes.hlines(y, low, high, color=MUTED, lw=0.6 if close else 1.3, zorder=2, label="95\u202f% interval")
+    lines: dict[str, Any] = {"color": PALE, "lw": 0.6} if close else {"color": MUTED, "lw": 1.3}
+    axes.hlines(y, low, high, zorder=2, label="95\u202f% interval", **lines)
     axes.scatter(skill[~flagged], y[~flagged], s=size, color=BLUE, zorder=3, label="not flagged")
     if flagged.any():
         axes.scatter(skill[flagged], y[flagged], s=size, zorder=4, label="flagged", **DIAMONDS)
