@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.patches import Rectangle
 
 from ..acquisition import CostCurve, cost_curve
@@ -76,7 +77,9 @@ def confusion_chart(
         note += f" Shown are the {C} most frequent of {count(len(result.classes))} classes; shares are of all answers."
     side = min(max(0.42 * C, 2.2), 9.0)
     figure, axes = canvas(side + 2.0, title, note, width=max(side + 3.0, 6.0))
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
+    # without numbers in the cells, small shares must be seen by their colour
+    scale = Normalize(0, 1) if C <= WRITTEN_CELLS else PowerNorm(0.5, 0, 1)
+    image = axes.imshow(shares, cmap="Blues", norm=scale, aspect="equal", interpolation="nearest")
     _ticks(axes, names, total)
     _cells(axes, shares, counts, total, values)
     bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
@@ -263,7 +266,7 @@ def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart
         axes.set_xlabel(f"answers added ({_per_task(result)})")
         axes.grid(color=FAINT)
         percent_axis(axes.yaxis)
-        whole_numbers(axes.xaxis, ticks=4)
+        whole_numbers(axes.xaxis, ticks=5)
     legend(near, columns=1)
     return Chart(title, _cost_description(title, data), data, figure)
 

@@ -56,11 +56,11 @@ def clusters_chart(result: PairsResult, *, top: int | None = None) -> Chart:
     axes.bar(x, asked, 0.8, color=BLUE, label="items that answers are about")
     if (items > asked).any():
         axes.bar(x, items - asked, 0.8, bottom=asked, label="items placed by their features alone", **HATCHED)
+        legend(axes)
     _axes(axes, "cluster", "items")
     if data.height <= WRITTEN_BARS:
         axes.set_xticks(x)
         write_counts(axes, x, items)
-    legend(axes)
     said = f"The largest holds {many(int(items[0]), 'item')}, the smallest shown {many(int(items[-1]), 'item')}."
     return Chart(title, f"{title}. {said}", data, figure)
 

@@ -22,7 +22,7 @@ from .workers import TOP, skill_chart
 
 DOUBTFUL = 0.9  # probability below which an object is drawn as doubtful
 NUMBERED_OBJECTS = 150  # of an image, up to which their numbers are drawn
-LONGEST_TITLE = 70  # characters of the name of an image in its title
+LONGEST_TITLE = 60  # characters of the name of an image in its title
 SIDE = 7.2  # inches of the longer side of an image
 VECTOR_CLICKS = 5000  # of an image, from which on the clicks are drawn as pixels also in SVG and PDF
 
@@ -61,7 +61,7 @@ def image_chart(result: PointsResult, *, image: Any = None, picture: Any = None)
     if len(result.answers.axes) > 2:
         note += f" Drawn are {shown(x)} and {shown(y)}; clicks have {len(result.answers.axes)} coordinates."
     wide, high = _size(right - left, bottom - top)
-    figure, axes = canvas(high + 1.5, title, note, width=wide + 0.8)
+    figure, axes = canvas(high + 1.9, title, note, width=wide + 0.8)
     if pixels is not None:
         axes.imshow(pixels, cmap="gray", extent=(left, right, bottom, top), alpha=0.75, aspect="equal")
     _clicks(axes, clicks, x, y)

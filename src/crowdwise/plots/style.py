@@ -71,7 +71,7 @@ def panels(height: float, title: str, note: str, width: float, columns: int) -> 
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle("\n".join(textwrap.wrap(title, int(10 * width))), x=0.012, ha="left")
+    figure.suptitle("\n".join(textwrap.wrap(title, int(9 * width))), x=0.012, ha="left")
     if note:
         lines = "\n".join(textwrap.wrap(note, int(17 * width)))
         figure.supxlabel(lines, x=0.012, ha="left", fontsize=8, color=MUTED)

@@ -28,6 +28,7 @@ from .style import (
 from .text import count, many, percent, shown
 
 TOP = 30  # workers drawn unless asked otherwise
+AXIS_STARTS = (0.0, 0.4, 0.8)  # of skill: the highest that leaves nothing out
 COLUMNS = ("worker", "answers", "skill", "low", "high", "flags")
 
 
@@ -62,7 +63,7 @@ def skill_chart(
     if guessing is not None:
         axes.axvline(guessing, color=INK, lw=1.2, ls=":", zorder=2.5, label=f"guessing, {percent(guessing)}")
     axes.set_xlabel(axis)
-    _scale(axes, data)
+    _scale(axes, data, middle if guessing is None else min(middle, guessing))
     if data.height <= MAX_NAMED:
         _names(axes, data, answers)
     else:
@@ -111,12 +112,13 @@ def _draw(axes: Axes, data: pl.DataFrame) -> None:
     axes.grid(axis="x")
 
 
-def _scale(axes: Axes, data: pl.DataFrame) -> None:
-    """From 0 to 100 %, or the upper part of it where all intervals are there."""
-    low, high = (data[name].cast(pl.Float64).drop_nulls() for name in ("low", "high"))
-    least, most = float(low.min() or 0.0), float(high.max() or 0.0)  # type: ignore[arg-type]
-    if least >= 0 and most <= 1:
-        axes.set_xlim(-0.015 if least < 0.4 else 0.385, 1.015)
+def _scale(axes: Axes, data: pl.DataFrame, line: float) -> None:
+    """Shares go from 0 to 100 %, or the upper part of it where all intervals and lines are there."""
+    ends = np.array([line, *data["low"].drop_nulls(), *data["high"].drop_nulls()], np.float64)
+    if ends.min() >= 0 and ends.max() <= 1:
+        start = max(start for start in AXIS_STARTS if start <= ends.min())
+        spare = 0.015 * (1 - start)
+        axes.set_xlim(start - spare, 1 + spare)
         percent_axis(axes.xaxis)
 
 
