@@ -19,6 +19,7 @@ import matplotlib
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import EllipseCollection, PathCollection
 from matplotlib.text import Text
 
@@ -27,7 +28,7 @@ from crowdwise.errors import FileError, MissingError, ParameterError, UnknownIdE
 from crowdwise.plots import Chart, canvas, chart, charts, shown
 from crowdwise.plots.registry import CHARTS
 from crowdwise.plots.style import MAX_NAMED
-from crowdwise.plots.text import FALLBACK_FONTS, LONGEST_NAME, families
+from crowdwise.plots.text import FALLBACK_FONTS, LONGEST_NAME, count, families
 
 ROOT = Path(__file__).resolve().parents[2]
 START = {"svg": b"<?xml", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
@@ -53,6 +54,14 @@ def results() -> dict[str, Any]:
 
 def texts(drawn: Chart) -> list[str]:
     return [text.get_text() for text in drawn.figure.findobj(Text)]
+
+
+def assert_inside(drawn: Chart) -> None:
+    """Nothing reaches over the edge of the picture, by more than a hundredth of an inch."""
+    box = drawn.figure.get_tightbbox(FigureCanvasAgg(drawn.figure).get_renderer())
+    assert min(box.x0, box.y0) > -0.01
+    assert box.x1 < drawn.figure.get_figwidth() + 0.01
+    assert box.y1 < drawn.figure.get_figheight() + 0.01
 
 
 def rendered(drawn: Chart, folder: Path, ending: str) -> bytes:
@@ -88,29 +97,20 @@ def test_every_chart_is_saved_in_every_format_and_always_the_same(
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_no_text_is_drawn_outside_the_picture(kind: str, name: str, results: dict[str, Any]) -> None:
-    figure = results[kind].plot(name).figure
-    figure.draw_without_rendering()
-    across, down = figure.bbox.size
-    for text in figure.findobj(Text):
-        box = text.get_window_extent()
-        if text.get_visible() and text.get_text():
-            assert box.x0 > -2, text.get_text()
-            assert box.y0 > -2, text.get_text()
-            assert box.x1 < across + 2, text.get_text()
-            assert box.y1 < down + 2, text.get_text()
+def test_nothing_is_drawn_outside_the_picture(kind: str, name: str, results: dict[str, Any]) -> None:
+    assert_inside(results[kind].plot(name))
 
 
 CODE = """
 import sys
 import matplotlib
-before = dict(matplotlib.rcParams)
+before = matplotlib.rcParams.copy()
 import crowdwise as cw
 result = cw.aggregate(cw.simulate.crowd("hammer-spammer", tasks=150, workers=35, classes=3, per_task=6, seed=2).answers)
 result.plot("workers").save("other.svg")
 result.plot("confusion").save("other.png")
-assert dict(matplotlib.rcParams) == before
-assert "matplotlib.pyplot" not in sys.modules
+assert "matplotlib.pyplot" not in sys.modules  # which comparing the backend would load
+assert matplotlib.rcParams == before
 """
 
 
@@ -150,7 +150,7 @@ def test_workers_are_the_best_with_intervals_and_flags(results: dict[str, Any]) 
 def test_flagged_workers_have_a_mark_and_their_flags_in_words(results: dict[str, Any]) -> None:
     result = results["labels"]
     flagged = result.workers.filter(pl.col("flags") != "").sort("rank")
-    assert flagged.height >= 3
+    assert flagged.height >= 2
     drawn = result.plot("workers", workers=flagged["worker"])
     marks = [each for each in drawn.figure.axes[0].collections if isinstance(each, PathCollection)]
     assert {each.get_label(): len(each.get_offsets()) for each in marks}["flagged"] == flagged.height
@@ -183,7 +183,9 @@ def test_confusion_counts_are_those_of_a_slow_count(worker: str | None, results:
     assert np.allclose(found, slow, atol=1e-4)
     assert np.allclose(drawn.data["share"].to_numpy().reshape(3, 3), slow / slow.sum(1, keepdims=True), atol=1e-5)
     written = [text.get_text() for text in drawn.figure.axes[0].texts]
-    assert written == [cw.plots.text.count(round(float(n))) if n >= 0.5 else written[k] for k, n in enumerate(slow.flat)]
+    assert [text for text, n in zip(written, slow.flat, strict=True) if n >= 0.5] == [
+        count(round(float(n))) for n in slow.flat if n >= 0.5
+    ]
     assert (worker or "all workers") in drawn.title
 
 
@@ -331,12 +333,17 @@ def test_hostile_names_are_drawn_as_text(name: str, hostile_result: cw.LabelsRes
         svg = rendered(drawn, tmp_path, "svg")
         assert rendered(drawn, tmp_path, "pdf")
     tags = {element.tag.split("}")[-1] for element in ET.fromstring(svg).iter()}
-    assert not tags & {"script", "img", "image", "a", "foreignObject"}
-    assert not any(key.lower().startswith("on") for element in ET.fromstring(svg).iter() for key in element.attrib)
-    assert all(len(text) < 200 and text.isprintable() for line in texts(drawn) for text in line.split("\n"))
+    assert not tags & {"script", "img", "a", "foreignObject"}
+    for element in ET.fromstring(svg).iter():
+        for key, value in element.attrib.items():
+            assert not key.lower().startswith("on")
+            assert not key.endswith("href") or value.startswith(("#", "data:image/png;base64,"))
+    lines = [line.replace("\u202f", " ") for text in texts(drawn) for line in text.split("\n")]
+    assert all(len(line) < 200 and line.isprintable() for line in lines)
+    assert_inside(drawn)
 
 
-ODD = ["$x^2$", "$\\frac{$", "a$b$c", "50 % & <b>", "漢字かな", "\U0001f600\U0001f1e9", "שלום", "e\u0301\u0302", "_under_", "  "]
+ODD = ["$x^2$", "$\\frac{$", "a$b$c", "50 % & <b>", "漢字かな", "\U0001f9ff", "שלום", "e\u0301", "_under_", "."]
 
 
 def test_mathtext_and_strange_letters_are_names_like_others(tmp_path: Path) -> None:
@@ -365,7 +372,7 @@ def test_mathtext_and_strange_letters_are_names_like_others(tmp_path: Path) -> N
         ("turned\u202egnorw", "turnedgnorw"),
         ("nul\0nul\x1b[2J", "nul nul [2J"),
         ("two\nlines\u2028three", "two lines three"),
-        ("\U0001f600 ok", "\ufffd ok"),
+        ("\U0001f9ff ok", "\ufffd ok"),
         ("\ud800", "\ufffd"),
         ("a" * 100, "a" * 17 + "…" + "a" * 10),
     ],
@@ -399,14 +406,16 @@ def test_fonts_that_are_installed_help_out(monkeypatch: pytest.MonkeyPatch, resu
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        ("labels", "worker", "no chart 'worker' for results of labels. There are classes, confusion, cost, tasks, workers. "
-         "Did you mean 'workers'?"),
+        ("labels", "worker", "no chart 'worker' for results of labels. There are classes, confusion, cost, tasks, "
+         "workers. Did you mean 'workers'?"),
         ("labels", "clusters", "no chart 'clusters' for results of labels; it is a chart of pairs. There are classes, "
-         "confusion, cost, tasks, workers. Did you mean 'classes'?"),
+         "confusion, cost, tasks, workers."),
         ("points", "confusion", "no chart 'confusion' for results of points; it is a chart of labels. There are image, "
          "tasks, workers."),
         ("pairs", "cost", "no chart 'cost' for results of pairs; it is a chart of labels. There are clusters, tasks, "
          "workers."),
+        ("pairs", ["tasks"], "no chart ['tasks'] for results of pairs. There are clusters, tasks, workers. "
+         "Did you mean 'tasks'?"),
         ("pairs", 3, "no chart 3 for results of pairs. There are clusters, tasks, workers."),
     ],
 )  # fmt: skip
@@ -421,8 +430,8 @@ def test_an_unknown_chart_is_refused_with_those_of_the_kind(
 @pytest.mark.parametrize(
     ("kind", "name", "options", "said"),
     [
-        ("labels", "workers", {"tops": 3}, "the chart 'workers' of labels has no option 'tops'; it has top, workers. Did "
-         "you mean 'top'?"),
+        ("labels", "workers", {"tops": 3}, "the chart 'workers' of labels has no option 'tops'; it has top, workers. "
+         "Did you mean 'top'?"),
         ("labels", "tasks", {"top": 3}, "the chart 'tasks' of labels has no option 'top'; it has none."),
         ("labels", "workers", {"top": 0}, "top is 0; wanted is a whole number from 1: how many are drawn"),
         ("labels", "workers", {"top": True}, "top is True; wanted is a whole number from 1: how many are drawn"),
@@ -486,7 +495,7 @@ def test_files_are_written_whole_or_not_at_all(
     with pytest.raises(ParameterError, match="dpi is 0; wanted is a whole number from 10 to 1200"):
         drawn.save(path, dpi=0)
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(FileError, match="cannot write .*what stood there before is kept"):
+    with pytest.raises(FileError, match=r"cannot write .*what stood there before is kept"):
         drawn.save(path)
     assert [each.read_bytes() for each in path.parent.iterdir()] == [before]
 

@@ -34,6 +34,7 @@ from .style import (
     nothing_to_show,
     panels,
     percent_axis,
+    room_for,
     rows_height,
     whole_numbers,
 )
@@ -76,7 +77,8 @@ def confusion_chart(
     if len(result.classes) > C:
         note += f" Shown are the {C} most frequent of {count(len(result.classes))} classes; shares are of all answers."
     side = min(max(0.42 * C, 2.2), 9.0)
-    figure, axes = canvas(side + 2.0, title, note, width=max(side + 3.0, 6.0))
+    room = room_for(names) if C <= MAX_NAMED else 0.0
+    figure, axes = canvas(side + 1.9 + 0.5 * room, title, note, width=max(side + 2.4 + room, 6.0))
     # without numbers in the cells, small shares must be seen by their colour
     scale = Normalize(0, 1) if C <= WRITTEN_CELLS else PowerNorm(0.5, 0, 1)
     image = axes.imshow(shares, cmap="Blues", norm=scale, aspect="equal", interpolation="nearest")
@@ -201,7 +203,8 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
     )
     title = f"Labels given, against the estimated share of {f'{C} of {count(K)}' if C < K else count(C)} classes"
     note = "Where the marks are apart, workers give a label more often, or less often, than it is estimated to be true."
-    figure, axes = canvas(rows_height(C), title, note)
+    names = [shown(name) for name in data["label"].to_list()]
+    figure, axes = canvas(rows_height(C), title, note, width=max(WIDTH, 5.4 + room_for(names[:MAX_NAMED])))
     y, given, estimated = np.arange(C), data["votes"].to_numpy(), data["estimated"].to_numpy()
     axes.hlines(y, given, estimated, color=MUTED, lw=1.5, zorder=2)
     axes.scatter(estimated, y, s=46, color=BLUE, zorder=3, label="estimated share of the tasks")
@@ -212,7 +215,7 @@ def classes_chart(result: LabelsResult, *, top: int = TOP) -> Chart:
     percent_axis(axes.xaxis)
     axes.set_xlabel("share")
     if C <= MAX_NAMED:
-        axes.set_yticks(y, [shown(name) for name in data["label"].to_list()])
+        axes.set_yticks(y, names)
     else:
         axes.set_yticks([])
         axes.set_ylabel("classes, most frequent first")

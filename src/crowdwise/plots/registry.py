@@ -43,10 +43,10 @@ def charts(kind: str) -> dict[str, Callable[..., Chart]]:
 def plot(result: BaseResult, name: str, **options: Any) -> Chart:
     """The chart of this name; a name or an option that does not exist is refused with a suggestion."""
     require(("plot",), "plot")
-    from .style import house_style
+    from .style import house_style, lay_out
 
     known = charts(result.kind)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ParameterError(f"{_no_chart(name, result.kind)} {_listed(known)}{nearest(str(name), known)}")
     build = known[name]
     takes = list(inspect.signature(build).parameters)[1:]
@@ -57,11 +57,13 @@ def plot(result: BaseResult, name: str, **options: Any) -> Chart:
                 f"the chart {name!r} of {result.kind} has no option {option!r}; {listed}.{nearest(option, takes)}"
             )
     with house_style():
-        return build(result, **options)
+        made = build(result, **options)
+        lay_out(made.figure)
+    return made
 
 
 def _no_chart(name: object, kind: str) -> str:
-    others = [other for other in OWN if other not in (EVERY_KIND, kind) and name in charts(other)]
+    others = [other for other in OWN if other not in (EVERY_KIND, kind) and str(name) in charts(other)]
     where = f"; it is a chart of {' and '.join(others)}" if others else ""
     return f"no chart {name!r} for results of {kind}{where}."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .text import NARROW_BLANK, count, families
@@ -77,6 +77,18 @@ def panels(height: float, title: str, note: str, width: float, columns: int) -> 
         figure.supxlabel(lines, x=0.012, ha="left", fontsize=8, color=MUTED)
     axes: list[Axes] = figure.subplots(1, columns, squeeze=False)[0].tolist()
     return figure, axes
+
+
+def lay_out(figure: Figure) -> None:
+    """Find the place of everything once. Otherwise each save would start from where the last one ended, and differ."""
+    for _ in range(2):  # the second pass sees the sizes that the first one gave
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def room_for(names: Iterable[str], inches: float = 0.09) -> float:
+    """Inches that the longest of some names takes about, at the size of tick labels."""
+    return inches * max(map(len, names), default=0)
 
 
 def percent_axis(axis: Any) -> None:

@@ -19,16 +19,19 @@ from .style import (
     MAX_NAMED,
     MUTED,
     PALE,
+    WIDTH,
     canvas,
     legend,
     nothing_to_show,
     percent_axis,
+    room_for,
     rows_height,
 )
 from .text import count, many, percent, shown
 
 TOP = 30  # workers drawn unless asked otherwise
 AXIS_STARTS = (0.0, 0.4, 0.8)  # of skill: the highest that leaves nothing out
+LONGEST_FLAGS = 40  # characters of the flags of a worker that are drawn
 COLUMNS = ("worker", "answers", "skill", "low", "high", "flags")
 
 
@@ -53,7 +56,7 @@ def skill_chart(
     known = result.workers.filter(pl.col("skill").is_not_null()).sort("rank")
     data = (known.head(check_top(top)) if workers is None else _asked(result.workers, workers)).select(COLUMNS)
     title, note = _heading(word, data, known, result.workers.height, workers is None)
-    figure, axes = canvas(rows_height(data.height), title, note)
+    figure, axes = canvas(rows_height(data.height), title, note, width=max(WIDTH, 5.4 + _room(data)))
     if data["skill"].drop_nulls().is_empty():
         nothing_to_show(axes, f"The {word} of none of these workers is known.")
         return Chart(title, f"{title}. None is known.", data, figure)
@@ -69,8 +72,16 @@ def skill_chart(
     else:
         axes.set_ylabel("workers, best first")
         axes.set_yticks([])
-    legend(axes, above=1.4 if data.height <= MAX_NAMED else 0.3, columns=5)
+    legend(axes, above=1.4 if data.height <= MAX_NAMED else 0.3, columns=5 if _room(data) < 1.5 else 3)
     return Chart(title, _description(title, data, middle), data, figure)
+
+
+def _room(data: pl.DataFrame) -> float:
+    """Inches for names and flags."""
+    if data.height > MAX_NAMED:
+        return 0.0
+    names = (shown(name) for name in data["worker"].to_list())
+    return room_for(names) + room_for((shown(flags, LONGEST_FLAGS) for flags in data["flags"] if flags), 0.075)
 
 
 def _asked(table: pl.DataFrame, workers: Any) -> pl.DataFrame:
@@ -132,7 +143,7 @@ def _names(axes: Axes, data: pl.DataFrame, answers: str) -> None:
     for y, (number, skill, flags) in enumerate(data.select("answers", "skill", "flags").rows()):
         axes.annotate(count(number), (1.1, y), ha="right", **place, **small)
         if flags:
-            axes.annotate(shown(flags, 40), (1.13, y), ha="left", **place, fontsize=8, color=INK)
+            axes.annotate(shown(flags, LONGEST_FLAGS), (1.13, y), ha="left", **place, fontsize=8, color=INK)
         if skill is None:
             axes.annotate("not known", (0.5, y), ha="center", **place, **small)
 
