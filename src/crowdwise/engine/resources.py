@@ -17,6 +17,7 @@ from ..errors import MemoryNeedError, MissingError
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "learn": (("sklearn", "scipy"), "crowdwise[learn]"),
     "deep": (("torch", "sklearn", "scipy"), "crowdwise[deep]"),
+    "plot": (("matplotlib",), "crowdwise[plot]"),
     "pandas": (("pandas", "pyarrow"), "crowdwise[pandas]"),
     "metric-learn": (("metric_learn", "sklearn", "scipy"), "metric-learn"),
 }

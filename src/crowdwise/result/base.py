@@ -18,6 +18,7 @@ from ..errors import DataError, MissingError, for_python, model_setting
 
 if TYPE_CHECKING:
     from ..engine import Model
+    from ..plots import Chart
 
 MAX_DROPPED = 0.01  # share of rows dropped for one reason above which there is a warning
 
@@ -121,6 +122,17 @@ class BaseResult(ABC):
         from ..report import write_report
 
         return write_report(self, path, **options)
+
+    def plot(self, name: str, **options: Any) -> Chart:
+        """A chart that shows itself in a notebook and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
+
+        Every kind of answers has "workers" (`top=30`, or `workers=[...]`). Labels have "confusion" (`worker=`,
+        `values=`), "classes", "tasks" and "cost" (`curve=`); clicks "tasks" (objects by probability) and "image"
+        (`image=`, `picture=`); pairs "tasks" (items by probability) and "clusters". Needs the extra `plot`.
+        """
+        from ..plots import plot
+
+        return plot(self, name, **options)
 
     def _repr_html_(self) -> str:
         """Return the HTML shown in notebooks: header, tiles and the best workers."""
