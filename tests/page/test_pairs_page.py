@@ -27,7 +27,7 @@ from browsing import (
     small_targets,
     unfold,
     width_of,
-)  # fmt: skip
+)
 from conftest import HOSTILE
 from playwright.sync_api import expect
 
