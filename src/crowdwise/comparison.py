@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from .aggregation import model, model_class, registered
-from .answers import Answers, Labels, Pairs, Points
+from .answers import Labels, Pairs, Points, as_answers
 from .engine import Model, Run
 from .engine.registry import DEFAULTS
 from .engine.resources import require
@@ -61,7 +61,7 @@ def compare(
     >>> cw.compare(sim.answers, ["majority-vote", "pooled"], folds=2)["model"].to_list()
     ['majority-vote', 'pooled']
     """
-    data = answers if isinstance(answers, Answers) else Labels.from_any(answers)
+    data = as_answers(answers)
     chosen = chosen_models(models, folds, data.kind, features is not None)
     given = {"folds": folds, "against": against, "features": features, "truth": truth, "within": within}
     return perform("compare", data, chosen, run or Run(), watch, **given)  # type: ignore[no-any-return]

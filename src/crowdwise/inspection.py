@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .answers import Answers, Intake, Labels, Pairs, Points
+from .answers import Intake, Labels, Pairs, Points, as_answers
 from .engine.verbs import perform, verb
 from .kernels.layout import Ints
 
@@ -42,19 +42,20 @@ class Inspection:
         spreads = {name.replace(" ", "_"): asdict(spread) for name, spread in self.spreads.items()}
         values = [{self.value: value, "answers": count} for value, count in self.values]
         return {
-            **self.intake.as_dict(), "kind": self.kind, **self.counts, **spreads,
+            **self.intake.as_dict(), "kind": self.kind,
+            **{name.replace(" ", "_"): count for name, count in self.counts.items()}, **spreads,
             **({f"{self.value}s": values} if self.value else {}),
         }  # fmt: skip
 
 
-def inspect(answers: Answers) -> Inspection:
+def inspect(answers: Any) -> Inspection:
     """Count what is in a table of answers of any kind.
 
     >>> import crowdwise as cw
     >>> cw.inspect(cw.simulate.clicks(seed=1).points).counts["images"]
     1
     """
-    return perform("inspect", answers)  # type: ignore[no-any-return]
+    return perform("inspect", as_answers(answers))  # type: ignore[no-any-return]
 
 
 @verb("inspect", "labels")
@@ -64,7 +65,7 @@ def inspect_labels(answers: Labels) -> Inspection:
     values = sorted(zip(answers.classes.to_list(), map(int, given), strict=True), key=lambda pair: -pair[1])
     counts = {
         "answers": answers.n_answers, "tasks": answers.n_tasks, "workers": answers.n_workers,
-        "classes": answers.n_classes, "gold": int((answers.gold >= 0).sum()),
+        "classes": answers.n_classes, "known labels": int((answers.gold >= 0).sum()),
     }  # fmt: skip
     spreads = {
         "answers per task": Spread.of(answers.answers_per_task),

@@ -409,7 +409,7 @@ def test_learns_from_files(command: Any, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     status, _, said = command("learn", folder / "answers.csv", "--features", folder / "features.parquet", "--out", out)
     assert status == 0
-    assert "20 rows without answers are predicted in predictions.csv" in said
+    assert "predictions.csv holds predictions for 20 rows without answers" in said
     names = ["classifier.crowdwise", "labels.csv", "predictions.csv", "report.html", "result.crowdwise", "tasks.csv"]
     assert sorted(path.name for path in out.iterdir()) == [*names, "workers.csv"]
     table = pl.read_csv(out / "predictions.csv")

@@ -525,11 +525,12 @@ def test_no_answers_at_all() -> None:
 
 
 def test_further_options_are_recorded() -> None:
-    pairs = cw.Pairs(SMALL, left="left").with_options(unknown="drop")
-    assert pairs.intake.options == {"left": "left", "unknown": "drop"}
+    pairs = cw.Pairs(SMALL, left="left")
+    assert pairs.intake.options == {"left": "left"}
+    assert pairs.intake.guessed == ("right", "worker", "answer")
     assert Intake.from_dict(json.loads(json.dumps(pairs.intake.as_dict()))) == pairs.intake
-    labels = cw.Labels([1, 1], ["a", "b"], ["x", "y"], options={"format": "csv"}).with_options(features="x.npz")
-    assert labels.intake.options == {"format": "csv", "features": "x.npz"}
+    labels = cw.Labels([1, 1], ["a", "b"], ["x", "y"], options={"format": "csv"})
+    assert labels.intake.options == {"format": "csv"}
     points = cw.Points({"image": [1], "worker": [1], "left": [1], "top": [2]}, axes=("left", "top"), duplicates="each")
     assert points.intake.options == {"axes": ["left", "top"], "duplicates": "each"}
     assert [each.kind for each in (labels, points, pairs)] == ["labels", "points", "pairs"]

@@ -248,7 +248,8 @@ def test_a_file_is_read_with_its_jobs_and_boxes(table: Any) -> None:
     assert points.box[2].tolist() == [[0, 0], [10, 20]]
     assert (points.intake.source, points.n_jobs) == ("clicks.csv", 4)
     assert cw.read_points(clicks, box=(0, 0, 1000, 10)).intake.options == {"box": [0, 0, 1000, 10]}
-    assert points.intake.options == {"jobs": "jobs.csv", "box": "boxes.csv"}
+    assert points.intake.options == {"jobs": str(jobs), "box": str(boxes)}
+    assert points.intake.path == str(clicks)
 
 
 def test_a_bad_cell_of_a_file_is_named_by_its_line(table: Any) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.cli import main
-from crowdwise.cli.run import spreadsheet_safe
+from crowdwise.cli.job import spreadsheet_safe
 from crowdwise.reproduce import study
 
 LECTURE = importlib.import_module("crowdwise.reproduce.lecture")

@@ -34,8 +34,8 @@ SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
     "errors", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn", "aggregation",
-    "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat", "io", "report", "reproduce", "cli",
-    "__main__",
+    "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat", "io", "report",
+    "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports of results and of classifiers are the only imports upwards, made when called; decision 0008 says why.
 DOORS = {("result/base.py", "report"), ("learn/estimator.py", "report"), ("learn/estimator.py", "metrics")}
@@ -311,7 +311,6 @@ def strangers(frame: pl.DataFrame) -> dict[str, Any]:
 VERBS: dict[str, Callable[[Any], Any]] = {
     "rate": cw.rate,
     "next_tasks": lambda given: cw.next_tasks(given, 10),
-    "review": cw.review,
     "cost_curve": cw.cost_curve,
     "expertise": cw.expertise,
 }
@@ -334,9 +333,21 @@ def test_verbs_of_answers_take_frames_and_refuse_other_kinds_in_words(verb: str,
     for what in ("a frame", "a pandas frame"):
         table = call(strangers[what], **given)
         assert table.drop("seconds", strict=False).equals(first.drop("seconds", strict=False)), what
-    for what in ("clicks", "objects", "clusters", "nothing", "a file"):
+    for what in ("nothing", "a file"):
         with pytest.raises(cw.errors.DataError, match=r"answers|is a name, not a table"):
             call(strangers[what], **given)
+
+
+@pytest.mark.parametrize("verb", ["review", "next_answers"])
+def test_verbs_of_every_kind_of_result_refuse_answers_in_words(verb: str, strangers: dict[str, Any]) -> None:
+    for what, given in strangers.items():
+        if what in ("objects", "clusters"):
+            assert getattr(cw, verb)(given, 3).height > 0
+        else:
+            with pytest.raises(cw.errors.DataError, match=r"takes a result; got .* Fit the answers first"):
+                getattr(cw, verb)(given, 3)
+    with pytest.raises(cw.errors.ParameterError, match="review of points has no option models="):
+        cw.review(strangers["objects"], models=["majority-vote"])
 
 
 @pytest.mark.parametrize("read", ["read", "read_points", "read_pairs", "read_features", "load"])

@@ -2,12 +2,12 @@
 
 from .base import KINDS, Answers, Dropped, Intake
 from .coding import places
-from .kinds import candidates, options_of, recognise
+from .kinds import as_answers, candidates, options_of, recognise
 from .labels import Labels
 from .pairs import Pairs
 from .points import Points
 
 __all__ = [
-    "KINDS", "Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "candidates", "options_of", "places",
-    "recognise",
+    "KINDS", "Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "as_answers", "candidates", "options_of",
+    "places", "recognise",
 ]  # fmt: skip

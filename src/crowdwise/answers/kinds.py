@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from ..errors import ParameterError, check_choice, nearest, option
-from .base import KINDS, check_options
+from .base import KINDS, Answers, check_options
+from .frames import to_frame
 
 INTERNAL = ("source", "notes", "where", "options")  # arguments that readers of files give, and callers do not
 
@@ -53,6 +54,18 @@ def recognise(columns: Sequence[str], options: Mapping[str, Any], among: Sequenc
     roles = {kind: KINDS[kind].roles for kind in among}
     complete = [kind for kind, each in roles.items() if each is not None and each.complete(columns, options)]
     return max(complete, key=lambda kind: len(roles[kind].required)) if complete else among[0]  # type: ignore[union-attr]
+
+
+def as_answers(data: Any) -> Answers:
+    """The answers themselves, or those in a frame, whose kind is recognised by its columns.
+
+    >>> as_answers({"image": ["a"], "worker": ["ann"], "x": [1.0], "y": [2.0]}).kind
+    'points'
+    """
+    if isinstance(data, Answers):
+        return data
+    frame = to_frame(data)
+    return KINDS[recognise(frame.columns, {}, list(KINDS))](frame)  # type: ignore[call-arg]
 
 
 def _possible(kind: str, options: Mapping[str, Any]) -> bool:

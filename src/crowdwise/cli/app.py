@@ -39,7 +39,7 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 @_command("crowdwise inspect answers.csv --label verdict")
 @expanded
 def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
-    """Show what was read from a file: its kind of answers, columns, counts, and what was dropped and why."""
+    """Show what was read from a file. Prints the kind of answers, columns, counts, and what was dropped and why."""
     from ..inspection import inspect as inspected
     from .show import inspection
 
@@ -70,9 +70,9 @@ def aggregate(
     truth: opt.Truth = None,
     within: opt.Within = None,
 ) -> None:
-    """Find the truth behind answers of any kind: labels, clicks on images, or same/different answers about pairs. The
-    kind is recognised by the columns of FILE. Writes the tables of the result as CSV, report.html and the saved result
-    to --out; without --out, the main table (labels, objects or clusters) goes to stdout as CSV."""
+    """Estimate the truth behind answers of any kind. The answers are labels, clicks on images, or same/different
+    answers about pairs; the columns of FILE decide. Writes the tables of the result as CSV, report.html and the saved
+    result to --out; without --out, the main table (labels, objects or clusters) goes to stdout as CSV."""
     from .fits import PageOptions, fit
     from .job import Job
 
@@ -101,8 +101,8 @@ def points(
     truth: opt.Truth = None,
     within: opt.Within = None,
 ) -> None:
-    """Find objects in the clicks of many workers: `aggregate` for clicks on images. Writes objects.csv, workers.csv,
-    clicks.csv, images.csv, report.html and the saved result, and matched.csv if the truth is given."""
+    """Find objects in clicks on images. This is `aggregate` for clicks. Writes objects.csv, workers.csv, clicks.csv,
+    images.csv, report.html and the saved result, and matched.csv if the truth is given."""
     from .fits import PageOptions, fit
     from .job import Job
 
@@ -124,8 +124,8 @@ def pairs(
     truth: opt.Truth = None,
     ask: Annotated[int, typer.Option(help="Number of pairs worth asking next in next.csv")] = 100,
 ) -> None:
-    """Find clusters of items in same/different answers, with or without features: `aggregate` for pairs. Writes
-    clusters.csv, sizes.csv, workers.csv, asked.csv, next.csv, report.html and the saved result."""
+    """Find clusters of items in same/different answers. This is `aggregate` for pairs, with or without features of the
+    items. Writes clusters.csv, sizes.csv, workers.csv, asked.csv, next.csv, report.html and the saved result."""
     from .fits import PageOptions, fit
     from .job import Job
 
@@ -181,7 +181,7 @@ def workers(
     options: opt.ListOptions,
     flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
 ) -> None:
-    """Rate workers, best first: skill with its interval, what else their answers show, and flags with reasons."""
+    """Rate workers, best first. Prints skill with its interval, further measures, and flags with reasons."""
     from .show import rated
 
     rated(source.result(), flagged, options)
@@ -193,8 +193,8 @@ def tasks(
     source: opt.FittedSource,
     options: opt.ListOptions,
 ) -> None:
-    """List what is most worth another look: uncertain tasks (labels), doubtful objects (clicks) or uncertain items
-    (pairs)."""
+    """List what is most worth another look. These are uncertain tasks (labels), doubtful objects (clicks) or uncertain
+    items (pairs)."""
     from ..acquisition import review
     from .show import queued
 
@@ -205,8 +205,8 @@ def tasks(
 @_command("crowdwise agreement answers.csv --json")
 @expanded
 def agreement(source: opt.AnswersOrResult, within: opt.Within = None, as_json: opt.Json = False) -> None:
-    """How much workers agree, each measure with its interval. Labels and pairs: Krippendorff, Fleiss, Cohen, Gwet,
-    percent. Clicks: F1 between workers."""
+    """Measure how much workers agree. Labels and pairs: Krippendorff, Fleiss, Cohen, Gwet, percent. Clicks: F1 between
+    workers. Each measure comes with its interval."""
     from ..inter_rater import agreement as measured
     from .show import agreed
 
@@ -226,8 +226,8 @@ def next_(
     budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
     batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; all by default")] = None,
 ) -> None:
-    """What to ask next, by expected gain: tasks and the workers to ask (labels), images to show to further workers
-    (clicks), or pairs of items (pairs)."""
+    """List what to ask next, by expected gain. These are tasks and the workers to ask (labels), images to show to
+    further workers (clicks), or pairs of items (pairs)."""
     from ..acquisition import check_budget, next_answers
     from .show import asked
 
@@ -251,8 +251,9 @@ def compare(
     threads: opt.Threads = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Fit every model of the kind and compare: how results differ from the default's, likelihood of held-out answers
-    (labels, pairs), and scores against known labels (--gold) or the truth (--truth). Models do not see either."""
+    """Compare all models of a kind of answers. Prints how results differ from the default's, the likelihood of held-out
+    answers (labels, pairs), and scores against known labels (--gold) or the truth (--truth), which models do not
+    see."""
     from ..comparison import check_models
     from ..comparison import compare as side_by_side
     from ..engine import Run
@@ -322,7 +323,7 @@ def reproduce(
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Run a published study again and print its figures beside the published ones. An interrupted study continues if
+    """Run a published study again. Prints its figures beside the published ones. An interrupted study continues if
     --out is the same."""
     from ..reproduce import study
     from .say import words
@@ -378,7 +379,7 @@ def simulate(
 
 @_command("crowdwise models --json")
 def models(as_json: opt.Json = False) -> None:
-    """List the models of every kind of answers and their settings."""
+    """List all models and their settings."""
     from ..aggregation import models as listed
     from ..engine.registry import MODELS
 
@@ -401,7 +402,8 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for everything it writes")] = Path("demo"),
     seed: opt.Seed = 7,
 ) -> None:
-    """Simulate a crowd, estimate the truth from its answers, and compare with the simulated truth."""
+    """Run a demonstration on a simulated crowd. Estimates the truth from the answers, and compares it with the
+    simulated truth."""
     from .demo import run
 
     run(out, seed)

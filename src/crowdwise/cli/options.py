@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 
 LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
 READING, FITTING = "Reading the file", "Fitting"
+GROUPS = ("Arguments", "Options", FITTING, READING, LABELS, CLICKS, PAIRS)
 FILE_HELP = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
 
 
@@ -27,7 +28,7 @@ class GroupedCommand(TyperCommand):
             usual = "Arguments" if each.param_type_name == "argument" else "Options"
             if record is not None:
                 groups.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
-        for title in sorted(groups, key=lambda name: (name != "Arguments", name != "Options")):
+        for title in sorted(groups, key=GROUPS.index):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 

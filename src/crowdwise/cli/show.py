@@ -60,7 +60,7 @@ def inspection(found: Inspection) -> None:
         print(clean(note))
     if intake.extras:
         print(clean(f"further columns kept: {', '.join(intake.extras)}"))
-    print(", ".join(f"{count} {name}" for name, count in found.counts.items()))
+    print(", ".join(f"{count} {name}" for name, count in found.counts.items() if count))
     for name, spread in found.spreads.items():
         print(f"{name}: {spread.low} to {spread.high}, median {spread.median:g}")
     if found.values:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ..answers import Answers, Labels, Pairs
+from ..answers import Labels, Pairs, as_answers
 from ..engine.verbs import perform, verb
 from ..result.base import BaseResult
 from .labels import label_agreement, rank_correlation, student
@@ -28,8 +28,7 @@ def agreement(answers: Any, *, within: float | None = None) -> pl.DataFrame:
     [0.667]
     """
     data = answers.answers if isinstance(answers, BaseResult) else answers
-    data = data if isinstance(data, Answers) else Labels(data)
-    return perform("agreement", data, within=within)  # type: ignore[no-any-return]
+    return perform("agreement", as_answers(data), within=within)  # type: ignore[no-any-return]
 
 
 @verb("agreement", "pairs")
