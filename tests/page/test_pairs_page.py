@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import data_of, painted, section_ids, serious, unfold, width_of
+from browsing import (
+    cut_off,
+    data_of,
+    edges,
+    first_picture,
+    on_a_phone,
+    painted,
+    section_ids,
+    serious,
+    small_targets,
+    unfold,
+    width_of,
+)
 from conftest import HOSTILE
 from playwright.sync_api import expect
 
@@ -553,3 +565,49 @@ def test_paper_has_the_picture_and_some_items(visit: Any, file: Path) -> None:
     assert page.locator("#items tbody tr").count() == 50
     assert page.locator("#items .controls").first.is_hidden()
     assert page.locator("#items canvas").bounding_box()["width"] <= 690
+
+
+# --------------------------------------------------------------------------------------------------------- its look
+
+
+def test_a_phone_shows_the_items_at_once_and_rows_that_fit(visit: Any, wheel: cw.PairsResult, file: Path) -> None:
+    page = on_a_phone(visit(file, width=360))
+    assert first_picture(page) < 740 - 100
+    for section in ("items", "workers"):
+        box = page.locator(f"#{section} .scroll:has(> table.workers)")
+        assert box.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    row = page.locator("#items table.workers tbody tr").first
+    first = doubtful(wheel).row(0, named=True)
+    assert row.locator("th").inner_text() == first["item"]
+    assert row.locator("[data-title=Cluster]").inner_text() == str(first["cluster"])
+    assert row.locator("[data-title=Cluster] svg").is_visible(), "the mark of the cluster"
+    assert percent(first["probability"]) in row.locator("[data-title=Probability]").inner_text()
+    strips = page.locator("#workers td.strip .interval").evaluate_all("all => all.map(e => e.clientWidth)")
+    assert len(set(strips)) == 1
+    assert strips[0] > 300
+    assert page.locator("#workers [data-title=Sensitivity]").first.is_visible(), "these rows do not open"
+    assert page.locator("#workers th.strip .guess").evaluate("e => e.style.left") == "50%"
+
+
+def test_tables_of_the_template_show_that_they_scroll(visit: Any, file: Path) -> None:
+    page = on_a_phone(visit(file, width=360))
+    page.wait_for_timeout(200)
+    frames = page.locator(":is(#clusters, #doubts) .scroller")
+    assert frames.count() == 4
+    found = set()
+    for frame in frames.all():
+        box = frame.locator(":scope > .scroll")
+        right, below = box.evaluate("e => [e.scrollWidth - e.clientWidth > 1, e.scrollHeight - e.clientHeight > 1]")
+        assert edges(frame) == {side for side, more in (("right", right), ("below", below)) if more}
+        found |= edges(frame)
+    assert "right" in found
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_what_can_be_pressed_is_large_enough_and_nothing_is_cut_off(visit: Any, file: Path, width: int) -> None:
+    page = visit(file, width=width)
+    if width == 360:
+        page.locator("#items .fold > summary").click()
+    page.locator("#items .pick").first.click()
+    assert small_targets(page) == []
+    assert cut_off(page) == []

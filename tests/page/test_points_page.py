@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from browsing import data_of, painted, section_ids, serious, unfold, width_of
+from browsing import (
+    cut_off,
+    data_of,
+    edges,
+    first_picture,
+    on_a_phone,
+    painted,
+    section_ids,
+    serious,
+    small_targets,
+    unfold,
+    width_of,
+)
 from conftest import HOSTILE
 from playwright.sync_api import Locator, Page, expect
 
@@ -496,3 +508,74 @@ def test_paper_has_the_image_with_its_name_and_all_objects(visit: Any, tmp_path:
     assert page.locator("#images tbody tr").count() == 60
     assert page.locator("#images .controls").first.is_hidden()
     assert page.locator("#images canvas").bounding_box()["width"] <= 690
+
+
+# --------------------------------------------------------------------------------------------------------- its look
+
+
+def test_a_number_in_the_picture_is_that_of_the_object_in_the_table(visit: Any, file: Path) -> None:
+    page = visit(file)
+    listed = page.locator("#images .list .pick").all_inner_texts()
+    numbers = page.locator("#images .numbers text")
+    assert sorted(numbers.all_text_contents()) == listed == ["1", "2", "3", "4"]
+    places = {number.text_content(): number.bounding_box() for number in numbers.all()}
+    for object_ in objects_of(page).all():
+        own, at = object_.get_attribute("data-object"), object_.locator(".centre").bounding_box()
+        away = {name: np.hypot(box["x"] - at["x"], box["y"] - at["y"]) for name, box in places.items()}
+        assert min(away, key=away.get) == own, "it is beside its object"
+
+
+def test_where_there_is_little_room_doubtful_and_chosen_objects_have_their_number(visit: Any, tmp_path: Path) -> None:
+    page = on_a_phone(visit(clicked(objects=90).report(tmp_path / "page.html"), width=360))
+    numbers = page.locator("#images .numbers text")
+    assert numbers.all_text_contents() == ["90"]
+    hint = page.get_by_text("Zoom in to see more of them")
+    expect(hint).to_be_visible()
+    page.locator("#images .pick").first.click()
+    assert numbers.all_text_contents() == ["1", "90"]
+    page.locator("#images summary", has_text="What is shown").click()
+    page.get_by_label("Zoom").select_option("4\u00d7")
+    assert numbers.count() > 20
+
+
+def test_a_phone_shows_the_picture_at_once_and_its_controls_below(visit: Any, file: Path) -> None:
+    page = on_a_phone(visit(file, width=360))
+    assert first_picture(page) < 740 - 20
+    assert not page.get_by_label("Zoom").is_visible()
+    stage, fold, caption, list_ = (
+        page.locator(of).evaluate("e => e.getBoundingClientRect().top")
+        for of in ("#images .stage", "#images .fold", "#images figcaption", "#images .list")
+    )
+    assert stage < fold < caption < list_
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.reload()
+    assert page.get_by_label("Zoom").is_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_picture_and_the_list_show_that_they_scroll(visit: Any, tmp_path: Path, dark: bool) -> None:
+    page = visit(clicked(objects=60).report(tmp_path / "page.html"), dark=dark)
+    stage, list_ = page.locator(".scroller:has(> .stage-box)"), page.locator("#images .list > .scroller")
+    assert edges(stage) == set()
+    assert edges(list_) == {"below"}
+    list_.locator(".scroll").evaluate("e => { e.scrollTop = 99 }")
+    assert edges(list_) == {"above", "below"}
+    page.get_by_label("Zoom").select_option("4\u00d7")
+    assert edges(stage) == {"right", "below"}
+    page.locator(".stage-box").evaluate("e => e.scrollTo(9999, 9999)")
+    assert edges(stage) == {"left", "above"}
+    shade = "e => getComputedStyle(e).getPropertyValue('--shade').trim()"
+    assert stage.evaluate(shade).startswith("rgb(0 0 0" if dark else "rgb(20 30 45")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_what_can_be_pressed_is_large_enough_and_nothing_is_cut_off(visit: Any, file: Path, width: int) -> None:
+    page = visit(file, width=width)
+    if width == 360:
+        page.locator("#images .fold > summary").click()
+    page.locator("#images .pick").first.click()
+    assert small_targets(page) == []
+    assert cut_off(page) == []
+    strips = page.locator("#workers td.strip .interval").evaluate_all("all => all.map(e => e.clientWidth)")
+    assert len(set(strips)) == 1
+    assert strips[0] >= (200 if width > 360 else 300)

@@ -72,7 +72,7 @@ class Tasks:
 @section(
     "labels", "tasks", order=30, nav="Tasks", title="Tasks to review",
     intro="The most uncertain tasks first. Answers of better workers count for more.",
-    terms=("posterior",),
+    terms=("probability",),
 )  # fmt: skip
 def tasks(result: LabelsResult) -> Tasks | None:
     open_ = open_tasks(result)
