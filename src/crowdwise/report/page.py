@@ -89,7 +89,8 @@ class BaseSummary:
     @property
     def settings_text(self) -> str:
         """The hyperparameters in one line."""
-        return short(", ".join(f"{name}={value}" for name, value in self.settings.items()), MAX_SENTENCE_CHARS)
+        given = (f"{name}={value}" for name, value in self.settings.items() if value is not None)
+        return short(", ".join(given), MAX_SENTENCE_CHARS)
 
     def lines(self) -> list[str]:
         """Return the summary as lines of text, warnings first."""
