@@ -8,6 +8,7 @@ import dataclasses
 import doctest
 import io
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -85,7 +86,8 @@ def test_every_chart_is_saved_in_every_format_and_always_the_same(
         warnings.simplefilter("error")
         made, again = results[kind].plot(name), results[kind].plot(name)
         files = {ending: rendered(made, tmp_path, ending) for ending in START}
-        assert files == {ending: rendered(again, tmp_path, ending) for ending in START}
+        twice = START if name == "tasks" else ("svg", "png")  # a PDF takes longest
+        assert all(files[ending] == rendered(again, tmp_path, ending) for ending in twice)
         assert files["svg"] == rendered(made, tmp_path, "svg"), "saving leaves no trace in the figure"
     assert all(files[ending].startswith(start) for ending, start in START.items())
     assert made.data.height >= 1
@@ -109,8 +111,10 @@ import crowdwise as cw
 result = cw.aggregate(cw.simulate.crowd("hammer-spammer", tasks=150, workers=35, classes=3, per_task=6, seed=2).answers)
 result.plot("workers").save("other.svg")
 result.plot("confusion").save("other.png")
-assert "matplotlib.pyplot" not in sys.modules  # which comparing the backend would load
-assert matplotlib.rcParams == before
+assert "matplotlib.pyplot" not in sys.modules
+names = set(before) - {"backend"}  # reading which would load pyplot
+assert len(names) > 100
+assert {name: matplotlib.rcParams[name] for name in names} == {name: before[name] for name in names}
 """
 
 
@@ -355,7 +359,7 @@ def test_mathtext_and_strange_letters_are_names_like_others(tmp_path: Path) -> N
             drawn = result.plot(name)
             assert {"$x^2$", "$\\frac{$", "a$b$c"} <= {text.split("  (")[0] for text in texts(drawn)}
             assert not any(text.get_parse_math() for text in drawn.figure.findobj(Text))
-            for ending in START:
+            for ending in START if name == "classes" else ("svg",):
                 assert rendered(drawn, tmp_path, ending).startswith(START[ending])
             drawn.figure.savefig(io.BytesIO(), format="svg")  # also without the style of charts
         assert "$x^2$" in result.plot("confusion", worker="$x^2$").title
@@ -563,7 +567,14 @@ def test_the_guide_shows_what_comes_out(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(CHARTS, "labels", dict(charts("labels")))
     text = (ROOT / "docs" / "guide" / "plots.md").read_text()
-    example = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "plots.md", None, None)
-    assert len(example.examples) >= 8
-    assert doctest.DocTestRunner().run(example).failed == 0
-    assert all(f'"{name}"' in text for names in NAMES.values() for name in names)
+    names: dict[str, Any] = {}
+    runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        if ">>>" in block:
+            example = parser.get_doctest(block, names, "plots.md", None, None)
+            runner.run(example, clear_globs=False)
+            names = example.globs
+        else:
+            exec(block, names)
+    assert (runner.failures, runner.tries >= 12) == (0, True)
+    assert all(f'"{name}"' in text for listed in NAMES.values() for name in listed)
