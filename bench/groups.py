@@ -38,7 +38,7 @@ def crowd(answers: int, workers: int, matrices: Any, seed: int = 0) -> tuple[cw.
     K, tasks = matrices.shape[1], answers // 5
     truth = rng.integers(0, K, tasks).astype(np.int32)
     level = rng.choice(len(matrices), workers, p=cw.simulate.SHARES)
-    task, worker = (each.astype(np.int32) for each in cw.simulate.who_answers(tasks, workers, 5, rng=rng))
+    task, worker = (each.astype(np.int32) for each in cw.simulate.assign_workers(tasks, workers, 5, rng=rng))
     edges = matrices.cumsum(2)
     label = np.empty(len(task), np.int8)
     for start in range(0, len(task), 1_000_000):

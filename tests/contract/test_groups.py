@@ -358,7 +358,7 @@ EVEN = np.full((2, 3, 3), 1 / 3)
         ({"truth": [0, 1, 3]}, "classes from 0 to 2"),
         ({"truth": [0, -1]}, "truth must hold"),
         ({"truth": ["a", "b"]}, "truth must hold"),
-        ({"fresh": 3}, "at least one task that is labelled"),
+        ({"fresh": 3}, "at least one more than fresh"),
         ({"fresh": -1}, "fresh"),
         ({"shares": (1, 1)}, "give 3 numbers of at least 0"),
         ({"shares": (1, -1, 1)}, "give 3 numbers of at least 0"),
@@ -381,7 +381,7 @@ def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
     for wrong in ({"tasks": 2}, {"fresh": -1}):
         with pytest.raises(cw.errors.ParameterError, match="must be at least 3 and 0"):
             cw.simulate.triangle(10, **wrong)
-    with pytest.raises(cw.errors.ParameterError, match="triangle has three classes"):
+    with pytest.raises(cw.errors.ParameterError, match="triangle always has three equally frequent classes"):
         cw.simulate.crowd("triangle", classes=4)
     X, truth = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
     for bad in ((X, truth[:20], [1.0]), (X, truth, [np.nan]), (X, truth - 1, [1.0])):

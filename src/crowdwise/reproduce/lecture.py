@@ -23,7 +23,7 @@ from ..io import read
 from ..kernels.layout import Floats
 from ..result import LabelsResult
 from ..result.files import write_whole
-from ..simulate import spoken, who_answers
+from ..simulate import assign_workers, draw_labels
 from .study import Asked, Part, Study, require_files
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -49,11 +49,11 @@ def simulated(seed: int) -> tuple[Labels, Any, Floats]:
     """Answers of the simulated crowd, the class of every task, and each worker's true chance of a right answer."""
     rng = np.random.default_rng(seed)
     matrices, careless = _matrices(rng)
-    worker, image = who_answers(WORKERS, IMAGES, 190, rng=rng)
-    check_worker, check = who_answers(WORKERS, CHECK_IMAGES, 10, rng=rng)
+    worker, image = assign_workers(WORKERS, IMAGES, 190, rng=rng)
+    check_worker, check = assign_workers(WORKERS, CHECK_IMAGES, 10, rng=rng)
     truth = rng.permutation(np.arange(IMAGES + CHECK_IMAGES) % len(CLASSES))
     easy = np.where(careless[:, None, None], matrices, 0.8 * np.eye(len(CLASSES)) + 0.2 * matrices)  # obvious images
-    told = spoken(truth, image, worker, matrices, rng), spoken(truth, IMAGES + check, check_worker, easy, rng)
+    told = draw_labels(truth, image, worker, matrices, rng), draw_labels(truth, IMAGES + check, check_worker, easy, rng)
     task, who = np.concatenate([image, IMAGES + check]), np.concatenate([worker, check_worker])
     pace = np.where(careless, np.log(0.5), rng.normal(np.log(1.9), 0.3, WORKERS))
     names = pl.Series([f"image-{i:05d}" for i in range(IMAGES)] + [f"check-{i:03d}" for i in range(CHECK_IMAGES)])
