@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import crowdwise as cw
 from crowdwise.errors import DataError, EmptyDataError, FeatureError, Interrupted, ParameterError
 from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
-from crowdwise.metrics import judged
+from crowdwise.metrics import evaluate
 from crowdwise.report.frame import page_of
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -133,7 +133,7 @@ def test_rivals_of_one_name_all_have_their_curve(tmp_path: Path) -> None:
     own, rival = fit(), fit(workers=Adaptive(ridge=100.0))
     page = own.report(tmp_path / "page.html", truth=SIM.truth, rivals=[rival, fit(workers="soft-vote")]).read_text()
     assert "adaptive (2)" in page
-    against = judged({"adaptive": own.result_, "soft-vote": fit(workers="soft-vote").result_}, SIM.truth)
+    against = evaluate({"adaptive": own.result_, "soft-vote": fit(workers="soft-vote").result_}, SIM.truth)
     made = page_of(own.result_, {"models": (), "check": False, "judged": against})
     assert [curve.method for curve in made.roc.curves] == ["adaptive", "soft-vote"]
     assert made.expertise.methods == ["truth", "adaptive"]  # a vote takes all workers for alike

@@ -57,7 +57,7 @@ def test_curves_of_more_classes() -> None:
     assert cw.auc(result, as_mapping) == cw.auc(result, truth)
     with pytest.raises(cw.errors.ParameterError, match="no class 'c4'; there are c1, c2, c3"):
         cw.roc(result, truth, label="c4")
-    with pytest.raises(cw.errors.EmptyDataError, match="names no task of this result"):
+    with pytest.raises(cw.errors.EmptyDataError, match="have no task in common"):
         cw.auc(result, {"elsewhere": "c1"})
 
 
@@ -164,12 +164,12 @@ def test_divergence_by_hand(grouped: Scored) -> None:
 def test_divergence_in_parts_is_the_same(grouped: Scored, monkeypatch: pytest.MonkeyPatch) -> None:
     sim, result = grouped
     whole = [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)]
-    monkeypatch.setattr("crowdwise.metrics.labels.CELLS", 40)  # four workers at a time
+    monkeypatch.setattr("crowdwise.metrics.labels.MAX_BATCH_CELLS", 40)  # four workers at a time
     assert np.allclose(whole, [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)])
     for wrong, words in (
         ({}, "give either truth"),
         ({"truth": sim.truth, "confusions": sim.confusions}, "give either truth"),
-        ({"confusions": sim.confusions[1:]}, r"shape \(13, 3, 3\); wanted is \(14, 3, 3\)"),
+        ({"confusions": sim.confusions[1:]}, r"shape \(13, 3, 3\); it must be \(14, 3, 3\)"),
     ):
         with pytest.raises(cw.errors.ParameterError, match=words):
             cw.divergence(result, **wrong)
@@ -188,7 +188,7 @@ def test_rand_index_counts_pairs() -> None:
     assert cw.rand_index(result, true) == cw.rand_index(result, sim.workers)
     for turn in permutations("xyz"):  # names of groups do not matter
         assert cw.rand_index(result, {w: turn[g] for w, g in true.items()}) == cw.rand_index(result, true)
-    with pytest.raises(cw.errors.ColumnError, match="wanted are worker and group"):
+    with pytest.raises(cw.errors.ColumnError, match="it needs worker and group"):
         cw.rand_index(result, sim.workers.select("worker", "skill"))
     with pytest.raises(cw.errors.EmptyDataError, match="name no worker"):
         cw.rand_index(result, {"elsewhere": 1})

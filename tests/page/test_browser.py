@@ -21,7 +21,7 @@ from conftest import HOSTILE
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import crowdwise as cw
-from crowdwise.metrics import judged
+from crowdwise.metrics import evaluate
 from crowdwise.report import Cost, Scaling
 from crowdwise.report.frame import Cells, page_of
 from crowdwise.report.judged import TRUTH, Compared, Expert, Expertise, Group, Groups, Roc, RocCurve
@@ -112,7 +112,7 @@ def _groups() -> LabelsPage:
         for n, method in enumerate(methods) for workers in (100, 1500, 10000)
     ]  # fmt: skip
     scaling = Scaling("One grows.", methods, costs)
-    told = page_of(result, {**LEAN, "judged": judged({"groups": result}, made.truth), "scaling": scaling})
+    told = page_of(result, {**LEAN, "judged": evaluate({"groups": result}, made.truth), "scaling": scaling})
     assert told.groups is not None
     assert told.expertise is not None
     pairs = [replace(each, worker=each.worker and HOSTILE[9 * n]) for n, each in enumerate(told.groups.compared[:3])]

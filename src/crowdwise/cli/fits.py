@@ -101,7 +101,7 @@ def fit_classifier(
     """A classifier, its predictions, and, where gold is given, how other worker sides do."""
     from ..learn import CrowdClassifier
     from ..learn.sides import BASELINES, rivals
-    from ..metrics import judged
+    from ..metrics import evaluate
 
     if restarts < 1:
         raise ParameterError(f"--restarts is {restarts}; it must be at least 1")
@@ -117,7 +117,7 @@ def fit_classifier(
     result, known = model.result_, len(set(answers.gold.tolist()) - {-1}) > 1
     run = job.run()
     shown = rivals(model, x, rows, BASELINES, run=run, watch=watch_models()) if known else {job.name: result}
-    against = judged(shown, _gold_table(answers) if known else None)
+    against = evaluate(shown, _gold_table(answers) if known else None)
     curves = against.table() if known else None
     open_ = model.predictions(x, found.tasks).filter(pl.Series(~rows.answered))
     files = job.write(result, {"predictions": open_, "roc": curves}, **quick_page(result), judged=against)

@@ -171,7 +171,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def report(self, path: str | Path, *, truth: Any = None, rivals: Any = ()) -> Path:
         """Write the page of `result_`; with `truth` (a table of task and label), also ROC curves and how well skills
         were estimated, of this model and of `rivals` (further fitted classifiers)."""
-        from ..metrics import judged
+        from ..metrics import evaluate
         from ..report import write_report
 
         check_is_fitted(self)
@@ -181,7 +181,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name = each.result_.model.name
             again = sum(other.split(" (")[0] == name for other in shown)
             shown[f"{name} ({again + 1})" if again else name] = each.result_
-        return write_report(self.result_, path, judged=judged(shown, truth))
+        return write_report(self.result_, path, judged=evaluate(shown, truth))
 
     def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
         """X as the truth side takes it: numbers, or, for the user's own classifier, whatever it takes."""

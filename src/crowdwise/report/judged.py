@@ -9,7 +9,7 @@ import polars as pl
 
 from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.special import divergence
-from ..metrics import Judged, area, true_counts
+from ..metrics import Evaluation, area, true_counts
 from ..result import LabelsResult
 from .frame import Cells
 from .words import LONGEST, count, known, percent, quoted, short
@@ -60,7 +60,7 @@ class Expertise:
     rows: list[Expert]
 
 
-def roc_section(result: LabelsResult, judged: Judged | None) -> Roc | None:
+def roc_section(result: LabelsResult, judged: Evaluation | None) -> Roc | None:
     if judged is None or not judged.curves:
         return None
     names = result.classes.to_list()
@@ -77,7 +77,7 @@ def _thinned(curve: pl.DataFrame) -> list[tuple[float, float]]:
     return [(known(x), known(y)) for x, y in rows]
 
 
-def expertise_section(result: LabelsResult, judged: Judged | None) -> Expertise | None:
+def expertise_section(result: LabelsResult, judged: Evaluation | None) -> Expertise | None:
     if judged is None or not judged.skills:
         return None
     shown = result.workers.with_row_index("number").sort("answers", descending=True, maintain_order=True).head(WORKERS)
@@ -140,7 +140,7 @@ class Groups:
     compared: list[Compared]  # where the truth is known
 
 
-def groups_section(result: LabelsResult, judged: Judged | None) -> Groups | None:
+def groups_section(result: LabelsResult, judged: Evaluation | None) -> Groups | None:
     found = result.model.grouping(result.params)
     if found is None:
         return None
@@ -170,7 +170,7 @@ def groups_section(result: LabelsResult, judged: Judged | None) -> Groups | None
     return Groups(says, note, groups, *_compared(result, judged))
 
 
-def _compared(result: LabelsResult, judged: Judged | None) -> tuple[str, list[Compared]]:
+def _compared(result: LabelsResult, judged: Evaluation | None) -> tuple[str, list[Compared]]:
     """What is said, then the whole crowd, and of the busier workers the two told best and the two told worst."""
     if judged is None or judged.gold is None:
         return "", []

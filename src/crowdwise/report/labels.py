@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..acquisition import cost_curve
 from ..comparison import chosen_models, compare
 from ..engine import Run
-from ..metrics import Judged
+from ..metrics import Evaluation
 from ..result import LabelsResult
 from .classes import ClassShare, MixUps, Pictures, class_counts, mixups, pictures_section, prevalence, prevalence_says
 from .doubts import Curve, Tasks, curve_section, tasks_section
@@ -90,7 +90,7 @@ def labels_page(
     *,
     models: Sequence[str] | None = None,
     check: bool | None = None,
-    judged: Judged | None = None,
+    judged: Evaluation | None = None,
     scaling: Scaling | None = None,
     command: str | None = None,
 ) -> Page:

@@ -17,7 +17,7 @@ from ..answers import Labels
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import classes_of
 from ..learn import CrowdClassifier
-from ..metrics import auc, expertise, judged
+from ..metrics import auc, evaluate, expertise
 from ..report import write_report
 from ..result import LabelsResult
 from ..result.files import write_whole
@@ -149,7 +149,7 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
     """The ROC and expertise figures on one data set: as tables, and as a page."""
     lot = Lot.of(experts(1000, fresh=1000, seed=[2 + seed, 0]), 1000)
     found = {name: score(name, lot)[1] for name in SHOWN}
-    against = judged(found, lot.labels)
+    against = evaluate(found, lot.labels)
     grid = np.array([0.01, 0.05, 0.1, 0.2, 0.5])
     curves = [
         (name, auc(found[name], lot.labels), *np.interp(grid, c["false_positive"], c["true_positive"]).tolist())

@@ -17,7 +17,7 @@ import polars as pl
 
 from ..errors import option
 from ..learn import Network
-from ..metrics import judged
+from ..metrics import evaluate
 from ..report import Cost, Scaling, write_report
 from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
@@ -199,6 +199,6 @@ def _files(out: Path, seed: int, scaling: Scaling) -> tuple[Path, Path]:
     """A page of Setup (1) by `groups`: matrices of groups and of single workers beside the true ones, and Figure 3."""
     lot = points(WORKERS[0], [5 + seed, WORKERS[0], 0], fresh=3)
     result = fitted("groups", lot, small_network(), 1, 0).result_
-    against = judged({"groups": result}, lot.labels)
+    against = evaluate({"groups": result}, lot.labels)
     page = write_report(result, out / "groups.html", models=(), check=False, judged=against, scaling=scaling)
     return page, write_whole(out / "groups-scaling.csv", pl.DataFrame([vars(cost) for cost in scaling.rows]).write_csv)

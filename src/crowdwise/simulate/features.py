@@ -159,8 +159,8 @@ def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_tas
 def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) -> Floats:
     """Confusion matrices (M, K, K) of levels of ability, for `levels`.
 
-    A network with the settings `network` is trained on the truth. For each level, noise is added to its weights (`noise`
-    is in standard deviations of the weights of a layer), and its predictions on the training rows are counted.
+    A network with the settings `network` is trained on the truth. For each level, noise is added to its weights and its
+    predictions on the training rows are counted. `noise` is in standard deviations of the weights of a layer.
     """
     from ..learn.network import Network
 

@@ -147,8 +147,8 @@ def _draw_pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: Rng)
     available = 2 * min(same, total - same) if balanced else total
     if np.bincount(worker).max() > available:
         raise ParameterError(
-            f"each worker should compare {np.bincount(worker).max()} pairs, but {len(some)} items have {available} such pairs; "
-            "ask for fewer pairs per worker, or use more items"
+            f"{np.bincount(worker).max()} pairs per worker were asked for, but {len(some)} items have only {available} "
+            "such pairs; ask for fewer pairs per worker, or use more items"
         )
     left, right = np.empty(count, np.int64), np.empty(count, np.int64)
     pending = np.arange(count)
