@@ -190,7 +190,7 @@ def test_rand_index_counts_pairs() -> None:
         assert cw.rand_index(result, {w: turn[g] for w, g in true.items()}) == cw.rand_index(result, true)
     with pytest.raises(cw.errors.ColumnError, match="it needs worker and group"):
         cw.rand_index(result, sim.workers.select("worker", "skill"))
-    with pytest.raises(cw.errors.EmptyDataError, match="name no worker"):
+    with pytest.raises(cw.errors.EmptyDataError, match="have no worker in common"):
         cw.rand_index(result, {"elsewhere": 1})
 
 
