@@ -13,7 +13,7 @@ import pytest
 import crowdwise as cw
 from crowdwise.labels import groups as model_of_groups
 from crowdwise.learn import Network
-from crowdwise.reproduce.study import Ledger, mean
+from crowdwise.reproduce.study import MeasurementCache, mean
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOUBLE = cw.Run(precision="double", threads=1)
@@ -389,14 +389,14 @@ def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
             cw.simulate.perturbed(*bad, epochs=1)
 
 
-# ----------------------------------------------------------------------------------------------------------- ledger
+# ----------------------------------------------------------------------------------------------------------- cache
 
 
 def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
     file, measured, said = tmp_path / "out" / "measured.json", [], []
 
     def study(broken: bool) -> list[Any]:
-        ledger = Ledger(file, said.append)
+        cache = MeasurementCache(file, said.append)
 
         def measure(n: int) -> dict[str, float | None]:
             if broken and n == 3:
@@ -404,7 +404,7 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
             measured.append(n)
             return {"test": n / 3, "ARI": None}
 
-        return [ledger.of(f"{n} workers", lambda n=n: measure(n)) for n in range(5)]
+        return [cache.measure(f"{n} workers", lambda n=n: measure(n)) for n in range(5)]
 
     with pytest.raises(KeyboardInterrupt):
         study(broken=True)
@@ -412,7 +412,7 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
     whole = study(broken=False)
     assert measured == [0, 1, 2, 3, 4], "nothing twice"
     assert whole == [{"test": n / 3, "ARI": None} for n in range(5)]
-    assert f"3 measurements were there already: {file}" in said
+    assert f"3 measurements from an earlier run are used: {file}" in said
     assert study(broken=False) == whole
     assert measured == [0, 1, 2, 3, 4]
     assert [each.name for each in file.parent.iterdir()] == ["measured.json"]
@@ -421,16 +421,16 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", '{"a": {"test": 0.9', "null", "3", "[1, 2]", '{"a": 3}', "\xff\xfe"])
-def test_a_damaged_ledger_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_refused_by_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(cw.errors.FileError, match=r"measured\.json is not what a study wrote .* Remove it"):
-        Ledger(file, lambda said: None)
+    with pytest.raises(cw.errors.FileError, match=r"measured\.json was not written by a study .* Remove it"):
+        MeasurementCache(file, lambda said: None)
     assert file.read_bytes() == text.encode("latin-1"), "it is left as it was"
 
 
-def test_without_a_file_a_ledger_remembers(tmp_path: Path) -> None:
-    ledger, measured = Ledger(None, lambda said: None), []
+def test_without_a_file_the_cache_remembers(tmp_path: Path) -> None:
+    cache, measured = MeasurementCache(None, lambda said: None), []
     for _ in range(2):
-        ledger.of("a", lambda: measured.append(1) or {"test": 1.0})
+        cache.measure("a", lambda: measured.append(1) or {"test": 1.0})
     assert measured == [1]

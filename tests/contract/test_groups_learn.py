@@ -22,8 +22,8 @@ from crowdwise.learn.cmm import Params
 from crowdwise.learn.estimator import worker_side
 from crowdwise.learn.objective import softmax
 from crowdwise.reproduce import labelme
-from crowdwise.reproduce.groups import points, small_network
-from crowdwise.reproduce.methods import Lot, counted, fitted, measured
+from crowdwise.reproduce.groups import simulated_points, small_network
+from crowdwise.reproduce.methods import Dataset, count_confusions, fit_method, measure_method
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOUBLE = cw.Run(precision="double", threads=1)
@@ -480,14 +480,14 @@ def test_models_taught_first_are_told_from_sides_of_that_name(alone: Any, beside
 
 
 @functools.cache
-def lot(workers: int, seed: int) -> Lot:
-    return points(workers, [5, workers, seed], fresh=3000)
+def lot(workers: int, seed: int) -> Dataset:
+    return simulated_points(workers, [5, workers, seed], fresh=3000)
 
 
 @functools.cache
 def figures(name: str, workers: int, seeds: int = 1) -> dict[str, float]:
     """Means over seeds, one start each."""
-    found = [measured(name, lot(workers, s), small_network(), 1, s) for s in range(seeds)]
+    found = [measure_method(name, lot(workers, s), small_network(), 1, s) for s in range(seeds)]
     return {key: float(np.mean([each[key] for each in found])) for key, value in found[0].items() if value is not None}
 
 
@@ -516,16 +516,16 @@ def test_measured_is_what_it_says() -> None:
     sim = crowd()
     names = np.array(["c1", "c2", "c3"])
     truth = np.searchsorted(names, sim.truth["label"].to_numpy())
-    small = Lot(sim.features[:150], sim.answers, truth[:150], sim.features[150:], truth[150:])
+    small = Dataset(sim.features[:150], sim.answers, truth[:150], sim.features[150:], truth[150:])
     network = Network(hidden=8, epochs=5, rate=0.01, holdout=0.0)
     for name in ("softMV", "tied", "Ideal"):
-        told, model = measured(name, small, network, 1, 0), fitted(name, small, network, 1, 0)
+        told, model = measure_method(name, small, network, 1, 0), fit_method(name, small, network, 1, 0)
         assert told["test"] == 100 * model.score(sim.features[150:], names[truth[150:]])
         assert told["train"] == 100 * model.score(sim.features[:150], names[truth[:150]])
         assert (told["I-JS"] is None) == (name == "Ideal")
     few = cw.Labels(sim.answers.frame().head(90))  # too few for all rows of all workers
     frame = few.frame().join(sim.truth, on="task", suffix="_true")
-    shares = counted(few, np.eye(3)[truth[: few.n_tasks]])
+    shares = count_confusions(few, np.eye(3)[truth[: few.n_tasks]])
     for j, worker in enumerate(few.workers):
         for k, name in enumerate(names):
             said = frame.filter((pl.col("worker") == worker) & (pl.col("label_true") == name))["label"]
@@ -535,12 +535,12 @@ def test_measured_is_what_it_says() -> None:
 
 def test_labelme(shared_data: Path) -> None:
     """The study's seeds gave 85 (tied, without workers), 85 (groups) and 84 (CMM, stopped early); one or two here."""
-    if not all((shared_data / file).exists() for file in labelme.needed()):
+    if not all((shared_data / file).exists() for file in labelme.required_files()):
         pytest.skip("LabelMe is not here: no ../shared/data/labelme with answers, features and truth")
-    known, unknown = labelme.lots(shared_data)
+    known, unknown = labelme.datasets(shared_data)
     assert (known.answers.n_answers, known.answers.n_workers, unknown.answers.n_workers) == (2547, 59, 2547)
-    assert measured("tied", unknown, labelme.network(), 1, 0)["test"] >= 84
-    assert measured("groups", known, labelme.network(), 1, 0)["test"] >= 84.5
-    stopped = [measured("CMM", known, labelme.network(), 1, s, start="random") for s in range(2)]
+    assert measure_method("tied", unknown, labelme.network(), 1, 0)["test"] >= 84
+    assert measure_method("groups", known, labelme.network(), 1, 0)["test"] >= 84.5
+    stopped = [measure_method("CMM", known, labelme.network(), 1, s, start="random") for s in range(2)]
     assert 81 <= np.mean([each["test"] for each in stopped]) <= 85
     assert 0.22 <= np.mean([each["I-JS"] for each in stopped]) <= 0.25
