@@ -1,4 +1,4 @@
-"""One page about a result, to open in a browser or send to somebody."""
+"""Write a report page about a result, in one file to open in a browser or to share."""
 
 import crowdwise as cw
 
@@ -6,7 +6,7 @@ crowd = cw.simulate.crowd("groups", tasks=200, workers=20, classes=3, per_task=5
 result = cw.aggregate(crowd.answers)
 
 page = result.report("report.html", models=("majority-vote", "dawid-skene"))
-print(f"{page}: {page.stat().st_size // 1000} kB, nothing else is needed to read it")
+print(f"{page}: {page.stat().st_size // 1000} kB, self-contained")
 
 # the same figures as plain values
 print(cw.agreement(crowd.answers))
