@@ -1,4 +1,4 @@
-"""What to ask next and what it would bring: against enumeration, brute force, other strategies and simulated truth."""
+"""Choice of the next tasks and their expected gain: against enumeration, other strategies and simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def one_coin(seed: int, classes: int = 3, **kind: Any) -> cw.simulate.Crowd:
 
 @pytest.fixture(scope="module")
 def result() -> cw.LabelsResult:
-    """200 tasks, 3 classes, 4 answers each; every tenth task has its truth known."""
+    """200 tasks, 3 classes, 4 answers per task; every tenth task has a known label."""
     sim = one_coin(3)
     known = dict(sim.truth.gather_every(10).rows())
     return cw.aggregate(cw.Labels(sim.answers.frame(), gold=known), run=DOUBLE)
@@ -146,7 +146,7 @@ def test_answers_go_where_each_is_worth_most(result: cw.LabelsResult, budget: in
 
 @pytest.mark.parametrize("budget", [1, 3, 60, 61, 400])
 def test_gain_is_what_these_answers_bring_by_themselves(result: cw.LabelsResult, budget: int) -> None:
-    """A step towards more answers may gain nothing alone, and never more than it is worth on the way."""
+    """The gain is that of the answers asked for; it is at most `per_answer` times their number."""
     V, table = tasks.expected(result), cw.next_tasks(result, budget)
     at = [result.answers.task_number(task) for task in table["task"]]
     assert np.allclose(table["gain"], V[at, table["ask"]] - V[at, 0])
@@ -250,7 +250,7 @@ MARKETS: list[tuple[str, int, dict[str, float]]] = [
 
 
 def bought(strategy: str, kind: str, classes: int, seed: int, **crowd: float) -> float:
-    """Share of right labels after 1.5 more answers per task, asked for in three rounds on top of three."""
+    """Share of correct labels after three answers per task and 1.5 more, bought in three rounds."""
     T, W, batch = 150, 20, 75
     sim = cw.simulate.crowd(kind, tasks=T, workers=W, classes=classes, per_task=W, seed=seed, **crowd)
     label, rng = sim.answers.codes()[2].reshape(T, W), np.random.default_rng(seed)
@@ -344,7 +344,7 @@ def test_the_check_comes_out_on_simple_crowds(seed: int, classes: int) -> None:
 
 @cache
 def before_and_after(seed: int, classes: int) -> tuple[cw.simulate.Crowd, cw.Labels]:
-    """A crowd with three answers per task, and its answers with another one to every task, by the same workers."""
+    """A crowd with three answers per task, and the same with a fourth answer to every task."""
     sim, rng = one_coin(seed, classes, tasks=300, per_task=3), np.random.default_rng(seed)
     answers = sim.answers
     names = {name: k for k, name in enumerate(answers.classes)}
@@ -365,7 +365,7 @@ def share_right(fit: cw.LabelsResult, sim: cw.simulate.Crowd) -> float:
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_what_is_predicted_is_observed(classes: int) -> None:
-    """One-coin fits this crowd, so that its accuracy after one more answer is the one predicted."""
+    """One-coin fits this crowd, so the predicted accuracy after one more answer is correct."""
     predicted, observed = [], []
     for seed in range(4):
         sim, more = before_and_after(seed, classes)
@@ -377,7 +377,7 @@ def test_what_is_predicted_is_observed(classes: int) -> None:
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_default_promises_no_more_than_comes(classes: int) -> None:
-    """It is careful: of what a fourth answer brings in a simulated crowd it predicts a part."""
+    """The prediction is conservative: it is below the true gain of a fourth answer in a simulated crowd."""
     predicted, observed = [], []
     for seed in range(4):
         sim, more = before_and_after(seed, classes)
@@ -390,7 +390,7 @@ def test_the_default_promises_no_more_than_comes(classes: int) -> None:
 
 @pytest.mark.parametrize(("name", "first"), [("weather_amt", 15), ("sentiment_polarity_amt", 15), ("snow_rte", 5)])
 def test_real_answers_bring_what_was_predicted(name: str, first: int, shared_data: Path) -> None:
-    """Five answers per task are kept back, predicted, and given."""
+    """Hold out five answers per task, predict their effect, and compare with the fit that has them."""
     answers = cw.read(shared_data / name / "answers.parquet", duplicates="last")
     place = np.argsort(np.random.default_rng(0).random(answers.n_answers), kind="stable")
     task = answers.codes()[0][place]

@@ -1,4 +1,4 @@
-"""Objects from clicks: what the models find in simulated and real crowds, and what their results hold."""
+"""Objects from clicks: accuracy of the models on simulated and real crowds, and their results."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_once_is_estimated_from_the_clicks() -> None:
 
 @pytest.mark.parametrize("seed", [16, 19, 25])
 def test_few_clicks_of_workers_who_click_twice_are_separated(seed: int) -> None:
-    """Sixty clicks on three places, each worker some on each: with a wrong `once` they would be one wide object."""
+    """Sixty clicks on three places, several per worker and place; with a wrong `once` they would be one wide object."""
     x = np.repeat([1, 5, 9], 20) + np.random.default_rng(seed).normal(size=60) * 0.1
     result = cw.aggregate(cw.Points({"image": ["a"] * 60, "worker": list("uvwxyz") * 10, "x": x}, axes=["x"]))
     assert np.allclose(result.params.mean[:, 0], [1, 5, 9], atol=0.1)
@@ -223,7 +223,7 @@ def test_workers_start_with_the_columns_of_every_kind() -> None:
     assert np.array_equal(result.workers["skill"], result.params.reliability)
     by_low = result.workers.sort("low", descending=True)
     assert by_low["rank"].to_list() == list(range(1, 11))
-    assert set(result.workers["flags"]) == set(result.workers["reasons"]) == {""}  # nobody is mostly off
+    assert set(result.workers["flags"]) == set(result.workers["reasons"]) == {""}  # no worker is mostly off
 
 
 def test_a_worker_whose_clicks_are_mostly_off_objects_is_flagged() -> None:
@@ -310,7 +310,7 @@ def test_beads_are_found(shared_data: Path) -> None:
     assert (points.n_images, points.box_from) == (4, "jobs")
     assert mean_f1(result, truth) > 0.955
     assert result.params.once
-    assert np.diff(points.job_ptr).min() == 0  # somebody saw nothing
+    assert np.diff(points.job_ptr).min() == 0  # a job without clicks
 
 
 def test_spots_of_real_workers_are_found(shared_data: Path) -> None:
@@ -332,7 +332,7 @@ def test_own_noise_helps_where_workers_differ(shared_data: Path) -> None:
 
 
 def hard() -> cw.Points:
-    """An image with clicks apart, one with one click, one with none."""
+    """An image with scattered clicks, one with one click, one with none."""
     clicks = {"image": ["a"] * 4 + ["b"], "worker": list("uvwxu"), "x": [1, 30, 60, 90, 5], "y": [1, 90, 30, 60, 5]}
     return cw.Points(clicks, jobs={"image": ["c"], "worker": ["u"]}, box=SQUARE)
 
@@ -401,7 +401,7 @@ def test_fuzzy_clusters_of_any_fuzziness_are_numbers(fuzziness: float) -> None:
 
 @pytest.mark.parametrize("chosen", [{}, {"method": "paper", "spread": (9.0, 9.0), "objects": 5}], ids=str)
 def test_a_saved_result_can_be_fitted_again(chosen: dict[str, Any], tmp_path: Path) -> None:
-    """With further columns, and with somebody who clicked on nothing."""
+    """With extra columns, and with a worker without clicks."""
     points = cw.Points(
         spotted().points.only(np.array([0, 1])).frame().with_columns(note=pl.lit("é"), day=pl.date(2020, 1, 1)),
         jobs={"image": ["blank"], "worker": ["idle"]}, box=SQUARE,

@@ -1,4 +1,4 @@
-"""Clicks that come in batches: streams come nearer, follow what moves, and refuse what they cannot place."""
+"""Clicks in batches: streams converge, follow moving objects, and refuse invalid clicks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of workers who err alike: the model on simulated crowds, and how these are drawn."""
+"""Groups of workers with similar errors: the model on simulated crowds, and the simulation itself."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_groups_and_their_number_are_found(seed: int) -> None:
 
 
 def test_the_number_of_groups_has_the_highest_bound() -> None:
-    """Of the numbers that may be given, None takes the one whose bound is highest."""
+    """groups=None chooses the number of groups with the highest bound."""
     for shares, count in (((1.0,), 1), ((0.6, 0.4), 2)):
         answers = cw.simulate.crowd("groups", **KINDS, shares=shares, seed=4).answers
         free = cw.aggregate(answers, "groups", run=DOUBLE)
@@ -65,7 +65,7 @@ def test_the_number_of_groups_has_the_highest_bound() -> None:
 
 
 def test_all_workers_find_their_group_by_the_busiest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are parted by some of them: groups of the others follow."""
+    """Groups are first estimated for the busiest workers; the others are assigned afterwards."""
     monkeypatch.setattr(model_of_groups, "SAMPLE", 15)
     sim = cw.simulate.crowd("groups", **KINDS, load="skewed", seed=1)
     layout = sim.answers.layout.rows
@@ -94,8 +94,10 @@ def test_a_workers_matrix_is_the_mixture_of_their_groups() -> None:
 
 
 def slow_assign(prior: Any, found: Any, before: Any, codes: Any, shared: bool) -> tuple[Any, Any]:
-    """Groups of answers (N, M) and of workers (W, M), answer by answer (the paper's Sec. 3.4); where answers share a
-    truth, the others to the task tell more of it."""
+    """Group posteriors of answers (N, M) and of workers (W, M), answer by answer (the paper's Sec. 3.4).
+
+    If answers share a truth, the other answers to the task are evidence about it.
+    """
     said = list(zip(*(code.tolist() for code in codes), strict=True))
     of_answer, of_worker = [], before.copy()
     for n, (i, j, label) in enumerate(said):
@@ -234,7 +236,7 @@ def sound(result: cw.LabelsResult) -> None:
 
 
 def test_a_group_that_dies_leaves_sound_numbers(kernels: Any) -> None:
-    """Six groups for workers who are all alike."""
+    """Six groups requested for workers who are all alike."""
     sim = cw.simulate.crowd("groups", tasks=150, workers=20, classes=3, shares=(1.0,), seed=0)
     result = cw.aggregate(sim.answers, "groups", groups=6, run=DOUBLE)
     sound(result)
@@ -258,7 +260,7 @@ def test_one_class_one_worker_one_answer(groups: int | None, kernels: Any) -> No
 
 
 def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:
-    """c3 is said of three tasks only; two tasks have no answers, one of them a known label."""
+    """Only three tasks have label c3; two tasks have no answers, one of them with a known label."""
     sim = cw.simulate.crowd("groups", tasks=80, workers=12, classes=2, per_task=5, seed=1)
     rare = pl.DataFrame({"task": ["t01", "t02", "t03"], "worker": ["w01"] * 3, "label": ["c3"] * 3})
     frame = pl.concat([sim.answers.frame().select("task", "worker", "label"), rare])

@@ -1,4 +1,4 @@
-"""What every registered model of labels keeps to: one body, all models, both twins of the arithmetic."""
+"""The contract of every registered model of labels: one body, all models, numpy and compiled kernels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def kept_fits() -> dict[Any, cw.LabelsResult]:
 
 @pytest.fixture
 def fitted(crowd: Any, kept_fits: dict[Any, cw.LabelsResult]) -> Fitted:
-    """Fits of the shared crowd in double precision, each done once by either twin: for tests that only look at them."""
+    """Cached fits of the shared crowd in double precision, for tests that do not change them."""
 
     def of(name: str, **settings: Any) -> cw.LabelsResult:
         key = crowd.answers.kernels.__name__, name, str(settings)
@@ -114,7 +114,7 @@ def test_converged_is_reported_only_when_nothing_moves(name: str, kernels: Any, 
 
 
 def test_a_fit_converges_when_labels_skills_and_objective_rest(crowd: Any) -> None:
-    """Each of the three alone keeps the fit going, whatever the other two do."""
+    """Each of the three criteria alone keeps the fit going."""
     model = cw.OneCoin(tol=1e-4)
     fitting = _EM(model, *spread(crowd.answers, DOUBLE), DOUBLE)
     least = GAIN * model.tol * PATIENCE * crowd.answers.n_answers  # what the objective may rise in that many iterations
@@ -134,7 +134,7 @@ def test_a_fit_converges_when_labels_skills_and_objective_rest(crowd: Any) -> No
 
 @dataclass(frozen=True, kw_only=True)
 class Restless(cw.OneCoin):
-    """One-coin, of which one label seems to change in each of the first iterations, as it may in a long fit."""
+    """One-coin in which one label appears to change in each of the first iterations, as it may in a long fit."""
 
     until: int = 0
 
@@ -177,7 +177,7 @@ def test_a_vote_is_better_than_its_voters(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_intervals_hold_the_true_skill(name: str) -> None:
-    """95 % are meant; a model that does not fit this crowd may miss some."""
+    """Nominal coverage is 95 %; a model that does not fit this crowd may miss some."""
     sim = cw.simulate.crowd("one-coin", tasks=300, workers=60, classes=3, per_task=7, seed=3)
     table, truth = fit(name, sim.answers).workers, sim.workers["skill"]
     assert ((table["low"] <= truth) & (truth <= table["high"])).mean() >= 0.85
@@ -316,7 +316,7 @@ def test_gold_helps_the_other_tasks(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_save_and_load(name: str, kernels: Any, crowd: Any, tmp_path: Any) -> None:
-    """Tables, posterior and parameters, in the precision that the twin stores."""
+    """Tables, posterior and parameters, in the precision that the kernels store."""
     one = fit(name, with_gold(crowd, every=9), cw.Run(seed=5), **steady(name))
     one.save(tmp_path)
     two = cw.load(tmp_path)
@@ -393,7 +393,7 @@ def test_tables_say_what_was_answered(name: str, crowd: Any, fitted: Fitted) -> 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_emissions_are_probabilities(name: str, kernels: Any) -> None:
-    # w1 answers all, w2 never says c, w3 gives one answer; nobody says d, which only gold names
+    # w1 answers all, w2 never gives c, w3 gives one answer; no worker gives d, which only gold has
     frame = {
         "task": [1, 2, 3, 4, 1, 2, 3, 4, 1], "worker": ["w1"] * 4 + ["w2"] * 4 + ["w3"],
         "label": ["a", "b", "c", "a", "a", "b", "b", "a", "b"],
@@ -499,7 +499,7 @@ def spoken(result: cw.LabelsResult, i: int) -> tuple[Any, Any]:
 
 
 def believed(result: cw.LabelsResult, i: int, worker: Any, label: Any) -> Any:
-    """The posterior of task i if these had been its answers, the parameters being what they are."""
+    """Posterior of task i if these were its answers, with the same parameters."""
     return result.model.task_posterior(result.params, result.answers.layout, worker, label, i)
 
 
@@ -546,7 +546,7 @@ def test_additions_flip_and_one_less_does_not(name: str, crowd: Any, fitted: Fit
 
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])
 def test_removing_the_named_answers_flips_the_label(name: str, crowd: Any, fitted: Fitted) -> None:
-    """As the words have it: "without the answer(s) of w01, w05 the label would be another"."""
+    """The explanation says: "without the answer(s) of w01, w05 the label would be another"."""
     result, frame = fitted(name), crowd.answers.frame()
     seen = 0
     for task in crowd.answers.tasks[:20]:
@@ -594,12 +594,12 @@ WEIGHING = [
 
 
 def weighted(crowd: Any) -> pl.DataFrame:
-    """The answers of the crowd, of which some count once, some twice and some thrice."""
+    """The answers of the crowd with weights 1, 2 and 3."""
     return crowd.answers.frame().with_columns(weight=1 + (pl.int_range(pl.len()) * 7 + 2) % 11 % 3)
 
 
 def repeated(frame: pl.DataFrame) -> cw.Labels:
-    """Every answer as often as it weighs, and each of them weighing 1."""
+    """The same answers, each repeated as often as its weight, with weight 1."""
     times = frame["weight"].to_numpy()
     again = frame[np.repeat(np.arange(frame.height), times)]
     assert again.height == times.sum() > 1.5 * frame.height
@@ -622,7 +622,7 @@ def test_a_weight_counts_like_repeated_answers(name: str, settings: Any, kernels
 
 @pytest.mark.parametrize("learn_from", ["agreement", "gold"])
 def test_weights_multiply_those_that_are_learnt(learn_from: str, kernels: Any, crowd: Any) -> None:
-    """Workers weigh what they weigh without the column; by that each of their answers counts as often as it says."""
+    """Weights of workers are estimated without the column; each answer then counts by its own weight as well."""
     frame, gold = weighted(crowd), dict(crowd.truth.gather_every(3).rows()) if learn_from == "gold" else None
     one, bare = (
         fit("weighted-vote", cw.Labels(table, gold=gold), learn_from=learn_from)

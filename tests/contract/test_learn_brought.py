@@ -1,4 +1,4 @@
-"""Classifiers that users bring, and what they do with them: seeds, odd targets, scores, rivals on a page."""
+"""Classifiers supplied by users: seeds, unusual targets, scores, and comparison on a page."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def test_a_regressor_of_one_target_is_asked_class_by_class() -> None:
 
 
 def test_many_features_do_not_even_out_the_classes() -> None:
-    """Intercepts are not drawn to 0 by the ridge that holds hundreds of weights."""
+    """The ridge penalty on hundreds of weights does not shrink the intercepts."""
     rng = np.random.default_rng(0)
     X, said = rng.normal(size=(300, 300)), (np.arange(300) % 10 == 0).astype(int)
-    told = cw.CrowdClassifier(workers="soft-vote").fit(X, said).predict_proba(X)
-    assert told[:, 1].mean() == pytest.approx(0.1, abs=0.01)
+    predicted = cw.CrowdClassifier(workers="soft-vote").fit(X, said).predict_proba(X)
+    assert predicted[:, 1].mean() == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_better_start_ends_higher(shared_data: Path) -> None:
-    """An iteration as if all tasks were alike comes before the classifier says how easy they are."""
+    """The first iteration treats all tasks as equally easy, before the classifier predicts their ease."""
     answers = cw.read(shared_data / "labelme" / "answers.parquet")
     found = cw.read_features(shared_data / "labelme" / "features.npz", answers.tasks, array="vgg16_avg")
     assert (
@@ -107,8 +107,8 @@ def test_what_cannot_be_met_is_refused() -> None:
     ids=["network", "forest"],
 )
 def test_an_interrupted_classifier_is_resumed_bit_for_bit(classifier: Any, restarts: int) -> None:
-    """A network with its optimiser and draws, in the first of two starts or the second; a forest, which is fitted anew
-    to what it was last taught."""
+    """A network with its optimiser and draws, in the first of two starts or the second; a forest, which is fitted
+    again to its last targets."""
     model = cw.CrowdClassifier(classifier, Adaptive(max_iter=3), restarts=restarts, random_state=3)
     whole = clone(model).fit(SIM.features, SIM.answers, tasks=IDS)
     for calls in (0, 2, 4)[: 1 + restarts]:

@@ -1,4 +1,4 @@
-"""bayes-scdc and scdc: posteriors, messages, bounds, networks and starts, each held to a formula written out."""
+"""bayes-scdc and scdc: posteriors, messages, bounds, networks and starts, each against a formula written out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one_core() -> Iterator[None]:
 
 
 def as_answers(rows: Any, n_items: int, n_workers: int, weight: Any = None) -> PairAnswers:
-    """Rows of left, right, worker and whether they were called the same."""
+    """Rows of left, right, worker and answer."""
     table = np.array(rows, np.int64).reshape(-1, 4)
     weight = np.ones(len(table)) if weight is None else weight
     return PairAnswers(*table[:, :3].T.copy(), table[:, 3] == 1, weight, n_items, n_workers)
@@ -325,7 +325,7 @@ def test_scaling_can_be_undone(X: Any) -> None:
 
 
 def test_packed_weights_give_the_same_network() -> None:
-    """In whatever order they come: a file keeps none."""
+    """In any order: a file keeps none."""
     torch.manual_seed(2)
     o, hidden = torch.randn(6, 5), (7, 4, 9, 3, 8, 2)
     for kind in ("gaussian", "bernoulli"):

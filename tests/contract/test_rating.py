@@ -1,4 +1,4 @@
-"""Ratings of workers: against obvious doubles, other libraries, and crowds whose skills and spammers are known."""
+"""Ratings of workers: against simple reference code, other libraries, and crowds with known skills and spammers."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_intervals_of_skill_hold_the_truth_in_95_of_100() -> None:
 
 
 def test_intervals_hold_the_truth_where_it_can_hardly_be_found() -> None:
-    """Three answers per task, right 65 % of the time: forty such answers are worth few with known truth."""
+    """Three answers per task, 65 % right: forty such answers are worth only a few with known truth."""
     held: list[bool] = []
     for seed in range(4):
         kind = {"tasks": 400, "workers": 30, "classes": 2, "per_task": 3, "spammers": 0, "accuracy": 0.65}
@@ -331,7 +331,7 @@ CLEAN: dict[str, tuple[str, dict[str, float]]] = {
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_of_honest_workers_one_in_a_hundred_is_flagged_at_most(name: str) -> None:  # D31
-    """Two classes and 65 % right are the hardest, as a wrong truth may be found there; so these come thrice."""
+    """Two classes with 65 % accuracy are the hardest, as the estimated truth may be wrong, so they occur thrice."""
     kind, settings = CLEAN[name]
     flags: list[str] = []
     for K, (tasks, crowd, per_task) in product((2, 3, 5), ((100, 20, 5), (200, 60, 3), (300, 40, 5))):
@@ -438,7 +438,7 @@ def test_good_workers_who_agree_do_not_copy() -> None:
 
 
 def nearly_copied(name: str) -> pl.DataFrame:
-    """With a worker who gives the answers of w03, but for one in sixteen or so."""
+    """With a worker who copies the answers of w03, except for about one in sixteen."""
     frame, rng = honest(3, 300, 1, workers=12), np.random.default_rng(0)
     own = frame.filter(worker="w03")
     other = pl.Series(np.where(rng.random(own.height) > 0.94, rng.choice(["c1", "c2", "c3"], own.height), own["label"]))
@@ -480,8 +480,8 @@ def test_long_names_are_cut_in_reasons() -> None:
 
 
 def test_the_mix_of_classes_of_few_answers_is_drawn_to_the_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever mixes labels as a worker does is right by chance where the mix meets that of the worker's classes. Few
-    answers say little of these, so they start from ten answers of the crowd's mix."""
+    """Chance accuracy of a worker: the worker's shares of labels times the shares of true classes in the worker's
+    tasks, the latter shrunk to the crowd's shares with the weight of ten answers."""
     # worker 0 gives label 0 twice, worker 1 both labels once, worker 2 label 1 ninety times, worker 3 nothing
     rows = WorkerRows(2, *(np.array(column) for column in ([0, 1, 1, 2], [0, 0, 1, 1], [0, 1, 3, 4, 4], [2, 1, 1, 90])))
     totals, prevalence = np.array([[1.5, 0.5], [2.0, 0.0], [9.0, 81.0], [0.0, 0.0]]), np.array([0.2, 0.8])
@@ -498,7 +498,7 @@ def test_the_mix_of_classes_of_few_answers_is_drawn_to_the_crowds(monkeypatch: p
 
 
 def test_a_reason_names_what_answering_at_random_gives() -> None:
-    """Someone who says c2 of two in three tasks that all seem to be c1: by hand from labels, posterior and shares."""
+    """A worker gives c2 on two of three tasks that all seem to be c1: by hand from labels, posterior and shares."""
     frame = honest(2, 600).sort("task", "worker")
     seem_c1 = frame.group_by("task").agg(pl.col("label").mode().sort().first()).filter(label="c1")["task"]
     some = frame.filter((pl.col("worker") == "w03") & pl.col("task").is_in(seem_c1.implode()))["task"].head(60)
@@ -767,7 +767,7 @@ def equal_tables(one: pl.DataFrame, two: pl.DataFrame) -> None:
 
 @pytest.fixture(scope="module")
 def varied() -> cw.Labels:
-    """A crowd with gold, checks, times and copies: one worker guesses, one always says c2, one hurries, one copies."""
+    """A crowd with gold, checks and times: one worker guesses, one always gives c2, one is too fast, one copies."""
     rng = np.random.default_rng(6)
     frame = guessed(turned(honest(3, 400), "w05", pl.lit("c2")), "w07")
     copied = frame.filter(worker="w03").with_columns(worker=pl.lit("twin"))
@@ -812,12 +812,12 @@ def test_answers_that_are_not_fitted_are_not_rated(crowd: cw.simulate.Crowd) -> 
 
 
 def test_odds_of_copying_by_hand() -> None:
-    """Two who both say b on four of nine tasks where all others say a: each answer counts once."""
+    """Two workers both give b on four of nine tasks where all others give a: each answer counts once."""
     label = ["a"] * 18 + (["b"] * 4 + ["a"] * 5) * 2
     answers = cw.Labels(np.tile(np.arange(9), 4), np.repeat(["w1", "w2", "x", "y"], 9), label)
     q = np.array([0.8] * 4 + [0.97] * 5)  # of a
     lists = _Lists(pieces_of(answers, np.column_stack([q, 1 - q])))
     alone = np.array([4 / 9] * 4 + [0.97] * 5)  # what they always say, or what the task seems to be
     assert lists.compare(2, 3) == (9, 9, pytest.approx(np.log(COPIED / alone).sum()))
-    differ = [np.log((1 - COPIED) / (1 - each)) for each in (COPIED, 4 / 9)]  # w1 never says anything but a
+    differ = [np.log((1 - COPIED) / (1 - each)) for each in (COPIED, 4 / 9)]  # w1 always gives a
     assert lists.compare(0, 2) == (9, 5, pytest.approx(4 * np.mean(differ)))

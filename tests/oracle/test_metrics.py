@@ -1,4 +1,4 @@
-"""ROC curves, areas, skills, confusion matrices and groups held against the truth; simulated experts that have one."""
+"""Metrics against the truth: ROC curves, areas, skills, confusion matrices and groups; and simulated experts."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_expertise_by_hand() -> None:
     truth = sim.truth.gather_every(2)
     table = cw.expertise(learnt(0, "adaptive", 200, 50).result_, truth)
     assert table.columns == ["worker", "label", "estimated", "easiest", "true", "answers"]
-    told = sim.answers.frame().join(truth, on="task", suffix="_true")
+    joined = sim.answers.frame().join(truth, on="task", suffix="_true")
     for row in table.iter_rows(named=True):
-        mine = told.filter((pl.col("worker") == row["worker"]) & (pl.col("label_true") == row["label"]))
-        assert row["answers"] == mine.height
-        assert np.isclose(row["true"], (mine["label"] == row["label"]).mean())
+        own = joined.filter((pl.col("worker") == row["worker"]) & (pl.col("label_true") == row["label"]))
+        assert row["answers"] == own.height
+        assert np.isclose(row["true"], (own["label"] == row["label"]).mean())
     assert table.height == 10
     assert (table["easiest"] >= table["estimated"] - 1e-12).all()
 
@@ -134,14 +134,14 @@ def grouped() -> Scored:
 
 
 def test_divergence_by_hand(grouped: Scored) -> None:
-    """I-JS: the mean over workers of the distance to what truth counts, even where a row has nothing; G-JS: of all."""
+    """I-JS: mean divergence over workers from matrices counted with the truth, uniform in empty rows; G-JS: of all."""
     sim, result = grouped
     truth = sim.truth.gather_every(2)
-    told = sim.answers.frame().join(truth, on="task", suffix="_true").rows(named=True)
+    joined = sim.answers.frame().join(truth, on="task", suffix="_true").rows(named=True)
     names, own, crowd = ["c1", "c2", "c3"], [], np.zeros((3, 3))
     for worker in sim.answers.workers:
         counts = np.zeros((3, 3))
-        for row in told:
+        for row in joined:
             if row["worker"] == worker:
                 counts[names.index(row["label_true"]), names.index(row["label"])] += 1
         crowd += counts
@@ -198,7 +198,7 @@ def test_rand_index_counts_pairs() -> None:
 
 
 def test_experts_err_where_classes_meet() -> None:
-    """Shares of right answers, by class and distance from the boundary, are those of eqs (1) and (2)."""
+    """Shares of correct answers, by class and distance from the boundary, follow eqs (1) and (2)."""
     sim = cw.simulate.experts(40_000, seed=1)
     truth = (sim.truth["label"] == "c2").to_numpy()
     p = special.expit(sim.features.sum(1))
@@ -236,10 +236,10 @@ def test_experts_of_more_classes() -> None:
     assert sim.answers.n_answers == 40_000
     assert sim.answers.n_tasks == 20_000
     assert np.allclose(sim.confusions.sum(2), 1)
-    told = sim.answers.frame().join(sim.truth, on="task").join(sim.workers, on="worker")
-    right = told.group_by("worker").agg((pl.col("label") == pl.col("label_right")).mean(), pl.col("skill").first())
+    joined = sim.answers.frame().join(sim.truth, on="task").join(sim.workers, on="worker")
+    right = joined.group_by("worker").agg((pl.col("label") == pl.col("label_right")).mean(), pl.col("skill").first())
     assert (right["label"] - right["skill"]).abs().max() < 0.03
-    by_ease = told.join(sim.truth.select("task", ease=pl.Series(sim.ease)), on="task")
+    by_ease = joined.join(sim.truth.select("task", ease=pl.Series(sim.ease)), on="task")
     easy, hard = (by_ease.filter(keep) for keep in (pl.col("ease") > 0.8, pl.col("ease") < 0.2))
     assert min(easy.height, hard.height) > 1000
     assert abs((hard["label"] == hard["label_right"]).mean() - 1 / 3) < 0.1

@@ -1,4 +1,4 @@
-"""`crowdwise reproduce pairs`, cut to what is quick: its parts and files, and the figures that it must reach."""
+"""`crowdwise reproduce pairs`, its quick parts: tables, files, and the scores that it must reach."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STUDY, DIGITS = (importlib.import_module(f"crowdwise.reproduce.{name}") for name
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without networks, which take minutes."""
+    """Remove the networks, which take minutes."""
     monkeypatch.setattr(STUDY, "PINWHEEL", {"pair-mixture": (PairMixture(), True)})
     monkeypatch.setattr(STUDY, "_figure2", lambda out, seed: [])
 
@@ -46,7 +46,7 @@ def options(shared_data: Path) -> StudyOptions:
 
 
 def test_faces_are_found_by_pose_and_workers_by_weight(options: StudyOptions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue: at 2,000 answers a worker NMI is .15 above the best baseline, and weights are in the true order."""
+    """At 2,000 answers per worker, NMI is .15 above the best baseline, and weights are in the true order."""
     monkeypatch.setitem(STUDY.FACES, "pair-mixture", PairMixture(turn=False, restarts=1))
     with one_thread():  # a decomposition that is slower in threads
         faces = STUDY.read_faces(options.data)
@@ -58,7 +58,7 @@ def test_faces_are_found_by_pose_and_workers_by_weight(options: StudyOptions, mo
 
 @pytest.fixture(scope="module")
 def entities(options: StudyOptions) -> tuple[dict[str, dict[str, float]], dict[str, cw.PairsResult]]:
-    """The table of product_er by method, and the fits of pairs behind it by the name of their model."""
+    """The table of product_er by method, and the results of the pair models by name."""
     fits: dict[str, cw.PairsResult] = {}
 
     def recorded(result: cw.PairsResult, truth: Any) -> dict[str, float]:
@@ -83,7 +83,7 @@ def test_entities_are_resolved_better_than_pair_by_pair(entities: Any) -> None:
 
 
 def test_every_product_is_in_its_likeliest_cluster(entities: Any) -> None:
-    """The probability of a cluster is the mean over an item's pairs with it; that of the item's own is the highest."""
+    """The probability of a cluster is the mean over the item's pairs with it; the item's own has the highest."""
     result = entities[1]["pair-mixture"]
     second = result.clusters.drop_nulls("second_probability")
     assert second.height > 1500
