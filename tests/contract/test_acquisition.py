@@ -136,7 +136,7 @@ def test_known_tasks_are_never_asked(result: cw.LabelsResult) -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 3, 60, 61, 400])
-def test_answers_go_where_each_is_worth_most(result: cw.LabelsResult, budget: int) -> None:
+def test_answers_are_asked_where_each_gains_most(result: cw.LabelsResult, budget: int) -> None:
     worth = tasks.worth(tasks.expected(result))
     worth[result.answers.gold >= 0] = -1
     table = cw.next_tasks(result, budget)
@@ -145,7 +145,7 @@ def test_answers_go_where_each_is_worth_most(result: cw.LabelsResult, budget: in
 
 
 @pytest.mark.parametrize("budget", [1, 3, 60, 61, 400])
-def test_gain_is_what_these_answers_bring_by_themselves(result: cw.LabelsResult, budget: int) -> None:
+def test_gain_is_that_of_the_answers_asked_for(result: cw.LabelsResult, budget: int) -> None:
     """The gain is that of the answers asked for; it is at most `per_answer` times their number."""
     V, table = tasks.expected(result), cw.next_tasks(result, budget)
     at = [result.answers.task_number(task) for task in table["task"]]
@@ -153,7 +153,7 @@ def test_gain_is_what_these_answers_bring_by_themselves(result: cw.LabelsResult,
     assert (table["gain"] <= table["per_answer"] * table["ask"] + 1e-12).all()
 
 
-def test_what_is_asked_is_said_of_the_task(result: cw.LabelsResult) -> None:
+def test_next_tasks_describes_the_task(result: cw.LabelsResult) -> None:
     two, classes = tasks.rivals(result), result.classes
     labels = dict(zip(result.labels["task"], result.labels["label"], strict=True))
     table = cw.next_tasks(result, 30)
@@ -199,7 +199,7 @@ def test_those_named_are_not_flagged(mixed: cw.LabelsResult) -> None:
     assert not flagged & {name for _, _, names in named(mixed) for name in names}
 
 
-def test_who_is_inverted_is_not_named_however_telling() -> None:  # D32
+def test_inverted_workers_are_not_named() -> None:  # D32
     kind = {"tasks": 400, "workers": 20, "classes": 2, "per_task": 5, "spammers": 0, "accuracy": 0.7}
     frame = cw.simulate.crowd("hammer-spammer", seed=3, **kind).answers.frame().sort("task", "worker")
     wrong = dict(frame.group_by("task").agg(pl.col("label").mode().sort().first()).rows())
@@ -210,13 +210,13 @@ def test_who_is_inverted_is_not_named_however_telling() -> None:  # D32
     assert "w07" not in {name for _, _, names in named(fit) for name in names}
 
 
-def test_nobody_is_named_for_more_than_a_double_share(mixed: cw.LabelsResult) -> None:
+def test_no_worker_is_named_for_more_than_a_double_share(mixed: cw.LabelsResult) -> None:
     named_of = pl.Series([name for _, _, names in named(mixed, 150) for name in names])
     able = mixed.workers.filter(pl.col("flags") == "").height
     assert int(named_of.value_counts()["count"].max() or 0) <= np.ceil(2 * 150 / able)
 
 
-def test_those_named_tell_the_label_from_its_rival_better_than_the_crowd(mixed: cw.LabelsResult) -> None:
+def test_named_workers_separate_label_and_rival_better_than_the_crowd(mixed: cw.LabelsResult) -> None:
     skill = dict(mixed.workers.select("worker", "skill").rows())
     chosen = [skill[name] for _, _, names in named(mixed) for name in names]
     assert np.mean(chosen) > np.mean(list(skill.values())) + 0.05
@@ -300,7 +300,7 @@ def test_accuracy_never_falls_along_a_plan(curve: CostCurve) -> None:
         assert points["answers"][0] == 0
 
 
-def test_both_plans_start_from_what_is_expected_now(curve: CostCurve, result: cw.LabelsResult) -> None:
+def test_both_plans_start_from_the_current_expectation(curve: CostCurve, result: cw.LabelsResult) -> None:
     open_ = result.answers.gold < 0
     now = result.posterior[open_].max(1).mean()
     assert np.allclose(curve.points.filter(pl.col("answers") == 0)["accuracy"], now)
@@ -364,7 +364,7 @@ def share_right(fit: cw.LabelsResult, sim: cw.simulate.Crowd) -> float:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_what_is_predicted_is_observed(classes: int) -> None:
+def test_predicted_accuracy_is_observed(classes: int) -> None:
     """One-coin fits this crowd, so the predicted accuracy after one more answer is correct."""
     predicted, observed = [], []
     for seed in range(4):
@@ -376,7 +376,7 @@ def test_what_is_predicted_is_observed(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_the_default_promises_no_more_than_comes(classes: int) -> None:
+def test_the_default_predicts_no_more_than_is_observed(classes: int) -> None:
     """The prediction is conservative: it is below the true gain of a fourth answer in a simulated crowd."""
     predicted, observed = [], []
     for seed in range(4):
@@ -389,7 +389,7 @@ def test_the_default_promises_no_more_than_comes(classes: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "first"), [("weather_amt", 15), ("sentiment_polarity_amt", 15), ("snow_rte", 5)])
-def test_real_answers_bring_what_was_predicted(name: str, first: int, shared_data: Path) -> None:
+def test_real_answers_gain_what_was_predicted(name: str, first: int, shared_data: Path) -> None:
     """Hold out five answers per task, predict their effect, and compare with the fit that has them."""
     answers = cw.read(shared_data / name / "answers.parquet", duplicates="last")
     place = np.argsort(np.random.default_rng(0).random(answers.n_answers), kind="stable")
@@ -434,7 +434,7 @@ def test_the_error_of_the_check_widens_the_band(result: cw.LabelsResult) -> None
 # --------------------------------------------------------------------------------------------------------------- edges
 
 
-def test_one_class_brings_nothing_to_ask_for() -> None:  # D7
+def test_one_class_leaves_nothing_to_ask() -> None:  # D7
     fit = cw.aggregate({"task": [0, 0, 1], "worker": [0, 1, 0], "label": ["x"] * 3})
     table, curve = cw.next_tasks(fit, 3), cw.cost_curve(fit)
     assert (tasks.expected(fit) == 1).all()
@@ -469,7 +469,7 @@ def test_one_worker_and_one_answer_a_task_can_be_asked() -> None:  # D6
 
 
 @pytest.mark.parametrize("model", cw.models("labels")["name"].to_list())
-def test_every_model_can_say_what_to_ask(model: str, crowd: cw.simulate.Crowd) -> None:
+def test_every_model_supports_next_tasks(model: str, crowd: cw.simulate.Crowd) -> None:
     fit = cw.aggregate(crowd.answers, model)
     assert cw.next_tasks(fit, 25)["ask"].sum() == 25
     points = cw.cost_curve(fit).points

@@ -122,7 +122,7 @@ def test_the_papers_method_is_the_equations_repeated(layout: str) -> None:
 
 
 @pytest.mark.parametrize("criterion", ["bic", "icl"])
-def test_the_papers_criterion_by_hand(criterion: Any) -> None:
+def test_the_papers_criterion_against_hand_computed_values(criterion: Any) -> None:
     points, mixture = gathered(2, images=1)
     X, p = points.X, mixture.p[points.worker]
     f = np.stack(
@@ -140,7 +140,7 @@ def test_the_papers_criterion_by_hand(criterion: Any) -> None:
     assert found == {"objects": 3}
 
 
-def test_annihilation_by_hand() -> None:  # eq (14)
+def test_annihilation_against_hand_computed_values() -> None:  # eq (14)
     points = piles([10, 4, 2])
     mean = np.array([(10, 10), (10, 35), (10, 60)], float)
     start = em.Mixture(

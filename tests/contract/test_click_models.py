@@ -136,7 +136,7 @@ def test_clicks_that_agree_on_nothing_have_no_objects(workers: int, each: int) -
         assert result.params.outlier.min() == 1.0
 
 
-def test_what_few_of_those_who_looked_click_on_is_doubted() -> None:
+def test_objects_clicked_by_few_of_their_viewers_are_doubtful() -> None:
     rng = np.random.default_rng(0)
     grid = np.stack(np.meshgrid([60, 180, 300, 420], [60, 180, 300, 420]), axis=-1).reshape(-1, 2)
     rows = [(w, *(place + rng.normal(0, 3, 2))) for w in range(20) for place in grid[:-1] if rng.random() < 0.9]
@@ -201,7 +201,7 @@ def test_few_clicks_of_workers_who_click_twice_are_separated(seed: int) -> None:
     assert np.allclose(result.params.mean[:, 0], [1, 5, 9], atol=0.1)
 
 
-def test_intervals_hold_the_reliability() -> None:
+def test_intervals_cover_the_reliability() -> None:
     inside = []
     for layout, seed in product(LAYOUTS, range(2)):
         sim, result = simulated(layout, seed)
@@ -373,7 +373,7 @@ def test_baselines_take_hard_images(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_baselines_find_what_lies_apart(name: str) -> None:
+def test_baselines_find_separated_clusters(name: str) -> None:
     result = cw.aggregate(piles([9, 9, 9, 9], deviation=0.5), name, **BASELINES[name])
     true = pl.DataFrame({"image": ["a"] * 4, "x": [10.0] * 4, "y": [10.0, 35, 60, 85]})
     assert cw.match_objects(result, true, within=1)["f1"].to_list() == [1.0]
@@ -514,7 +514,7 @@ def test_simulated_clicks_are_as_described() -> None:
     {"layout": "Q"}, {"layout": [(1, 2, 3)]}, {"layout": []}, {"layout": [(100.0, 100.0)]},
     {"layout": [(float("nan"), 1.0)]}, {"layout": [(2.0, 2.0)] * 11}, {"workers": 0}, {"workers": 30, "total": 20},
 ], ids=str)  # fmt: skip
-def test_what_cannot_be_simulated_is_refused(chosen: dict[str, Any]) -> None:
+def test_invalid_simulations_are_refused(chosen: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         cw.simulate.clicks(**chosen)
 

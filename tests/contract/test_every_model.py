@@ -249,7 +249,7 @@ def test_shards_do_not_change_the_numbers(kind: str, name: str) -> None:
 
 
 @every_model
-def test_what_a_result_has(kind: str, name: str) -> None:
+def test_attributes_of_a_result(kind: str, name: str) -> None:
     result = fitted(kind, name)
     assert result.trace.columns[:2] == ["iteration", "objective"]
     assert result.workers.columns[: len(WORKER_COLUMNS)] == list(WORKER_COLUMNS)

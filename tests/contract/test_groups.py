@@ -277,7 +277,7 @@ def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:
 # -------------------------------------------------------------------------------------------------------- simulated
 
 
-def test_levels_are_drawn_and_say_what_their_matrix_says() -> None:
+def test_levels_are_drawn_and_labels_follow_their_matrix() -> None:
     truth, shares = np.arange(6000) % 3, np.array(cw.simulate.SHARES)
     sim = cw.simulate.levels(truth, workers=400, per_task=5, fresh=1000, seed=1)
     tasks = sim.truth["task"].to_list()
@@ -374,12 +374,12 @@ EVEN = np.full((2, 3, 3), 1 / 3)
         ({"workers": 0}, "at most 0"),
     ],
 )
-def test_levels_that_cannot_be_are_refused(wrong: dict[str, Any], words: str) -> None:
+def test_invalid_levels_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(cw.errors.ParameterError, match=words):
         cw.simulate.levels(**{"truth": [0, 1, 2], **wrong})
 
 
-def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
+def test_invalid_triangles_and_noise_are_refused() -> None:
     for wrong in ({"tasks": 2}, {"fresh": -1}):
         with pytest.raises(cw.errors.ParameterError, match="must be at least 3 and 0"):
             cw.simulate.triangle(10, **wrong)
@@ -394,7 +394,7 @@ def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
 # ----------------------------------------------------------------------------------------------------------- cache
 
 
-def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_study_continues(tmp_path: Path) -> None:
     file, measured, said = tmp_path / "out" / "measured.json", [], []
 
     def study(broken: bool) -> list[Any]:

@@ -211,7 +211,7 @@ def test_answers_outside_the_training_are_put_in_groups(name: str) -> None:
         assert np.allclose(bare.grouping.member, whole[1])
 
 
-def test_a_stranger_and_answers_beside_features() -> None:
+def test_an_unknown_worker_and_features() -> None:
     """Groups: answers to a task share one truth. CMM: each answer has its own, and the task's is their mean."""
     sim = crowd()
     X, tasks = sim.features[150:152], sim.truth["task"][150:152]
@@ -252,7 +252,7 @@ def test_objective_never_falls(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tied", "cmm"])
-def test_an_epoch_that_would_lower_the_objective_is_not_taken(name: str) -> None:
+def test_an_epoch_that_would_lower_the_objective_is_rejected(name: str) -> None:
     """A learning rate that is much too high makes the network unstable."""
     hasty = Network(hidden=8, rate=0.5, holdout=0.0)
     trace = fit(NEW[name], hasty, iterations=25).result_.trace["objective"].to_numpy()
@@ -260,7 +260,7 @@ def test_an_epoch_that_would_lower_the_objective_is_not_taken(name: str) -> None
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_same_seed_same_bits_whatever_the_order_and_threads(name: str, compiled: Any) -> None:
+def test_same_seed_same_bits_in_any_order_and_with_any_threads(name: str, compiled: Any) -> None:
     sim, network = crowd(), Network(hidden=8, holdout=0.0)
     first = fit(NEW[name], network, iterations=3, n_jobs=1)
     order = np.random.default_rng(0).permutation(210)
@@ -392,7 +392,7 @@ def test_published_methods_by_name() -> None:
         JointGroups().fit(crowd().answers)
 
 
-def test_ideal_is_taught_what_is_known() -> None:
+def test_ideal_is_trained_on_known_labels() -> None:
     sim = crowd()
     wrong = sim.answers.frame().with_columns(label=pl.lit("c1"))
     frame = pl.concat([wrong.head(-3), sim.answers.frame().tail(3)])
@@ -436,7 +436,7 @@ def test_groups_that_die_leave_sound_numbers(side: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "mlp"])
 @pytest.mark.parametrize("name", ["groups", "tied", "cmm"])
-def test_saved_groups_come_back(name: str, kind: str, tmp_path: Path) -> None:
+def test_saved_groups_are_loaded(name: str, kind: str, tmp_path: Path) -> None:
     sim = crowd()
     model = taught(name) if kind == "logistic" else fit(NEW[name], Network(hidden=4, holdout=0.0), iterations=2)
     file = model.save(tmp_path / "kept")
@@ -455,7 +455,7 @@ def test_saved_groups_come_back(name: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device here")
-def test_what_was_learnt_elsewhere_is_told_here(tmp_path: Path) -> None:
+def test_a_model_from_another_device_predicts_here(tmp_path: Path) -> None:
     sim, model = crowd(), fit(NEW["tied"], Network(hidden=4, holdout=0.0), iterations=2)
     model.learner_.plan.device = "cuda"  # as if it had been learnt there
     back = cw.learn.load(model.save(tmp_path))
@@ -464,7 +464,7 @@ def test_what_was_learnt_elsewhere_is_told_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("alone", "beside"), [(cw.Pooled(), "pooled"), (cw.Groups(), "groups"), (cw.Tied(), "tied")])
-def test_models_taught_first_are_told_from_sides_of_that_name(alone: Any, beside: str, tmp_path: Path) -> None:
+def test_models_fitted_first_are_distinguished_from_sides_of_that_name(alone: Any, beside: str, tmp_path: Path) -> None:
     sim = crowd()
     for n, workers in enumerate((alone, beside)):
         model = cw.CrowdClassifier(workers=workers).fit(sim.features, sim.answers, tasks=sim.truth["task"])
@@ -512,7 +512,7 @@ def test_groups_of_setup_one_are_found() -> None:
     assert (busy["ARI"] >= 0.95, idle["ARI"] >= 0.6) == (True, True)
 
 
-def test_measured_is_what_it_says() -> None:
+def test_measurements_equal_their_definitions() -> None:
     sim = crowd()
     names = np.array(["c1", "c2", "c3"])
     truth = np.searchsorted(names, sim.truth["label"].to_numpy())

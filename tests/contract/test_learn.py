@@ -128,7 +128,7 @@ def test_objective_and_all_its_slopes(name: str, K: int) -> None:
     assert len(found.theta) == answers.n_workers * K * (K - 1) + (name == "learned")
 
 
-def test_kappa_is_as_sharp_as_it_is_said_to_be() -> None:
+def test_the_interval_of_kappa_has_the_right_width() -> None:
     answers = sparse_answers(3)
     logits, odds, _ = place(answers)
     sharp = Adaptive(kappa=2.5).objective(Shard.of(answers, cw.Run(threads=1, precision="double")), None)
@@ -250,7 +250,7 @@ def test_objective_never_falls(name: str, kind: str) -> None:
     assert np.diff(trace).min() >= -1e-6 * abs(trace[-1])
 
 
-def test_a_refit_that_lowers_the_objective_is_not_taken() -> None:
+def test_a_refit_that_lowers_the_objective_is_rejected() -> None:
     """A classifier that fits its targets, then gets worse: its earlier predictions are kept."""
     sim = experts(1, 200, 0)
     forgetful = Refit(DecisionTreeClassifier(splitter="random", max_depth=3), folds=2)  # another tree every time
@@ -321,7 +321,7 @@ def test_figures_of_the_study() -> None:
 
 
 @pytest.mark.parametrize("name", ["majority-vote", "soft-vote"])
-def test_votes_are_taught_in_one_line(name: str) -> None:
+def test_a_classifier_of_votes_takes_one_line(name: str) -> None:
     sim = experts(0)
     model = cw.CrowdClassifier(workers=name).fit(sim.features, sim.answers, tasks=sim.truth["task"])
     assert model.score(sim.features[1000:], sim.truth["label"][1000:]) > 0.9
@@ -405,7 +405,7 @@ def test_threads_change_no_bit(compiled: Any) -> None:
     assert np.array_equal(one.predict_proba(sim.features), two.predict_proba(sim.features))
 
 
-def test_both_twins_of_the_arithmetic_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_and_compiled_kernels_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     sim, found = experts(3, 120, 10), []
     for small in (10**9, 0):
         monkeypatch.setattr("crowdwise.kernels.SMALL", small)
@@ -455,7 +455,7 @@ def test_hard_tables_have_sound_answers(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_features_that_say_nothing(name: str) -> None:
+def test_uninformative_features(name: str) -> None:
     said = np.random.default_rng(0).integers(0, 2, (50, 3))
     model = cw.CrowdClassifier(workers=name).fit(np.ones((50, 2)), said)
     p = model.predict_proba(np.ones((3, 2)))
@@ -498,7 +498,7 @@ def test_beats_votes_on_real_sets(name: str, array: str | None, shared_data: Pat
     assert score["confusion"] > max(score["majority-vote"], score["soft-vote"]) + 0.01
 
 
-def test_a_stranger_has_the_mean_odds_of_the_crowd() -> None:
+def test_an_unknown_worker_has_the_mean_odds_of_the_crowd() -> None:
     sim, model = experts(0, 200, 2), learnt(0, "confusion", 200, 2)
     x, ids = sim.features[-2:], sim.truth["task"][-2:]
     f, odds = model.predict_proba(x)[0], model.result_.params.odds.mean(0)

@@ -30,7 +30,7 @@ def fit(classifier: Any = "logistic", workers: Any = "adaptive", **more: Any) ->
     return cw.CrowdClassifier(classifier, workers, **more).fit(SIM.features, SIM.answers, tasks=IDS)
 
 
-def test_the_seed_reaches_whatever_is_random_in_a_classifier() -> None:
+def test_the_seed_reaches_every_random_part_of_a_classifier() -> None:
     forest = RandomForestClassifier(5)
     one, two = (fit(forest, Confusion(max_iter=2), random_state=3).predict_proba(SIM.features) for _ in range(2))
     other = fit(forest, Confusion(max_iter=2), random_state=4).predict_proba(SIM.features)
@@ -89,7 +89,7 @@ def test_rows_without_answers_cannot_be_scored_by_them() -> None:
         fit().score(SIM.features[150:], SIM.answers.by_row(IDS)[150:])
 
 
-def test_what_cannot_be_met_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     rows = SIM.answers.by_row(IDS)
     with pytest.raises(FeatureError, match="leave tasks= out"):
         cw.CrowdClassifier().fit(SIM.features, rows, tasks=IDS)
@@ -139,7 +139,7 @@ def test_rivals_of_one_name_all_have_their_curve(tmp_path: Path) -> None:
     assert made.expertise.methods == ["truth", "adaptive"]  # a vote takes all workers for alike
 
 
-def test_gains_go_by_the_ease_of_a_task() -> None:
+def test_gains_depend_on_the_ease_of_a_task() -> None:
     result = fit(workers="adaptive").result_
     asked = cw.next_tasks(result, 20).join(result.tasks.select("task", "difficulty"), on="task")
     assert asked["difficulty"].mean() < result.tasks["difficulty"].max() - 0.01

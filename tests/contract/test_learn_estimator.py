@@ -88,7 +88,7 @@ def test_score_of_rows_is_the_likelihood_of_their_answers(name: str) -> None:
     assert np.isclose(model.score(sim.features[:30], part), np.log(a * p + b * (1 - p)).sum() / 150)
 
 
-def test_goes_into_pipelines_and_cross_validation() -> None:
+def test_works_in_pipelines_and_cross_validation() -> None:
     sim = experts(4, 300, 0)
     names, rows = sim.truth["label"].to_numpy(), sim.answers.by_row(sim.truth["task"])
     pipe = Pipeline([("scale", StandardScaler()), ("crowd", cw.CrowdClassifier(workers="two-coin"))])
@@ -209,7 +209,7 @@ def test_a_network_of_the_wrong_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "mlp"])
 @pytest.mark.parametrize("name", ["adaptive", "soft-vote", "glad"])
-def test_saved_classifiers_come_back(kind: str, name: str, tmp_path: Path) -> None:
+def test_saved_classifiers_are_loaded(kind: str, name: str, tmp_path: Path) -> None:
     sim = experts(0, 200, 50)
     X = pl.DataFrame(sim.features, schema=["height", "width"])
     side = brief(name, 3) if name in SIDES else name
@@ -229,7 +229,7 @@ def test_saved_classifiers_come_back(kind: str, name: str, tmp_path: Path) -> No
     assert back.result_.model == model.result_.model
 
 
-def test_what_was_brought_is_not_saved(tmp_path: Path) -> None:
+def test_supplied_classifiers_are_not_saved(tmp_path: Path) -> None:
     sim = experts(0, 200, 50)
     for brought in (RandomForestClassifier(5), small_network()):
         with pytest.raises(cw.errors.ParameterError, match="only the built-in classifiers"):

@@ -18,7 +18,7 @@ def places(*rows: tuple[Any, float, float]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"image": type(rows[0][0]), "x": float, "y": float}, orient="row")
 
 
-def test_matching_by_hand() -> None:
+def test_matching_against_hand_computed_values() -> None:
     found = places(("a", 0, 0), ("a", 10, 0), ("a", 50, 50), ("b", 5, 5), ("d", 1, 1))
     truth = places(("a", 0, 3), ("a", 10, 4), ("b", 5, 11), ("c", 9, 9))
     table = cw.match_objects(found, truth, within=5)

@@ -76,7 +76,7 @@ def test_pinwheels_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_items_without_answers_go_by_their_features(seed: int) -> None:
+def test_items_without_answers_are_clustered_by_features(seed: int) -> None:
     sim, result = spun(seed)
     free = result.answers_of == 0
     assert free.sum() == 400
@@ -88,7 +88,7 @@ def test_items_without_answers_go_by_their_features(seed: int) -> None:
     assert (placed["cluster"].to_numpy() == result.cluster + 1).mean() > 0.98
 
 
-def test_answers_say_what_features_cannot() -> None:
+def test_answers_separate_what_features_cannot() -> None:
     """Four groups of items; the answers join opposite ones to two clusters, or keep all apart."""
     heap = np.repeat(np.arange(4), 25)
     X = np.array([[0, 0], [9, 0], [9, 9], [0, 9]])[heap] + np.random.default_rng(0).normal(size=(100, 2))
@@ -217,7 +217,7 @@ def test_neither_place_nor_size_of_features_matters() -> None:
         assert np.array_equal(cw.aggregate(pairs, features=(IDS, X), restarts=2, run=ONE).cluster, one.cluster)
 
 
-def test_columns_can_be_made_alike() -> None:
+def test_columns_can_be_scaled() -> None:
     """A large uninformative feature dominates the other unless features are scaled."""
     rng = np.random.default_rng(3)
     X = np.column_stack([BLOBS[:, 0], 1000 * rng.random(40)])
@@ -357,7 +357,7 @@ def test_new_items_are_placed(halves: cw.PairsResult) -> None:
     ([[np.inf, 1.0]], None, "no finite numbers"),
     ([[1.0, 2.0]], ["a", "b"], "X has 1 rows and there are 2 ids"),
 ])  # fmt: skip
-def test_what_cannot_be_placed_is_refused(X: Any, items: Any, message: str, halves: cw.PairsResult) -> None:
+def test_invalid_new_items_are_refused(X: Any, items: Any, message: str, halves: cw.PairsResult) -> None:
     with pytest.raises(FeatureError, match=message):
         halves.assign(X, items)
 
@@ -386,7 +386,7 @@ def test_chances_of_pairs(features: Any) -> None:
         result.probability_same(["i01", "i02"], ["i03"])
 
 
-def test_tables_say_what_the_arrays_say() -> None:
+def test_tables_agree_with_the_arrays() -> None:
     sim, result = spun(0)
     clusters, sizes = result.clusters, result.sizes
     assert clusters["item"].to_list() == sim.truth["item"].to_list()
@@ -516,7 +516,7 @@ def test_hardly_any_items(n: int) -> None:
         assert result.answers.n_items == n
 
 
-def test_nobody_has_answered() -> None:
+def test_no_worker_has_answered() -> None:
     for pairs in (cw.Pairs.none(IDS), answers([("x", "y", "w", 1)]).on(IDS, "drop")):
         with pytest.raises(EmptyDataError, match="no answers"):
             cw.aggregate(pairs, features=(IDS, BLOBS))
@@ -574,7 +574,7 @@ def test_wrong_settings_are_refused_before_any_work(chosen: dict[str, Any]) -> N
         cw.aggregate(cw.Pairs.none([]), features="no features either", **chosen)
 
 
-def test_what_is_no_pairs_is_refused() -> None:
+def test_other_data_than_pairs_are_refused() -> None:
     labels = {"task": [1], "worker": [1], "label": [1]}
     with pytest.raises(ColumnError, match="no column 'left' in table; columns are task, worker, label"):
         cw.aggregate(labels, "pair-mixture")  # a frame is read as what the model takes

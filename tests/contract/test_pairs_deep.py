@@ -296,7 +296,7 @@ def test_features_beyond_the_numbers_of_networks_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", DEEP)
-def test_without_torch_it_is_said_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     said = rf"{name} needs torch, which is not installed\. Run: pip install 'crowdwise\[deep\]'"
     with pytest.raises(MissingError, match=said):

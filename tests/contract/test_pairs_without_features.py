@@ -98,7 +98,7 @@ def test_every_item_is_in_its_likeliest_cluster() -> None:
     assert 0.2 < second["second_probability"].max() < second["probability"].max()  # some are in doubt
 
 
-def test_noisy_answers_are_better_together_than_one_by_one() -> None:
+def test_noisy_pairs_are_better_clustered_jointly_than_separately() -> None:
     truth = np.repeat(np.arange(5), 8)
     pairs = about(truth, 0.7, 2, right=0.8, seed=3)
     ours, vote = (cw.match_clusters(cw.aggregate(pairs, name), {"item": IDS, "label": truth})["accuracy"]
@@ -247,7 +247,7 @@ def test_evidence_is_that_of_averaged_workers_and_a_restaurant() -> None:
     assert evidence(a, edges, edge, label, prior) == pytest.approx(chance + best)
 
 
-def test_pairs_one_by_one_raise_their_bound() -> None:
+def test_separate_pairs_raise_their_bound() -> None:
     pairs = about(HALVES, 0.3, 4, right=0.75)
     left, _, edge = pairs.edges
     prior, trace = np.array([2.0, 1.0]), Trace()

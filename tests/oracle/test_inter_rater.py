@@ -93,7 +93,7 @@ def test_cohen_weighs_pairs_by_the_tasks_they_share(kernels: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5, 4), answered(60, 12, 3), uneven()])
-def test_fleiss_weighs_tasks_alike(answers: cw.Labels, kernels: Any) -> None:
+def test_fleiss_weighs_tasks_equally(answers: cw.Labels, kernels: Any) -> None:
     tasks = [labels for labels in by_task(answers) if len(labels) > 1]
     agree = np.mean([np.mean([a == b for a, b in combinations(labels, 2)]) for labels in tasks])
     share = np.mean([[labels.count(k) / len(labels) for k in range(answers.n_classes)] for labels in tasks], axis=0)
@@ -188,7 +188,7 @@ def test_pair_influence_by_a_double_loop(twin: Any, paired: cw.Labels) -> None:
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5), answered(60, 12, 3), uneven()])
-def test_twins_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_and_compiled_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = []
     for small in (0, 10**9):
         monkeypatch.setattr("crowdwise.kernels.SMALL", small)
@@ -233,7 +233,7 @@ def test_standard_errors_are_those_of_a_bootstrap_over_tasks(answers: cw.Labels)
 
 
 @pytest.mark.parametrize(("tasks", "per_task", "classes"), [(40, 4, 2), (100, 3, 3)])
-def test_intervals_hold_what_many_tasks_would_show(tasks: int, per_task: int, classes: int) -> None:
+def test_intervals_cover_the_value_over_many_tasks(tasks: int, per_task: int, classes: int) -> None:
     whole = answered(12_000, 10, per_task, classes, seed=5)
     truth, (task, worker, label) = values(whole), whole.codes()
     tables = []
@@ -356,7 +356,7 @@ def test_names_do_not_matter(frame: pl.DataFrame, seed: int) -> None:  # D16
     assert np.allclose(one.astype(float), two.astype(float), atol=1e-9, equal_nan=True)
 
 
-def test_cohen_looks_at_the_busiest_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cohen_uses_the_busiest_workers_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inter_rater, "BUSIEST", 4)
     answers = uneven()
     busiest = np.argsort(-answers.answers_per_worker, kind="stable")[:4]

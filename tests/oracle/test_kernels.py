@@ -345,7 +345,7 @@ def test_dirichlet_slopes(twin: Any, kind: Any) -> None:
     assert np.isclose(fit, counts_evidence(whole, t.a), rtol=ROUNDING[kind])
 
 
-def test_twins_have_the_same_functions() -> None:
+def test_numpy_and_compiled_have_the_same_functions() -> None:
     from crowdwise.kernels import Kernels
 
     names = [name for name in vars(Kernels) if not name.startswith("_")]
@@ -487,7 +487,7 @@ def test_a_long_chain_of_workers_is_one_part(twin: Any) -> None:
 
 
 @each_kind
-def test_cavity_left_out_twins_agree_with_a_slow_double(kind: Any) -> None:
+def test_cavity_left_out_kernels_agree_with_slow_code(kind: Any) -> None:
     t = table(kind=kind)
     K, layout = t.layout.n_classes, t.layout
     counts = plain.confusion_counts(layout, t.Z, 1).astype(kind)
@@ -619,7 +619,7 @@ def test_threads_change_no_bit_of_eased_kernels(compiled: Any, K: int) -> None:
 
 
 @each_twin
-def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
+def test_tasks_without_information_keep_their_prior(twin: Any) -> None:
     e = eased(4)
     Z, open_ = e.t.Z.copy(), np.full(25, -1, np.int32)
     swept = twin.eased_posterior(e.t.layout, e.odds, np.zeros(25), e.prior, open_, Z, np.empty(25), 1)
@@ -629,7 +629,7 @@ def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
 
 @each_twin
 @pytest.mark.parametrize("sharp", [30.0, 1e4])
-def test_eased_answers_that_cannot_be_leave_numbers(twin: Any, sharp: float) -> None:
+def test_contradictory_certain_answers_stay_finite(twin: Any, sharp: float) -> None:
     """A thousand answers for each of two labels, all of them certain: neither class wins, and nothing is infinite."""
     label = np.repeat(np.arange(2), 1000).astype(np.int32)
     layout, _ = sort_answers(plain, np.zeros_like(label), np.arange(2000, dtype=np.int32), label, (1, 2000, 2))

@@ -61,7 +61,7 @@ def test_curves_of_more_classes() -> None:
         cw.auc(result, {"elsewhere": "c1"})
 
 
-def test_expertise_by_hand() -> None:
+def test_expertise_against_hand_computed_values() -> None:
     sim = experts(0, 200, 50)
     truth = sim.truth.gather_every(2)
     table = cw.expertise(learnt(0, "adaptive", 200, 50).result_, truth)
@@ -133,7 +133,7 @@ def grouped() -> Scored:
     return sim, cw.aggregate(sim.answers, "groups")
 
 
-def test_divergence_by_hand(grouped: Scored) -> None:
+def test_divergence_against_hand_computed_values(grouped: Scored) -> None:
     """I-JS: mean divergence over workers from matrices counted with the truth, uniform in empty rows; G-JS: of all."""
     sim, result = grouped
     truth = sim.truth.gather_every(2)
@@ -247,6 +247,6 @@ def test_experts_of_more_classes() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"tasks": 0}, {"fresh": -1}, {"classes": 1}, {"features": 1}, {"per_task": 9}])
-def test_experts_refuse_what_cannot_be(wrong: dict[str, int]) -> None:
+def test_experts_refuse_invalid_sizes(wrong: dict[str, int]) -> None:
     with pytest.raises(cw.errors.ParameterError, match=r"must be"):
         cw.simulate.experts(**{"tasks": 10, **wrong})

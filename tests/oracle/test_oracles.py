@@ -253,7 +253,7 @@ def improved(answers: cw.Labels, result: cw.LabelsResult) -> Any:
 
 @each_size
 @pytest.mark.parametrize("iterations", [1, 6])
-def test_pooled_bound_is_what_it_says(K: int, iterations: int, kernels: Any) -> None:
+def test_pooled_bound_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
     answers = small(K, 3)
     result = cw.Pooled(max_iter=iterations, hedge=0.0).fit(answers, run=DOUBLE)
     p = result.params
@@ -287,7 +287,7 @@ def test_pooled_posterior_is_the_best_given_the_workers(K: int, kernels: Any) ->
 
 
 @each_size
-def test_pooling_strength_comes_to_a_maximum(K: int) -> None:
+def test_pooling_strength_reaches_a_maximum(K: int) -> None:
     answers, rng = small(K, 6), np.random.default_rng(3)
     result = cw.Pooled(max_iter=4000, tol=0.0, hedge=0.0).fit(answers, run=DOUBLE)
     p = result.params
@@ -338,7 +338,7 @@ def honesty(answers: cw.Labels, theta: Any, xi: Any) -> Any:
 
 @each_size
 @pytest.mark.parametrize("iterations", [1, 6])
-def test_mace_bound_is_what_it_says(K: int, iterations: int, kernels: Any) -> None:
+def test_mace_bound_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
     answers, b, c = small(K, 7), 0.6, 1.3
     result = cw.Mace(honesty=b, habit=c, max_iter=iterations).fit(answers, run=DOUBLE)
     theta, xi = mace_parts(answers, result.params, b, c)

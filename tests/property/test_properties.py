@@ -75,7 +75,7 @@ def test_a_task_without_answers_gets_no_label(frame: pl.DataFrame, name: str) ->
 
 
 @given(tables(), st.integers(0, 3))
-def test_doubled_answers_go_by_the_rule(frame: pl.DataFrame, label: int) -> None:  # D9
+def test_repeated_answers_follow_the_duplicates_rule(frame: pl.DataFrame, label: int) -> None:  # D9
     again = pl.concat([frame, frame.with_columns(label=pl.lit(label, pl.Int64))])
     clash = (frame["label"] != label).any()
     key = ["task", "worker"]
@@ -176,7 +176,7 @@ def test_gold_is_obeyed_on_any_table(frame: pl.DataFrame, name: str, task: int) 
 
 @given(tables(), names)
 @settings(max_examples=25)
-def test_any_result_comes_back_from_disk(tmp_path: Path, frame: pl.DataFrame, name: str) -> None:
+def test_any_result_survives_save_and_load(tmp_path: Path, frame: pl.DataFrame, name: str) -> None:
     result = cw.aggregate(frame, name)
     again = cw.load(result.save(tmp_path))
     assert same(result, again)

@@ -154,7 +154,7 @@ def scores(shared_data: Path) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("name", VOTE)
-def test_votes_are_as_right_as_the_data_say(name: str, scores: Any) -> None:
+def test_votes_have_the_accuracy_of_the_data(name: str, scores: Any) -> None:
     assert abs(scores[name]["majority-vote"] - VOTE[name]) < 0.00051
 
 
