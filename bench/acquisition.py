@@ -1,7 +1,8 @@
-"""Does `next_tasks` earn its place? Answers bought by its advice, at random, and where there are fewest, at one budget.
+"""Is `next_tasks` worth it? Accuracy with answers bought by its advice, at random, or for the tasks with the fewest.
 
-Every strategy starts from the same few answers of one simulated crowd and buys as many more in rounds; after each the
-default model is fitted again. Printed is the share of right labels at the end, over several seeds.
+Every strategy starts from the same answers of a simulated crowd and buys the same number of further answers in rounds;
+the default model is fitted again after each round. The script prints the share of correct labels at the start and at
+the end, as means over seeds.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import polars as pl
 
 import crowdwise as cw
 
-START, BUDGET, ROUNDS = 3, 1.5, 10  # answers per task to begin with, and to buy; rounds
+START, BUDGET, ROUNDS = 3, 1.5, 10  # answers per task at the start, and to buy; number of rounds
 
 
 class Market:
-    """A simulated crowd that goes on answering."""
+    """A simulated crowd from which further answers can be bought."""
 
     def __init__(self, kind: str, tasks: int, workers: int, classes: int, seed: int, **settings: float) -> None:
         self.sim = cw.simulate.crowd(
@@ -32,22 +33,22 @@ class Market:
         return cw.Labels(self.task, self.worker, self.label)
 
     def buy(self, task: int, wanted: list[int]) -> None:
-        """One more answer to a task, of a worker who is wanted, or of anyone who has not answered it."""
-        met = set(self.worker[self.task == task].tolist())
-        able = [w for w in (wanted or range(len(self.sim.confusions))) if w not in met]
-        if not able:
-            able = [w for w in range(len(self.sim.confusions)) if w not in met]
-        if not able:
+        """Buy one more answer to a task from a wanted worker, or from any worker who has not answered it."""
+        answered = set(self.worker[self.task == task].tolist())
+        available = [w for w in (wanted or range(len(self.sim.confusions))) if w not in answered]
+        if not available:
+            available = [w for w in range(len(self.sim.confusions)) if w not in answered]
+        if not available:
             return
-        who = wanted and able[0] if wanted else int(self.rng.choice(able))
-        said = self.rng.choice(self.sim.confusions.shape[1], p=self.sim.confusions[who, self.truth[task]])
+        worker = wanted and available[0] if wanted else int(self.rng.choice(available))
+        label = self.rng.choice(self.sim.confusions.shape[1], p=self.sim.confusions[worker, self.truth[task]])
         self.task, self.worker, self.label = (
-            np.append(a, b) for a, b in ((self.task, task), (self.worker, who), (self.label, said))
+            np.append(a, b) for a, b in ((self.task, task), (self.worker, worker), (self.label, label))
         )
 
 
 def advise(market: Market, strategy: str, batch: int) -> list[tuple[int, list[int]]]:
-    """(task, whom) of the next answers."""
+    """Task and wanted workers of each of the next answers."""
     count = np.bincount(market.task, minlength=len(market.truth))
     if strategy == "random":
         return [(int(t), []) for t in market.rng.integers(0, len(count), batch)]
@@ -58,7 +59,7 @@ def advise(market: Market, strategy: str, batch: int) -> list[tuple[int, list[in
             picked.append(int(market.rng.choice(least)))
             count[picked[-1]] += 1
         return [(t, []) for t in picked]
-    table = cw.next_tasks(cw.aggregate(market.answers()), batch, whom=strategy == "next, of whom")
+    table = cw.next_tasks(cw.aggregate(market.answers()), batch, whom=strategy == "next, with workers")
     orders: list[tuple[int, list[int]]] = []
     for task, ask, names in table.select("task", "ask", "workers").rows():
         wanted = [int(name) for name in names.split("; ")] if names else []
@@ -77,7 +78,7 @@ CROWDS = {
     "confusion, 4 classes": ("confusion", 4, {"accuracy": 0.65}),
     "a third spammers, 3 classes": ("hammer-spammer", 3, {"spammers": 0.33, "accuracy": 0.8}),
 }
-STRATEGIES = ("random", "fewest", "next", "next, of whom")
+STRATEGIES = ("random", "fewest", "next", "next, with workers")
 
 
 def measure(tasks: int = 300, workers: int = 30, seeds: int = 5) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Objects from clicks: time and memory, beside scikit-learn's GaussianMixture and HDBSCAN in the same run.
+"""Objects from clicks: time and memory, compared with scikit-learn's GaussianMixture and HDBSCAN in the same run.
 
 python bench/clicks.py [--only million|images|peers]
 """
@@ -20,8 +20,8 @@ import numpy as np
 import crowdwise as cw
 
 
-def drawn(images: int, clicks: int, objects: int, workers: int, seed: int = 0) -> cw.Points:
-    """Clicks in boxes of 1,000 pixels: objects of 3 pixels, one click in ten anywhere, each worker once per object."""
+def simulate(images: int, clicks: int, objects: int, workers: int, seed: int = 0) -> cw.Points:
+    """Simulate clicks in boxes of 1,000 pixels: standard deviation 3 pixels, 10 % outliers, one click per object."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(20, 980, (images, objects, 2))
     image = np.repeat(np.arange(images), clicks)
@@ -36,42 +36,42 @@ def drawn(images: int, clicks: int, objects: int, workers: int, seed: int = 0) -
 
 
 def memory(name: str) -> float:
-    """VmRSS (now) or VmHWM (the most since `forget`) of this process, in bytes."""
+    """Memory of this process in bytes: VmRSS (now) or VmHWM (peak since `reset_peak`)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
-def forget() -> float:
-    """Give freed memory back, and forget the most so far; what is held now."""
+def reset_peak() -> float:
+    """Return freed memory to the system and reset the peak; returns the memory held now, in bytes."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     return memory("VmRSS")
 
 
-def warm() -> None:
-    """Compile before anything is timed."""
-    cw.aggregate(drawn(2, 200, 5, 20), once=True)
+def warm_up() -> None:
+    """Compile the kernels before anything is timed."""
+    cw.aggregate(simulate(2, 200, 5, 20), once=True)
     cw.aggregate(cw.simulate.clicks("E").points)
 
 
 def million() -> dict[str, Any]:
     """1 million clicks on 100 objects in one image, 1,000 workers."""
-    warm()
-    points = drawn(1, 1_000_000, 100, 1000)
-    before, begun = forget(), time.perf_counter()
+    warm_up()
+    points = simulate(1, 1_000_000, 100, 1000)
+    before, begun = reset_peak(), time.perf_counter()
     result = cw.aggregate(points)
     whole = time.perf_counter() - begun
     return {
         "what": "1 million clicks, 100 objects, one image", "objects": len(result.params.mean), "seconds": whole,
         "iterations": result.trace.height, "seconds per iteration": iteration(points, result),
-        "bytes per click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+        "bytes per click beyond the clicks themselves": (memory("VmHWM") - before) / points.n_clicks,
         "bytes per click of Points": (points.X.nbytes + points.worker.nbytes) / points.n_clicks,
     }  # fmt: skip
 
 
 def iteration(points: cw.Points, result: cw.PointsResult, times: int = 5) -> float:
-    """Seconds of one EM iteration over all clicks with the objects found: the least of some."""
+    """Seconds of one EM iteration over all clicks with the objects found: the best of several."""
     from crowdwise.points.em import Mixture, Priors, assign, in_shards, maximise
 
     p, run = result.params, cw.Run()
@@ -88,24 +88,24 @@ def iteration(points: cw.Points, result: cw.PointsResult, times: int = 5) -> flo
 
 def images() -> dict[str, Any]:
     """1,000 images of 1,000 clicks on 50 objects."""
-    warm()
-    points = drawn(1000, 1000, 50, 40)
-    before, begun = forget(), time.perf_counter()
+    warm_up()
+    points = simulate(1000, 1000, 50, 40)
+    before, begun = reset_peak(), time.perf_counter()
     result = cw.aggregate(points)
     return {
         "what": "1,000 images of 1,000 clicks, 50 objects each", "objects": len(result.params.mean),
         "seconds": time.perf_counter() - begun,
-        "bytes per click above the clicks' own": (memory("VmHWM") - before) / points.n_clicks,
+        "bytes per click beyond the clicks themselves": (memory("VmHWM") - before) / points.n_clicks,
     }  # fmt: skip
 
 
 def peers() -> dict[str, Any]:
-    """20,000 clicks on 100 objects in one image, taken in turns with scikit-learn."""
+    """20,000 clicks on 100 objects in one image, in turns with scikit-learn."""
     from sklearn.cluster import HDBSCAN
     from sklearn.mixture import GaussianMixture
 
-    warm()
-    points = drawn(1, 20_000, 100, 400)
+    warm_up()
+    points = simulate(1, 20_000, 100, 400)
     X = np.asarray(points.X)
     rows: dict[str, list[float]] = {"crowdwise": [], "crowdwise iteration": [], "gaussian iteration": [], "hdbscan": []}
     for turn in range(3):
@@ -141,5 +141,5 @@ if __name__ == "__main__":
     parser.add_argument("--only", choices=[*PARTS])
     only = parser.parse_args().only
     for name in [only] if only else PARTS:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # each with a memory of its own
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # so that memory is measured separately
             print(json.dumps(pool.submit(PARTS[name]).result(), indent=1), flush=True)

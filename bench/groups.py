@@ -1,14 +1,14 @@
-"""Groups of annotators: what they take, however many workers there are, and how right they are.
+"""Groups of annotators: time, memory and accuracy by number of workers.
 
 python bench/groups.py [--only growth,million,images] [--json FILE]
 
-growth   1 million answers, 3 classes, by 100 to 1,000,000 workers: seconds per iteration, peak memory above the
-         answers, accuracy of the truth and of groups, for `tied` and `groups`, and beside them `dawid-skene` and
-         `pooled`; `cmm` with two features and a logistic classifier
-million  10 million answers from 1 million workers, 5 classes: `groups` from codes to labels (wanted: below 3 GB)
-images   50,000 x 128 features, 10 classes, 150,000 answers of 10,000 workers, a network: `dl-em`, `groups`, `tied` and
-         `cmm` (wanted: below 4 GB)
-How right `groups` and `tied` are on real sets is measured by quality.py.
+growth   1 million answers, 3 classes, 100 to 1,000,000 workers: seconds per iteration, peak memory above the answers,
+         accuracy of the labels and of the groups, for `tied`, `groups`, `dawid-skene` and `pooled`, and for `cmm` with
+         two features and a logistic classifier
+million  10 million answers from 1 million workers, 5 classes: `groups` from codes to labels (target: below 3 GB)
+images   50,000 x 128 features, 10 classes, 150,000 answers from 10,000 workers, a network: `dl-em`, `groups`, `tied`
+         and `cmm` (target: below 4 GB)
+quality.py measures the accuracy of `groups` and `tied` on real sets.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ KINDS = np.array(cw.simulate.LEVELS) / np.sum(cw.simulate.LEVELS, 2, keepdims=Tr
 
 
 def crowd(answers: int, workers: int, matrices: Any, seed: int = 0) -> tuple[cw.Labels, Any, Any]:
-    """Five answers per task by workers of three levels, given as codes."""
+    """Simulate five answers per task from workers of three levels; returns answers, true classes and levels."""
     rng = np.random.default_rng(seed)
     K, tasks = matrices.shape[1], answers // 5
     truth = rng.integers(0, K, tasks).astype(np.int32)
     level = rng.choice(len(matrices), workers, p=cw.simulate.SHARES)
-    task, worker = (each.astype(np.int32) for each in cw.simulate.who_answers(tasks, workers, 5, rng=rng))
+    task, worker = (each.astype(np.int32) for each in cw.simulate.assign_workers(tasks, workers, 5, rng=rng))
     edges = matrices.cumsum(2)
     label = np.empty(len(task), np.int8)
     for start in range(0, len(task), 1_000_000):
@@ -48,25 +48,26 @@ def crowd(answers: int, workers: int, matrices: Any, seed: int = 0) -> tuple[cw.
     return cw.Labels(task, worker, label), truth, level
 
 
-def five() -> Any:
-    """Levels of five classes: good, confusing neighbours, saying the first."""
+def five_classes() -> Any:
+    """Confusion matrices (3, 5, 5) of three levels: accurate, confusing neighbours, nearly always the first label."""
     good = 0.85 * np.eye(5) + 0.15 * (1 - np.eye(5)) / 4
     near = 0.55 * np.eye(5) + 0.45 * np.roll(np.eye(5), 1, axis=1)
     return np.stack([good, near, np.tile([0.9, 0.025, 0.025, 0.025, 0.025], (5, 1))])
 
 
-def right(result: cw.LabelsResult, truth: Any) -> float:
-    """Share of tasks whose class is the true one, by number."""
-    found = classes_of(result.posterior, result.prevalence, result.answers.gold)
-    return float((found == truth).mean())
+def accuracy(result: cw.LabelsResult, truth: Any) -> float:
+    """Share of tasks whose estimated class is the true one."""
+    estimated = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    return float((estimated == truth).mean())
 
 
 def peak() -> float:
+    """Peak memory of this process so far, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def alone(work: Any, *args: Any) -> dict[str, Any]:
-    """In a process of its own, so that its peak of memory is its own."""
+def in_own_process(work: Any, *args: Any) -> dict[str, Any]:
+    """Run `work` in a separate process, so that peak memory is measured for it alone."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return dict(pool.submit(work, *args).result())
 
@@ -95,7 +96,7 @@ def _growth(name: str, workers: int) -> dict[str, Any]:
         "workers": workers,
         "s per iteration": (fits[2] - fits[1]) / 10,
         "MB above answers": 1000 * (peak() - before),
-        "truth": right(result, truth),
+        "truth": accuracy(result, truth),
         "groups": None if grouped is None else len(grouped.share),
         "ARI": ari,
     }
@@ -103,11 +104,11 @@ def _growth(name: str, workers: int) -> dict[str, Any]:
 
 def growth() -> list[dict[str, Any]]:
     names = ("tied", "groups", "cmm", "pooled", "dawid-skene")
-    return [alone(_growth, name, workers) for name in names for workers in (100, 10_000, 1_000_000)]
+    return [in_own_process(_growth, name, workers) for name in names for workers in (100, 10_000, 1_000_000)]
 
 
 def _million() -> dict[str, Any]:
-    answers, truth, level = crowd(10_000_000, 1_000_000, five())
+    answers, truth, level = crowd(10_000_000, 1_000_000, five_classes())
     made, began = peak(), time.perf_counter()
     result = cw.aggregate(answers, "groups")
     seconds = time.perf_counter() - began
@@ -120,15 +121,15 @@ def _million() -> dict[str, Any]:
         "iterations": result.trace.height,
         "peak GB, making the answers": made,
         "peak GB": peak(),
-        "truth": right(result, truth),
-        "vote": right(cw.aggregate(answers, "majority-vote"), truth),
+        "truth": accuracy(result, truth),
+        "vote": accuracy(cw.aggregate(answers, "majority-vote"), truth),
         "groups": len(result.grouping.share),
         "ARI": ari,
     }
 
 
 def million() -> list[dict[str, Any]]:
-    return [alone(_million)]
+    return [in_own_process(_million)]
 
 
 def _images(name: str) -> dict[str, Any]:
@@ -146,12 +147,12 @@ def _images(name: str) -> dict[str, Any]:
         "seconds, 10 iterations": time.perf_counter() - began,
         "peak GB": peak(),
         "GB above data": peak() - before,
-        "truth": right(model.result_, truth),
+        "truth": accuracy(model.result_, truth),
     }
 
 
 def images() -> list[dict[str, Any]]:
-    return [alone(_images, name) for name in ("dl-em", "groups", "tied", "cmm")]
+    return [in_own_process(_images, name) for name in ("dl-em", "groups", "tied", "cmm")]
 
 
 SECTIONS = {"growth": growth, "million": million, "images": images}

@@ -1,13 +1,13 @@
-"""Classifiers from crowds: how fast, how large, how right.
+"""Classifiers from crowds: time, memory and accuracy.
 
 python bench/learn.py [--only fit,peer,classes,real] [--mlp] [--json FILE]
 
 fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: seconds and peak memory of each side
-peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) beside `two-coin`, on a size that it can hold
-classes  four classes, 20 experts, 3 answers per task: how much difficulty adds to `confusion`, 10 seeds
-real     music_genre and labelme from ../shared/data: accuracy on the test split, five seeds (each leaves out another
-         tenth of the training tasks), of both vote baselines, of models of answers alone, and of every worker side;
-         --mlp adds the perceptron (slow)
+peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) against `two-coin`, on a size that it can handle
+classes  four classes, 20 experts, 3 answers per task: what modelling difficulty adds to `confusion`, 10 seeds
+real     music_genre and labelme from ../shared/data: accuracy on the test split of the vote baselines, of models
+         without features, and of every worker side, five seeds (each drops another tenth of the training tasks); --mlp
+         adds the perceptron (slow)
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ VOTES = ("majority-vote", "soft-vote")
 
 
 def crowd(tasks: int, features: int, workers: int, per_task: int, seed: int = 0) -> tuple[Any, cw.Labels, Any]:
-    """Two classes that a plane separates, labelled by experts who err near it."""
+    """Simulate two classes separated by a plane, and experts who err near it; returns features, answers and truth."""
     rng = np.random.default_rng(seed)
     plane, X = rng.normal(size=features), rng.normal(size=(tasks, features))
     p = 1 / (1 + np.exp(-3 * X @ plane / np.linalg.norm(plane)))
     truth = (rng.random(tasks) < p).astype(int)
-    task, worker = cw.simulate.who_answers(tasks, workers, per_task, rng=rng)
+    task, worker = cw.simulate.assign_workers(tasks, workers, per_task, rng=rng)
     skill = rng.uniform(0.55, 0.95, workers)
     right = 1 / (1 + np.exp(-np.log(skill / (1 - skill))[worker] * 4 * (p[task] - 0.5) ** 2))
     label = np.where(rng.random(len(task)) < right, truth[task], 1 - truth[task])
@@ -60,7 +60,7 @@ def _fit_once(side: str, figures: Any) -> None:
 
 
 def fit() -> list[dict[str, Any]]:
-    """Each side in a process of its own, so that peaks are its own."""
+    """Fit each side in a separate process, so that peak memory is measured for it alone."""
     rows = []
     for side in ("two-coin", "adaptive", "learned", "fixed"):
         figures: Any = multiprocessing.get_context("spawn").Queue()
@@ -82,7 +82,7 @@ def peer() -> list[dict[str, Any]]:
         dense = np.full((tasks, 10), np.nan)
         task, worker, label = answers.codes()
         dense[task, worker] = label
-        ours, theirs, right = [], [], (0.0, 0.0)
+        ours, theirs, accuracy = [], [], (0.0, 0.0)
         for _ in range(3):
             began = time.perf_counter()
             model = cw.CrowdClassifier(workers="two-coin").fit(X, answers, tasks=np.arange(tasks))
@@ -90,11 +90,11 @@ def peer() -> list[dict[str, Any]]:
             began = time.perf_counter()
             other = AnnotatorLogisticRegression(classes=[0, 1], n_annotators=10, random_state=0).fit(X, dense)
             theirs.append(time.perf_counter() - began)
-            right = float((model.predict(new) == new_truth).mean()), float((other.predict(new) == new_truth).mean())
+            accuracy = float((model.predict(new) == new_truth).mean()), float((other.predict(new) == new_truth).mean())
         seconds = statistics.median(ours), statistics.median(theirs)
         rows.append(
             {"tasks": tasks, "ours s": seconds[0], "theirs s": seconds[1], "ratio": seconds[1] / seconds[0],
-             "our accuracy": right[0], "their accuracy": right[1]}
+             "our accuracy": accuracy[0], "their accuracy": accuracy[1]}
         )  # fmt: skip
     return rows
 
@@ -120,7 +120,7 @@ def classes() -> list[dict[str, Any]]:
 
 def real(classifiers: tuple[str, ...] = ("logistic",)) -> list[dict[str, Any]]:
     if not DATA.is_dir():
-        print("the labelled sets are not here: no folder ../shared/data beside the project")
+        print("skipped: no folder ../shared/data with the labelled sets beside the project")
         return []
     rows = []
     for name, array in (("music_genre", None), ("labelme", "vgg16_avg")):

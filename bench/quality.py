@@ -1,4 +1,4 @@
-"""How right and how honest every model is on real crowds: accuracy, log-loss and calibration error, one row per set.
+"""Accuracy, log-loss and calibration error of every model on real crowds, one row per data set.
 
 python bench/quality.py [--sets a,b] [--models x,y] [--peers] [--json FILE]
 """
@@ -40,17 +40,17 @@ SETS = (
     "zencrowd_us",
     "zencrowd_in",
 )
-TIED = 1e-6  # probabilities this close share the label
-FLOOR = 1e-5  # no probability counts as less in the log-loss
+TIE_TOLERANCE = 1e-6  # classes whose probabilities are this close to the highest are tied
+MIN_PROBABILITY = 1e-5  # probabilities are clipped to this in the log-loss
 BINS = 10
-GLAD_CELLS = 10_000  # answers x classes beyond which crowd-kit's GLAD takes minutes
+MAX_GLAD_CELLS = 10_000  # answers x classes; beyond it crowd-kit's GLAD takes minutes
 
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 
 class Crowd(NamedTuple):
-    """One labelled set: what the models see, and what only the score sees."""
+    """One data set: the answers that models see, and the truth that only the score uses."""
 
     name: str
     answers: cw.Labels
@@ -65,7 +65,7 @@ class Score(NamedTuple):
 
 class Fitted(NamedTuple):
     posterior: Floats  # (T, K)
-    converged: bool | None  # None: does not say
+    converged: bool | None  # None: not reported
 
 
 class Row(NamedTuple):
@@ -89,22 +89,22 @@ def load(name: str) -> Crowd:
 
 
 def score(posterior: Floats, gold: Ints) -> Score:
-    """Over tasks with a truth; a tie counts its share."""
+    """Scores over tasks of known truth; a tie between c classes counts 1/c."""
     known = gold >= 0
     Z, truth = posterior[known].astype(np.float64), gold[known]
     top = Z.max(1)
-    tied = top[:, None] - Z <= TIED
-    at = np.arange(len(truth))
-    right = tied[at, truth] / tied.sum(1)
-    log_loss = -np.log(np.clip(Z[at, truth], FLOOR, 1)).mean()
-    return Score(100 * float(right.mean()), float(log_loss), 100 * calibration_error(top, right))
+    tied = top[:, None] - Z <= TIE_TOLERANCE
+    rows = np.arange(len(truth))
+    correct = tied[rows, truth] / tied.sum(1)
+    log_loss = -np.log(np.clip(Z[rows, truth], MIN_PROBABILITY, 1)).mean()
+    return Score(100 * float(correct.mean()), float(log_loss), 100 * calibration_error(top, correct))
 
 
-def calibration_error(confidence: Floats, right: Floats) -> float:
-    """Mean distance between how sure and how right, over bins of confidence weighed by their tasks."""
-    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(place, confidence - right, minlength=BINS)
-    return float(np.abs(gaps).sum() / len(right))
+def calibration_error(confidence: Floats, correct: Floats) -> float:
+    """Expected calibration error: mean gap between confidence and accuracy over bins, weighted by their tasks."""
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, confidence - correct, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(correct))
 
 
 def ours(name: str) -> Method:
@@ -116,7 +116,7 @@ def ours(name: str) -> Method:
 
 
 def peers() -> dict[str, Method]:
-    """crowd-kit's models. Its GLAD is left out where it would take minutes."""
+    """crowd-kit's models. Its GLAD is skipped on sets where it would take minutes."""
     from crowdkit.aggregation import GLAD, MACE, DawidSkene, MajorityVote, OneCoinDawidSkene
 
     def of(make: Callable[[], Any], cells: float = math.inf) -> Method:
@@ -134,7 +134,7 @@ def peers() -> dict[str, Method]:
         "ck:DawidSkene": of(lambda: DawidSkene(n_iter=100)),
         "ck:OneCoin": of(lambda: OneCoinDawidSkene(n_iter=100)),
         "ck:MACE": of(MACE),
-        "ck:GLAD": of(GLAD, GLAD_CELLS),
+        "ck:GLAD": of(GLAD, MAX_GLAD_CELLS),
     }
 
 
@@ -153,7 +153,7 @@ def run(names: Iterable[str], methods: dict[str, Method]) -> list[Row]:
 
 
 def table(rows: list[Row], title: str, value: Callable[[Row], float], digits: int) -> str:
-    """One row per set, one column per method, mean last; '-' where a method was left out."""
+    """One row per set, one column per method, mean last; '-' where a method was skipped."""
     sets, methods = (list(dict.fromkeys(column)) for column in ([r.crowd for r in rows], [r.method for r in rows]))
     cells = {(r.crowd, r.method): value(r) for r in rows}
     means = {m: sum(cells.get((s, m), math.nan) for s in sets) / len(sets) for m in methods}
@@ -172,10 +172,10 @@ def summary(rows: list[Row]) -> str:
     """How many sets each method converged on, and its seconds over all."""
     lines = [f"{'method':24}{'sets':>5} {'converged':>10} {'seconds':>8}"]
     for method in dict.fromkeys(r.method for r in rows):
-        mine = [r for r in rows if r.method == method]
-        known = [r.converged for r in mine if r.converged is not None]
-        met = f"{sum(known)}/{len(known)}" if known else "unknown"
-        lines.append(f"{method:24}{len(mine):>5} {met:>10} {sum(r.seconds for r in mine):>8.2f}")
+        own = [r for r in rows if r.method == method]
+        known = [r.converged for r in own if r.converged is not None]
+        converged = f"{sum(known)}/{len(known)}" if known else "unknown"
+        lines.append(f"{method:24}{len(own):>5} {converged:>10} {sum(r.seconds for r in own):>8.2f}")
     return "\n".join(lines)
 
 
@@ -193,28 +193,28 @@ def chosen(text: str | None, known: Iterable[str], what: str) -> list[str]:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", help="names with commas between; all by default")
-    parser.add_argument("--models", help="names with commas between; all by default")
-    parser.add_argument("--peers", action="store_true", help="crowd-kit's models, too")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--sets", help="names separated by commas (default: all)")
+    parser.add_argument("--models", help="names separated by commas (default: all)")
+    parser.add_argument("--peers", action="store_true", help="also measure crowd-kit's models")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
     return parser.parse_args()
 
 
 def main() -> None:
-    asked = options()
+    given = options()
     if not DATA.is_dir():
-        print(f"skipped: the labelled sets are not here (looked for {DATA})")
+        print(f"skipped: no folder {DATA} with the labelled sets")
         return
-    methods = {name: ours(name) for name in chosen(asked.models, cw.models("labels")["name"].to_list(), "model")}
-    if asked.peers:
+    methods = {name: ours(name) for name in chosen(given.models, cw.models("labels")["name"].to_list(), "model")}
+    if given.peers:
         methods |= peers()
-    rows = run(chosen(asked.sets, SETS, "set"), methods)
+    rows = run(chosen(given.sets, SETS, "set"), methods)
     print(table(rows, "accuracy %", lambda r: r.score.accuracy, 1), end="\n\n")
     print(table(rows, "log-loss", lambda r: r.score.log_loss, 2), end="\n\n")
     print(table(rows, "calibration error %", lambda r: r.score.calibration, 1), end="\n\n")
     print(summary(rows))
-    if asked.json:
-        asked.json.write_text(as_json(rows))
+    if given.json:
+        given.json.write_text(as_json(rows))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""How fast and how large, beside crowd-kit, peerannot and cleanlab: ratios, measured interleaved on this machine.
+"""Speed and memory compared with crowd-kit, peerannot and cleanlab: ratios, measured in turns on this machine.
 
 python bench/speed.py [--only iteration,fit,...] [--small | --full] [--json FILE]
 
-Times of one machine mean little, so each figure is peer time / our time, with the target beside it. Both sides get the
+Times on one machine mean little, so each figure is peer time / our time, printed with its target. Both sides get the
 same answers and the same number of iterations, and take turns in one process. An iteration costs (time of n + m
-iterations - time of n) / m, so that setting up cancels, in processor time, as the machine may be busy. We use one
-thread, except where threads or the shell are the question. Answers come in no order, as in a log, with pandas' own
-64-bit ids; crowd-kit is faster on 32-bit ids in task order, so that is measured, too.
+iterations - time of n) / m, so that the set-up cancels; it is processor time, because the machine may be busy. We use
+one thread, except in the sections threads, file and start. Answers come in random order, as in a log, with pandas'
+default 64-bit ids; crowd-kit is faster on 32-bit ids in task order, so that is measured as well.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Fit: TypeAlias = Callable[[int], int]  # iterations asked for -> iterations done
 Job: TypeAlias = Callable[[], float]  # -> seconds
 Clock: TypeAlias = Callable[[], float]
-LINE = 64  # bytes of a cache line
+CACHE_LINE = 64  # bytes
 PER_TASK, PER_WORKER = 5, 100  # answers
 FILE_ITERATIONS, FIT_ITERATIONS = 10, 20
-NOT_CONVERGED = 3  # exit status of the command when iterations ran out, as they are meant to here
-COMMAND = (sys.executable, "-m", "crowdwise")  # the code that is measured here, not another that is installed
+NOT_CONVERGED = 3  # exit status of the command when it reaches --max-iter, which is intended here
+COMMAND = (sys.executable, "-m", "crowdwise")  # the code measured here, not another installed version
 
 
 class Target(NamedTuple):
@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One measured number, what it should be, and what stands behind it."""
+    """One measured number with its target and the numbers behind it."""
 
     section: str
     what: str
@@ -73,23 +73,23 @@ class Scale(NamedTuple):
     """How many answers each section gets."""
 
     sizes: tuple[int, ...]  # Dawid-Skene per iteration
-    hundred: int  # largest size at K = 100 that crowd-kit gets
+    hundred: int  # largest size on which crowd-kit is measured at K = 100
     whole: int  # whole fit, and pooled
     models: int  # glad, mace, one-coin
-    large: int  # memory, threads, file, crowd of single answers
-    starts: int  # runs from the shell
+    large: int  # memory, threads, file, crowd of workers with one answer each
+    starts: int  # runs of the command from the shell
 
 
 SMALL = Scale((10_000,), 10_000, 20_000, 5_000, 150_000, 3)
 MODERATE = Scale((10_000, 100_000, 1_000_000), 100_000, 1_000_000, 100_000, 1_000_000, 7)
 FULL = Scale((10_000, 100_000, 1_000_000, 10_000_000), 1_000_000, 1_000_000, 100_000, 10_000_000, 7)
-PEER_MEMORY = 1_000_000  # answers on which crowd-kit's memory is measured
-PEERANNOT = 10_000  # answers that its tasks x workers x classes cube can hold
-CLEANLAB = 100_000  # answers that its tasks x workers table can hold
+MAX_PEER_MEMORY_ANSWERS = 1_000_000  # answers on which crowd-kit's memory is measured
+MAX_PEERANNOT_ANSWERS = 10_000  # limited by its dense array of tasks x workers x classes
+MAX_CLEANLAB_ANSWERS = 100_000  # limited by its dense table of tasks x workers
 CROWDKIT = {"one-coin": ("OneCoinDawidSkene", {}), "mace": ("MACE", {"n_restarts": 1}), "glad": ("GLAD", {})}
 
 
-# ------------------------------------------------------------------------------------------------------ the crowd
+# --------------------------------------------------------------------------------------------------------- answers
 
 
 class Answers(NamedTuple):
@@ -108,11 +108,11 @@ class Answers(NamedTuple):
         return pd.DataFrame(self._asdict())
 
     def tidy(self) -> Any:
-        """A pandas frame as crowd-kit likes it best: small ids, in task order."""
+        """A pandas frame on which crowd-kit is fastest: 32-bit ids, in task order."""
         return self.pandas().sort_values("task", ignore_index=True).astype(np.int32)
 
     def strings(self) -> Any:
-        """A polars frame of names such as platforms give."""
+        """A polars frame of names like those in exports of platforms."""
         import polars as pl
 
         names = {"task": "task_{:08d}", "worker": "worker_{:07d}", "label": "class_{:03d}"}
@@ -124,7 +124,7 @@ class Answers(NamedTuple):
 
 
 def simulate(n_answers: int, n_classes: int, seed: int = 0) -> Answers:
-    """Even classes, workers right with a chance from Beta(6, 2), even errors; no worker twice on a task; no order."""
+    """Simulate answers in random order: even classes and errors, skills from Beta(6, 2), no worker twice per task."""
     rng = np.random.default_rng(seed)
     n_tasks, n_workers = n_answers // PER_TASK, max(n_answers // PER_WORKER, 10)
     truth, skill = rng.integers(n_classes, size=n_tasks), rng.beta(6, 2, size=n_workers)
@@ -141,7 +141,7 @@ def short(count: int) -> str:
     return f"{count // 1_000_000}M" if count >= 1_000_000 else f"{count // 1000}k"
 
 
-# ------------------------------------------------------------------------------------------------------ the clock
+# ---------------------------------------------------------------------------------------------------------- timing
 
 
 def seconds(work: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
@@ -152,7 +152,7 @@ def seconds(work: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
 
 
 def interleaved(repeats: int, *jobs: Job) -> list[float]:
-    """Median of each job; they take turns, and the first goes once more at the end."""
+    """Median time of each job; jobs take turns, and the first runs once more at the end."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(repeats):
         for job, seen in zip(jobs, times, strict=True):
@@ -162,7 +162,7 @@ def interleaved(repeats: int, *jobs: Job) -> list[float]:
 
 
 class Plan(NamedTuple):
-    """Fits of `few` and of `few + more` iterations, all of it `repeats` times."""
+    """Fits of `few` and of `few + more` iterations, repeated `repeats` times."""
 
     few: int
     more: int
@@ -170,7 +170,7 @@ class Plan(NamedTuple):
 
 
 def plan_for(cells: int) -> Plan:
-    """By answers x classes: what crowd-kit does in half a minute or so, up to 10 million."""
+    """Plan by answers x classes, such that crowd-kit takes about half a minute up to 10 million."""
     for most, plan in ((200_000, Plan(2, 20, 7)), (1_000_000, Plan(2, 10, 5)), (10_000_000, Plan(2, 5, 3))):
         if cells <= most:
             return plan
@@ -178,7 +178,7 @@ def plan_for(cells: int) -> Plan:
 
 
 def per_iteration(fit: Fit, plan: Plan, clock: Clock = time.process_time) -> Job:
-    """Processor time, as one thread takes it on both sides: what else the machine does counts less."""
+    """Return a job that measures seconds per iteration; processor time is less affected by other load."""
 
     def job() -> float:
         done: list[int] = []
@@ -189,7 +189,7 @@ def per_iteration(fit: Fit, plan: Plan, clock: Clock = time.process_time) -> Job
     return job
 
 
-# ------------------------------------------------------------------------------------------------ whose iteration
+# ----------------------------------------------------------------------------------------------- fits to compare
 
 
 def our_fit(name: str, answers: cw.Labels, threads: int = 1) -> Fit:
@@ -201,7 +201,7 @@ def our_fit(name: str, answers: cw.Labels, threads: int = 1) -> Fit:
 
 
 def crowdkit_fit(name: str, frame: Any, **settings: Any) -> Fit:
-    """crowd-kit stops when its objective rises by less than `tol`: minus infinity keeps it going."""
+    """Fit with crowd-kit, which stops when its objective rises by less than `tol`: minus infinity disables that."""
     import crowdkit.aggregation
 
     kind = getattr(crowdkit.aggregation, name)
@@ -238,7 +238,7 @@ def bandwidth() -> float:
     @numba.njit(fastmath=True)
     def add(values):  # type: ignore[no-untyped-def]
         total = 0.0
-        for n in range(len(values)):  # by index: only so is it vectorised
+        for n in range(len(values)):  # by index, else numba does not vectorise it
             total += values[n]
         return total
 
@@ -252,8 +252,8 @@ def milliseconds(ours: float, theirs: float) -> dict[str, float | str]:
 
 
 def least_bytes(n_classes: int, item: int) -> int:
-    """Memory an answer must touch in an iteration: a row of P, a row of Z, both in whole lines, and two indices."""
-    return 2 * LINE * math.ceil(n_classes * item / LINE) + 8
+    """Bytes that an answer touches in an iteration: a row of P and a row of Z in whole cache lines, and two indices."""
+    return 2 * CACHE_LINE * math.ceil(n_classes * item / CACHE_LINE) + 8
 
 
 def bound_details(spent: float, n_answers: int, n_classes: int, item: int) -> dict[str, float | str]:
@@ -263,7 +263,7 @@ def bound_details(spent: float, n_answers: int, n_classes: int, item: int) -> di
 
 
 def beside(section: str, what: str, ours: Fit, theirs: Fit, plan: Plan, target: Target | None = None) -> Figure:
-    """How many of our iterations go into one of theirs."""
+    """Ratio of their time per iteration to ours."""
     ours(2)  # compiles
     spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
     return Figure(section, what, peer / spent, "x", target, milliseconds(spent, peer))
@@ -281,11 +281,11 @@ def iteration(scale: Scale) -> Iterator[Figure]:
                 yield _iteration(simulate(n_answers, n_classes), n_classes, with_peer)
     for n_classes in (2, 10):
         yield _against_tidy(min(1_000_000, scale.sizes[-1]), n_classes)
-        for against, most in ((_against_peerannot, PEERANNOT), (_against_cleanlab, CLEANLAB)):
+        for against, most in ((_against_peerannot, MAX_PEERANNOT_ANSWERS), (_against_cleanlab, MAX_CLEANLAB_ANSWERS)):
             try:
                 yield against(min(most, scale.sizes[-1]), n_classes)
             except ImportError as error:
-                yield Figure("iteration", f"left out: {error}", math.nan, "x")
+                yield Figure("iteration", f"skipped: {error}", math.nan, "x")
 
 
 def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
@@ -295,7 +295,7 @@ def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
     try:
         ours(1)  # compiles
     except cw.errors.MemoryNeedError as error:
-        return Figure("iteration", what, math.nan, "x", None, {"left out:": str(error)})
+        return Figure("iteration", what, math.nan, "x", None, {"skipped:": str(error)})
     item = labels.kernels.STORAGE.itemsize
     if not with_peer:
         spent = interleaved(plan.repeats, per_iteration(ours, plan))[0]
@@ -322,7 +322,7 @@ def _against_peerannot(n_answers: int, n_classes: int) -> Figure:
 
 
 def _against_cleanlab(n_answers: int, n_classes: int) -> Figure:
-    """The vote alone: cleanlab has no Dawid-Skene, and gets its wide table made."""
+    """Majority vote only: cleanlab has no Dawid-Skene. Making its wide table is not timed."""
     from cleanlab.multiannotator import get_majority_vote_label
 
     answers = simulate(n_answers, n_classes)
@@ -337,7 +337,7 @@ def _against_cleanlab(n_answers: int, n_classes: int) -> Figure:
 
 
 def fit(scale: Scale) -> Iterator[Figure]:
-    """A whole fit of Dawid-Skene, from what the user has in hand to the labels."""
+    """A whole fit of Dawid-Skene, from a frame to the labels."""
     answers = simulate(scale.whole, 10)
     text = answers.strings().to_pandas()
 
@@ -386,7 +386,7 @@ def _against_crowdkit(n_answers: int, n_classes: int, with_glad: bool) -> Iterat
 def memory(scale: Scale) -> Iterator[Figure]:
     """Bytes per answer that a fit takes above its input."""
     ours = child("memory", "crowdwise", scale.large, 10)["bytes"]
-    few = min(scale.large, PEER_MEMORY)
+    few = min(scale.large, MAX_PEER_MEMORY_ANSWERS)
     theirs = child("memory", "crowdkit", few, 10)["bytes"]
     yield Figure("memory", f"ours, N = {short(scale.large)}, K = 10", ours, "B", Target("<=", 32))
     yield Figure("memory", f"crowd-kit, N = {short(few)}, K = 10", theirs, "B", None, {"over ours x": theirs / ours})
@@ -405,7 +405,7 @@ def threads(scale: Scale) -> Iterator[Figure]:
 
 
 def file(scale: Scale) -> Iterator[Figure]:
-    """From a CSV of names on disk to labels on disk, each side a process of its own."""
+    """From a CSV of names on disk to labels on disk, each side in its own process."""
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "answers.csv", Path(folder) / "out"
         simulate(scale.large, 10).strings().write_csv(table)
@@ -422,16 +422,16 @@ def file(scale: Scale) -> Iterator[Figure]:
 
 
 def crowd(scale: Scale) -> Iterator[Figure]:
-    """As many workers as answers."""
+    """A crowd in which every worker gives one answer."""
     seen = child("crowd", scale.large if scale is SMALL else 1_000_000)
-    what = f"{short(int(seen['workers']))} workers, an answer each: peak"
+    what = f"{short(int(seen['workers']))} workers, one answer each: peak"
     yield Figure("crowd", what, seen["gigabytes"], "GB", Target("<=", 2), {"s": seen["seconds"]})
 
 
 def start(scale: Scale) -> Iterator[Figure]:
     """From the shell, in units of `python -c "import numpy"`."""
     if not command_works():
-        yield Figure("start", "left out: the command does not run", math.nan, "x")
+        yield Figure("start", "skipped: the command does not run", math.nan, "x")
         return
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "answers.csv", Path(folder) / "out"
@@ -473,14 +473,14 @@ def _child(name: str, *values: object) -> list[object]:
 
 
 def child(name: str, *values: object) -> dict[str, float]:
-    """What one of CHILDREN measures in a fresh process."""
+    """Run one of CHILDREN in a fresh process and return its measurements."""
     words = [str(word) for word in _child(name, *values)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def status(field: str) -> int:
-    """Bytes that Linux says of this process: VmRSS now, VmHWM at most."""
+    """Memory of this process in bytes, as reported by Linux: VmRSS (now) or VmHWM (peak)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
@@ -488,10 +488,10 @@ def status(field: str) -> int:
 
 
 def peak_above(work: Callable[[], Any]) -> int:
-    """Bytes that `work` takes at its peak above what is held before."""
+    """Peak memory of `work` in bytes, above the memory held before."""
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what is freed but not given back would hide what is taken
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
+    ctypes.CDLL(None).malloc_trim(0)  # freed memory that is not returned would hide what `work` allocates
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = status("VmRSS")
     work()
     return status("VmHWM") - before
@@ -553,31 +553,31 @@ CHILDREN: dict[str, Callable[..., dict[str, float] | None]] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------- the door
+# --------------------------------------------------------------------------------------------------- command line
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [section.__name__ for section in SECTIONS]
     parser.add_argument("--only", type=lambda text: text.split(","), default=names, help=", ".join(names))
-    parser.add_argument("--full", action="store_true", help="all sizes, up to 10 million answers: an hour")
-    parser.add_argument("--small", action="store_true", help="only to see that it runs: the figures say nothing")
+    parser.add_argument("--full", action="store_true", help="all sizes, up to 10 million answers (about an hour)")
+    parser.add_argument("--small", action="store_true", help="only check that the script runs; figures mean nothing")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if unknown := set(asked.only) - set(names):
+    given = parser.parse_args()
+    if unknown := set(given.only) - set(names):
         parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    return asked
+    return given
 
 
-def measure(asked: argparse.Namespace) -> Iterator[Figure]:
-    scale = FULL if asked.full else SMALL if asked.small else MODERATE
+def measure(given: argparse.Namespace) -> Iterator[Figure]:
+    scale = FULL if given.full else SMALL if given.small else MODERATE
     for section in SECTIONS:
-        if section.__name__ in asked.only:
+        if section.__name__ in given.only:
             try:
                 yield from (f if scale is not SMALL else f._replace(target=None) for f in section(scale))
             except ImportError as error:
-                yield Figure(section.__name__, f"left out: {error}", math.nan, "x")
+                yield Figure(section.__name__, f"skipped: {error}", math.nan, "x")
 
 
 def as_json(figures: list[Figure]) -> str:
@@ -589,19 +589,19 @@ def as_json(figures: list[Figure]) -> str:
 
 
 def main() -> None:
-    asked = options()
-    if asked.child:
-        print(json.dumps(CHILDREN[asked.child[0]](*asked.child[1:])))
+    given = options()
+    if given.child:
+        print(json.dumps(CHILDREN[given.child[0]](*given.child[1:])))
         return
-    os.environ["TQDM_DISABLE"] = "1"  # peerannot draws a bar for every fit
+    os.environ["TQDM_DISABLE"] = "1"  # peerannot draws a progress bar for every fit
     figures = []
-    for figure in measure(asked):
+    for figure in measure(given):
         print(figure, flush=True)
         figures.append(figure)
-    aimed = [f for f in figures if f.target]
-    print(f"{sum(f.target.met(f.value) for f in aimed if f.target)} of {len(aimed)} targets met")
-    if asked.json:
-        asked.json.write_text(as_json(figures))
+    with_target = [f for f in figures if f.target]
+    print(f"{sum(f.target.met(f.value) for f in with_target if f.target)} of {len(with_target)} targets met")
+    if given.json:
+        given.json.write_text(as_json(figures))
 
 
 if __name__ == "__main__":

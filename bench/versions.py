@@ -1,10 +1,10 @@
-"""Two versions of this package in turns: is the new one slower? Ratios of processor time, new over old.
+"""Compare the speed of two versions of this package: ratios of processor time, new over old.
 
 python bench/versions.py OLD NEW [--rounds 5] [--only labels,clicks,...]
 
-OLD and NEW are checkouts. Each job runs in a process of its own, old and new in turns, so that what else the machine
-does hits both; a first round, in which kernels are compiled, does not count. An iteration costs (time of n + m
-iterations - time of n) / m, so that setting up cancels. One thread.
+OLD and NEW are checkouts. Each job runs in its own process, old and new in turns, so that other load on the machine
+affects both alike. The first round compiles the kernels and does not count. An iteration costs (time of n + m
+iterations - time of n) / m, so that the set-up cancels. One thread.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-LIMIT = 1.05  # times as slow as before is too slow
-FEW, MORE = 5, 40  # iterations
+MAX_RATIO = 1.05  # above this, a job is marked as slower
+SHORT_ITERATIONS, EXTRA_ITERATIONS = 5, 40  # of the short fit, and what the long fit adds
 LABELS = ("dawid-skene", "pooled", "one-coin", "mace", "glad", "groups")
 
 
 def crowd(cw: Any, n_answers: int = 500_000) -> Any:
-    """Answers of 5,000 workers to tasks of 4 classes, in no order."""
+    """Return a function that builds answers of 5,000 workers to tasks of 4 classes, in random order."""
     rng = np.random.default_rng(0)
     task = rng.permutation(np.repeat(np.arange(n_answers // 5), 5))
     worker, truth = rng.integers(0, 5_000, n_answers), rng.integers(0, 4, n_answers // 5)
@@ -38,14 +38,14 @@ def crowd(cw: Any, n_answers: int = 500_000) -> Any:
 
 
 def per_iteration(fit: Callable[[int], Any]) -> float:
-    """Seconds of one iteration; the first fit only compiles."""
+    """Seconds per iteration; the first fit only compiles."""
     fit(2)
-    took = []
-    for limit in (FEW, FEW + MORE):
+    seconds = []
+    for iterations in (SHORT_ITERATIONS, SHORT_ITERATIONS + EXTRA_ITERATIONS):
         began = time.process_time()
-        fit(limit)
-        took.append(time.process_time() - began)
-    return (took[1] - took[0]) / MORE
+        fit(iterations)
+        seconds.append(time.process_time() - began)
+    return (seconds[1] - seconds[0]) / EXTRA_ITERATIONS
 
 
 def labels(cw: Any) -> dict[str, float]:
@@ -103,11 +103,16 @@ JOBS: dict[str, Callable[[Any], dict[str, float]]] = {
 }  # fmt: skip
 
 
-def measured(tree: Path, job: str) -> dict[str, float]:
-    """One job in a process that imports the package of a checkout."""
-    place = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+def measure(checkout: Path, job: str) -> dict[str, float]:
+    """Run one job in a process that imports the package from a checkout."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(checkout / "src"),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     command = [sys.executable, __file__, "--job", job]
-    done = subprocess.run(command, env=place, check=True, capture_output=True, text=True, cwd=tree)
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=checkout)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -125,12 +130,12 @@ def main() -> None:
         return
     old, new = (tree.resolve() for tree in given.trees)
     for job in given.only.split(","):
-        rounds = [(measured(old, job), measured(new, job)) for _ in range(given.rounds + 1)][1:]
+        rounds = [(measure(old, job), measure(new, job)) for _ in range(given.rounds + 1)][1:]
         for name in rounds[0][0]:
             ratio = statistics.median(after[name] / before[name] for before, after in rounds)
             seconds = statistics.median(after[name] for _, after in rounds)
             print(
-                f"{name:34} {ratio:6.3f} times   {1e3 * seconds:9.2f} ms   {'slower' if ratio > LIMIT else ''}",
+                f"{name:34} {ratio:6.3f} times   {1e3 * seconds:9.2f} ms   {'slower' if ratio > MAX_RATIO else ''}",
                 flush=True,
             )
 

@@ -1,4 +1,4 @@
-"""Choose worker side, classifier and features without any truth: by the likelihood of answers that were hidden."""
+"""Choose worker side, classifier and features without known labels, by the likelihood of held-out answers."""
 
 import polars as pl
 
@@ -14,7 +14,7 @@ except ImportError:
 crowd = cw.simulate.experts(tasks=300, workers=12, per_task=5, seed=2)
 X, rows = crowd.features, crowd.answers.by_row(crowd.truth["task"])
 
-# answers by row: whatever splits the rows of X into folds splits their answers, too
+# one row of answers per row of X, so that cross-validation splits both alike
 search = GridSearchCV(
     make_pipeline(PolynomialFeatures(include_bias=False), cw.CrowdClassifier()),
     {
@@ -34,6 +34,6 @@ table = pl.DataFrame(
 )
 print(table.sort("score", descending=True))
 
-# here the truth is known, so the choice can be judged
+# the crowd is simulated, so the choice can be checked against the truth
 best = search.best_estimator_
 print(f"chosen: {best[-1].workers}; {best.score(X, crowd.truth['label']):.1%} of the points are predicted right")

@@ -1,4 +1,4 @@
-"""Every model on the same answers: labels that differ, likelihood of hidden answers, accuracy where gold is given."""
+"""Compare all models on the same answers: differing labels, likelihood of held-out answers, accuracy on gold."""
 
 import crowdwise as cw
 

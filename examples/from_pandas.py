@@ -1,4 +1,4 @@
-"""A pandas frame goes in, and pandas comes out; users of crowd-kit change one import."""
+"""Pandas in, pandas out; users of crowd-kit change one import."""
 
 import crowdwise as cw
 from crowdwise.compat.crowdkit import DawidSkene

@@ -1,4 +1,4 @@
-"""Some truth is known: models obey it and learn the workers better from it."""
+"""Known labels (gold): models keep them, and estimate worker skills better from them."""
 
 import crowdwise as cw
 
@@ -6,11 +6,11 @@ crowd = cw.simulate.crowd("hammer-spammer", tasks=400, workers=30, per_task=5, s
 truth = dict(zip(crowd.truth["task"], crowd.truth["label"], strict=True))
 known = {task: truth[task] for task in list(truth)[::3]}
 
-blind = cw.aggregate(crowd.answers)
-led = cw.aggregate(cw.Labels(crowd.answers.frame(), gold=known))
+without_gold = cw.aggregate(crowd.answers)
+with_gold = cw.aggregate(cw.Labels(crowd.answers.frame(), gold=known))
 
 unknown = [task for task in truth if task not in known]
-for name, result in (("without gold", blind), ("with gold for a third", led)):
+for name, result in (("without gold", without_gold), ("with gold for a third", with_gold)):
     labels = dict(zip(result.labels["task"], result.labels["label"], strict=True))
-    right = sum(labels[task] == truth[task] for task in unknown) / len(unknown)
-    print(f"{name}: {right:.1%} of the other tasks are right")
+    accuracy = sum(labels[task] == truth[task] for task in unknown) / len(unknown)
+    print(f"{name}: {accuracy:.1%} of the other tasks are right")

@@ -1,11 +1,11 @@
-"""Objects from the clicks of many workers: where they are, how many, who is reliable, and how it compares."""
+"""Find objects from the clicks of many workers: their number and positions, worker reliability, and accuracy."""
 
 import numpy as np
 import polars as pl
 
 import crowdwise as cw
 
-# three images with nine spots each; of twelve workers the first clicks less exactly and the last three hardly look
+# three images with nine spots each; of twelve workers, the first is less precise and the last three hardly look
 rng = np.random.default_rng(1)
 clicks, jobs, spots = [], [], []
 for image in ("a", "b", "c"):
@@ -22,26 +22,26 @@ truth = pl.DataFrame(spots, schema=["image", "x", "y"], orient="row")
 
 points = cw.Points(
     pl.DataFrame(clicks, schema=["image", "worker", "x", "y"], orient="row"),
-    jobs=pl.DataFrame(jobs, schema=["image", "worker"], orient="row"),  # who looked, also without a click
+    jobs=pl.DataFrame(jobs, schema=["image", "worker"], orient="row"),  # all views, even without a click
     box=(0, 0, 500, 500),  # the extent of every image
 )
-result = cw.aggregate(points)  # the first fit on a machine compiles for some twenty seconds
+result = cw.aggregate(points)  # the first fit on a machine compiles for about twenty seconds
 print(result)
 print(result.of("a").select("object", "x", "y", "probability", "supporters", "jobs"))
 print(result.workers.select("worker", "answers", "skill", "low", "high", "hit_rate", "spread"))  # skill: reliability
 print(f"clicks on no object: {result.clicks['object'].null_count()} of {points.n_clicks}")
 
-# objects that need a look, and the page
+# doubtful objects, and the report page
 doubtful = result.objects.filter(pl.col("probability") < 0.9)
 print(f"doubtful objects: {doubtful.height}")
 print(f"wrote {result.report('clicks.html')}")
 
-# the paper's EM on its own kind of clicks: one image, ten objects, 20 workers who click as often as they like
+# the paper's EM on data as in the paper: one image, ten objects, 20 workers who may click an object repeatedly
 crowd = cw.simulate.clicks("E", seed=2)
 for name, settings in (("merging", {}), ("the paper's EM", {"method": "paper"})):
     found = cw.aggregate(crowd.points, **settings)
-    off = (found.workers["skill"] - crowd.workers["reliability"]).abs().mean()
-    print(f"{name}: {found.objects.height} objects of 10, reliabilities off by {off:.2f}")
+    error = (found.workers["skill"] - crowd.workers["reliability"]).abs().mean()
+    print(f"{name}: {found.objects.height} objects of 10, mean error of reliabilities {error:.2f}")
 
 try:
     matched = cw.match_objects(result, truth, within=10)

@@ -1,4 +1,4 @@
-"""Workers who are known already label new tasks."""
+"""Predict labels of new tasks from answers of workers whose skills were already estimated."""
 
 import crowdwise as cw
 

@@ -10,7 +10,7 @@ import crowdwise as cw
 crowd = cw.simulate.crowd("one-coin", tasks=300, workers=12, classes=3, per_task=6, a=16, b=4, seed=5)
 frame, rng = crowd.answers.frame(), np.random.default_rng(5)
 
-# w01 guesses, w02 says one label only, w03 hurries, and w13 copies w04
+# w01 guesses, w02 always gives c1, w03 is too fast, and w13 copies w04
 who, n = pl.col("worker"), frame.height
 guess = pl.Series(rng.choice(["c1", "c2", "c3"], n))
 frame = frame.with_columns(
@@ -33,6 +33,6 @@ print(table.select("rank", "worker", "skill", "low", "high", "spam_score", "trac
 for worker, flags, reasons in table.filter(pl.col("flags") != "").select("worker", "flags", "reasons").rows():
     print(f"{worker} [{flags}] {reasons}")
 
-# one of two who share their answers is enough
-rest = cw.aggregate(cw.Labels(frame.filter(who != "w13"), gold=known))
-print(f"labels that change without w13: {(rest.labels['label'] != result.labels['label']).sum()}")
+# drop the worker who copies
+without_copy = cw.aggregate(cw.Labels(frame.filter(who != "w13"), gold=known))
+print(f"labels that change without w13: {(without_copy.labels['label'] != result.labels['label']).sum()}")

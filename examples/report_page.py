@@ -1,4 +1,4 @@
-"""One page about a result, to open in a browser or send to somebody."""
+"""Write a report page about a result, in one file to open in a browser or to share."""
 
 import crowdwise as cw
 

@@ -1,4 +1,4 @@
-"""Spend a budget where answers help most, in rounds, and see what it brings."""
+"""Buy further answers where they help most, in rounds, and measure the gain in accuracy."""
 
 import numpy as np
 import polars as pl
@@ -13,12 +13,12 @@ rng = np.random.default_rng(4)
 
 
 def ask(task: str, worker: str) -> tuple[str, str, str]:
-    """What a worker of the simulated crowd says."""
+    """Simulate the answer of a worker to a task."""
     row = crowd.confusions[number[worker], classes.index(truth[task])]
     return task, worker, str(rng.choice(classes, p=row))
 
 
-def right(result: cw.LabelsResult) -> float:
+def accuracy(result: cw.LabelsResult) -> float:
     return sum(truth[task] == label for task, label in result.labels.select("task", "label").rows()) / len(truth)
 
 
@@ -29,7 +29,7 @@ print(curve.points.filter(pl.col("answers") <= 400))
 print(curve.check)
 print(cw.review(result, 3).select("task", "label", "probability", "votes", "gain", "others"))
 
-print(f"{frame.height} answers: {right(result):.1%} of the labels are right")
+print(f"{frame.height} answers: {accuracy(result):.1%} of the labels are right")
 for _ in range(4):
     bought = []
     for task, many, names in cw.next_tasks(result, 50).select("task", "ask", "workers").rows():
@@ -39,4 +39,4 @@ for _ in range(4):
         bought += [ask(task, name) for name in [*wanted, *rng.permutation(others).tolist()][:many]]
     frame = pl.concat([frame, pl.DataFrame(bought, schema=frame.columns, orient="row")])
     result = cw.aggregate(frame)
-    print(f"{frame.height} answers: {right(result):.1%} of the labels are right")
+    print(f"{frame.height} answers: {accuracy(result):.1%} of the labels are right")

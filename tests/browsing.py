@@ -1,4 +1,4 @@
-"""Pages in Chromium, watched: what the tests of pages share."""
+"""Report pages in Chromium: helpers shared by the page tests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Tabs:
         self._noticed: list[str] = []
 
     def visit(self, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True) -> Page:
-        """The page of a file, loaded anew."""
+        """Load the page of a file."""
         page = self._tabs[script] if script in self._tabs else self._new(script)
         self._collect(page)
         self._untouched.pop(script, None)
@@ -65,7 +65,7 @@ class Tabs:
         return page
 
     def look(self, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True) -> Page:
-        """The page of a file for a test that changes nothing: loaded, unless the test before it looked at it, too."""
+        """Load the page of a file for a test that does not change it; reuse it if the last test looked at it."""
         wanted = (path, width, dark)
         if self._untouched.get(script) != wanted:
             self.visit(path, width=width, dark=dark, script=script)
@@ -73,7 +73,7 @@ class Tabs:
         return self._tabs[script]
 
     def noticed(self) -> list[str]:
-        """What went wrong since this was last asked."""
+        """Errors since the last call."""
         for page in self._tabs.values():
             self._collect(page)
         found, self._noticed = self._noticed, []
@@ -98,31 +98,31 @@ class Tabs:
 
 
 def painted(page: Page, canvas: str) -> int:
-    """Pixels of a canvas that are not empty."""
+    """Number of non-empty pixels of a canvas."""
     copy = "const pen = new OffscreenCanvas(e.width, e.height).getContext('2d'); pen.drawImage(e, 0, 0)"
     read = "pen.getImageData(0, 0, e.width, e.height).data.filter((v, i) => i % 4 === 3 && v).length"
     return int(page.locator(canvas).evaluate(f"e => {{ {copy}; return {read} }}"))
 
 
 def section_ids(page: Page) -> list[str]:
-    """The sections of a page, in their order."""
+    """Ids of the sections of a page, in order."""
     return list(page.locator("main > section").evaluate_all("all => all.map(s => s.id)"))
 
 
 def links(page: Page) -> list[str]:
-    """Where its navigation leads."""
+    """Targets of the navigation links."""
     return list(page.locator("nav a").evaluate_all("all => all.map(a => a.hash)"))
 
 
 def unfold(page: Page, most: int | None = None) -> None:
-    """Open what is folded away: everything, or the first of it."""
+    """Open all collapsed parts of a page, or the first few."""
     page.locator("main summary").evaluate_all(
         "(all, most) => all.slice(0, most ?? all.length).forEach(e => e.click())", most
     )
 
 
 def width_of(page: Page) -> int:
-    """Pixels from side to side; more than the window has, and the page scrolls sideways."""
+    """Width of the page in pixels; if it exceeds the window, the page scrolls sideways."""
     return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
@@ -181,7 +181,7 @@ def edges(frame: Locator) -> set[str]:
 
 
 def serious(page: Page) -> list[tuple[str, str]]:
-    """What axe finds that keeps somebody from reading."""
+    """Serious accessibility violations found by axe."""
     if not AXE.exists():
         pytest.fail("axe-core is not installed; run `make test`, which does `npm ci` in page/")
     page.evaluate(AXE.read_text())

@@ -1,4 +1,4 @@
-"""What the tests share: the folder of real data, made-up and hostile crowds, and both twins of the arithmetic."""
+"""Fixtures shared by all tests: real data, simulated and hostile crowds, both versions of the kernels, a browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ settings.load_profile("crowdwise")
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The labelled sets, which lie beside the project and are no part of it."""
+    """Folder of the labelled data sets, beside the project; tests that need it are skipped without it."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the labelled sets are not here: no folder ../shared/data beside the project")
@@ -36,7 +36,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def crowd() -> cw.simulate.Crowd:
-    """720 answers, 3 classes, workers with confusion matrices around 65 % right."""
+    """A simulated crowd: 720 answers, 3 classes, confusion matrices with about 65 % on the diagonal."""
     return cw.simulate.crowd("confusion", tasks=120, workers=15, classes=3, per_task=6, accuracy=0.65, seed=11)
 
 
@@ -69,7 +69,7 @@ def hostile() -> cw.Labels:
 
 @pytest.fixture(scope="session")
 def hostile_result(hostile: cw.Labels) -> cw.LabelsResult:
-    """The labels of the hostile table."""
+    """A result of the hostile answers."""
     return cw.aggregate(hostile)
 
 
@@ -89,7 +89,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The compiled twin, with blocks so small that even little tables fall into many."""
+    """The compiled kernels, with blocks so small that even small tables have many."""
     from crowdwise.kernels import fast
 
     monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", 0)
@@ -99,7 +99,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, one for all tests of pages: Playwright allows no second one beside it."""
+    """Chromium, shared by all page tests: Playwright allows only one."""
     from browsing import chromium
 
     with chromium() as browser:
@@ -108,7 +108,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def tabs(browser: Any) -> Any:
-    """The tabs that all tests of pages share."""
+    """Browser tabs shared by all page tests."""
     from browsing import Tabs
 
     return Tabs(browser)
@@ -116,14 +116,14 @@ def tabs(browser: Any) -> Any:
 
 @pytest.fixture
 def visit(tabs: Any) -> Iterator[Any]:
-    """Open a page; when the test is over, nothing may have gone wrong, and nothing been asked for."""
+    """Open a page; at the end of the test, assert that there was no error and no network request."""
     yield tabs.visit
     assert tabs.noticed() == []
 
 
 @pytest.fixture
 def look(tabs: Any) -> Iterator[Any]:
-    """As `visit`, for tests that read a page and leave it as it is."""
+    """Like `visit`, for tests that do not change the page."""
     yield tabs.look
     assert tabs.noticed() == []
 
@@ -144,7 +144,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def table(tmp_path: Path) -> Any:
-    """Write a table of answers and give its path."""
+    """Write a table of answers and return its path."""
 
     def write(text: str | bytes, name: str = "answers.csv") -> Path:
         path = tmp_path / name

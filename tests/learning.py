@@ -1,4 +1,4 @@
-"""Crowds and fits that the tests of classifiers share."""
+"""Simulated crowds and fits shared by the tests of classifiers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import crowdwise as cw
 from crowdwise.engine.registry import MODELS
 
-cw.models()  # registers all
-# Worker sides by name; `ideal` is none, as it is taught known labels.
+cw.models()  # registers all models
+# Worker sides by name, without `ideal`, which is trained on known labels.
 SIDES = {name: side for name, side in MODELS["learn"].items() if name != "ideal"}
 
 
@@ -29,5 +29,5 @@ def fit(sim: cw.simulate.Crowd, classifier: Any = "logistic", workers: Any = "ad
 
 
 def brief(name: str, iterations: int = 6) -> Any:
-    """A worker side that stops soon."""
+    """A worker side with few iterations."""
     return SIDES[name](max_iter=iterations)

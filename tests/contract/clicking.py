@@ -1,4 +1,4 @@
-"""Clicks, fits of them and measures that the tests of click models share."""
+"""Simulated clicks, fits and measures shared by the tests of click models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Spots:
 
 
 def spots(images: int = 3, objects: int = 8, workers: int = 10, *, seed: int = 0, stray: float = 2.0) -> Spots:
-    """Images whose spots each worker clicks once or not at all, some more exactly than others, and some strays."""
+    """Simulate images whose spots each worker clicks at most once, with different precision, and stray clicks."""
     rng = np.random.default_rng(seed)
     noise, rows, truth = rng.uniform(0.5, 1.5, workers), [], []
     for i in range(images):
@@ -53,7 +53,7 @@ def spotted() -> Spots:
 
 @functools.cache
 def fitted(name: str = "click-mixture") -> cw.PointsResult:
-    """The spots by a model, one fit for all tests that only look."""
+    """A fit of the spots, cached for all tests that do not change it."""
     result: cw.PointsResult = cw.aggregate(spotted().points, name, **BASELINES.get(name, {}))
     return result
 
@@ -65,7 +65,7 @@ def simulated(layout: str, seed: int) -> tuple[cw.simulate.ClickCrowd, cw.Points
 
 
 def piles(sizes: Any, deviation: float = 0.3, seed: int = 0) -> cw.Points:
-    """Heaps of clicks of given sizes far from each other, every click by another worker."""
+    """Distant groups of clicks of given sizes, each click from a different worker."""
     rng = np.random.default_rng(seed)
     at = np.array([(x, y) for x in (10, 35, 60, 85) for y in (10, 35, 60, 85)])[: len(sizes)]
     X = np.repeat(at, sizes, axis=0) + deviation * rng.normal(size=(sum(sizes), 2))
@@ -87,7 +87,7 @@ def finite(result: cw.PointsResult) -> bool:
 
 
 def counts(result: cw.PointsResult) -> list[int]:
-    """Objects of each image."""
+    """Number of objects in each image."""
     return np.diff(result.params.ptr).tolist()
 
 
@@ -96,13 +96,13 @@ def to_centres(mean: Any, sim: cw.simulate.ClickCrowd) -> Any:
 
 
 def success(result: cw.PointsResult, sim: cw.simulate.ClickCrowd) -> bool:
-    """As many objects as there are, and the nearest true one of each is another one."""
+    """Whether the number of objects is right, and each is nearest to a different true one."""
     away = to_centres(result.params.mean, sim)
     return len(away) == len(sim.centres) == len(set(away.argmin(1)))
 
 
 def never_falls(result: cw.PointsResult, least: int = 5) -> bool:
-    """The objective, from one iteration to the next with as many objects."""
+    """Whether the objective never falls between iterations with the same number of objects."""
     value, objects = (result.trace[name].to_numpy() for name in ("objective", "objects"))
     rise = np.diff(value)[np.diff(objects) == 0]
     assert len(rise) >= least

@@ -1,4 +1,4 @@
-"""Answers about pairs, fits of them and measures that the tests of pair models share."""
+"""Simulated pairs, fits and measures shared by the tests of pair models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answers(rows: Any) -> cw.Pairs:
 def about(
     truth: Any, share: float = 1.0, workers: int = 3, right: float = 1.0, seed: int = 0, ids: Any = IDS
 ) -> cw.Pairs:
-    """Answers of workers who are right with a chance, each to a share of all pairs."""
+    """Answers of workers with given accuracy, each to a random share of all pairs."""
     rng = np.random.default_rng(seed)
     return answers([
         (ids[a], ids[b], f"w{w}", int((truth[a] == truth[b]) == (rng.random() < right)))
@@ -34,7 +34,7 @@ def about(
 
 
 def random_answers(seed: int = 0, n_items: int = 6, n_workers: int = 3, size: int = 25) -> PairAnswers:
-    """Random answers that count random amounts."""
+    """Random answers with random weights."""
     rng = np.random.default_rng(seed)
     left = rng.integers(0, n_items - 1, size)
     right = left + 1 + (rng.random(size) * (n_items - 1 - left)).astype(int)
@@ -58,7 +58,7 @@ def same_bits(one: cw.PairsResult, two: cw.PairsResult) -> bool:
 
 
 def sound(result: cw.PairsResult) -> bool:
-    """Every number a number, every chance a chance, every item in one cluster, the clusters without gaps."""
+    """Whether all numbers are finite, probabilities are in [0, 1], and clusters are numbered without gaps."""
     p = result.params
     assert all(np.isfinite(np.asarray(array, float)).all() for array in (*p, result.trace["objective"]))
     assert ((p.chances >= 0) & (p.chances <= 1 + 1e-9)).all()

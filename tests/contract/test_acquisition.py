@@ -1,4 +1,4 @@
-"""What to ask next and what it would bring: against enumeration, brute force, other strategies and simulated truth."""
+"""Choice of the next tasks and their expected gain: against enumeration, other strategies and simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def one_coin(seed: int, classes: int = 3, **kind: Any) -> cw.simulate.Crowd:
 
 @pytest.fixture(scope="module")
 def result() -> cw.LabelsResult:
-    """200 tasks, 3 classes, 4 answers each; every tenth task has its truth known."""
+    """200 tasks, 3 classes, 4 answers per task; every tenth task has a known label."""
     sim = one_coin(3)
     known = dict(sim.truth.gather_every(10).rows())
     return cw.aggregate(cw.Labels(sim.answers.frame(), gold=known), run=DOUBLE)
@@ -145,15 +145,15 @@ def test_answers_go_where_each_is_worth_most(result: cw.LabelsResult, budget: in
 
 
 @pytest.mark.parametrize("budget", [1, 3, 60, 61, 400])
-def test_gain_is_what_these_answers_bring_by_themselves(result: cw.LabelsResult, budget: int) -> None:
-    """A step towards more answers may gain nothing alone, and never more than it is worth on the way."""
+def test_gain_is_that_of_the_answers_asked_for(result: cw.LabelsResult, budget: int) -> None:
+    """The gain is that of the answers asked for; it is at most `per_answer` times their number."""
     V, table = tasks.expected(result), cw.next_tasks(result, budget)
     at = [result.answers.task_number(task) for task in table["task"]]
     assert np.allclose(table["gain"], V[at, table["ask"]] - V[at, 0])
     assert (table["gain"] <= table["per_answer"] * table["ask"] + 1e-12).all()
 
 
-def test_what_is_asked_is_said_of_the_task(result: cw.LabelsResult) -> None:
+def test_next_tasks_describes_the_task(result: cw.LabelsResult) -> None:
     two, classes = tasks.rivals(result), result.classes
     labels = dict(zip(result.labels["task"], result.labels["label"], strict=True))
     table = cw.next_tasks(result, 30)
@@ -199,7 +199,7 @@ def test_those_named_are_not_flagged(mixed: cw.LabelsResult) -> None:
     assert not flagged & {name for _, _, names in named(mixed) for name in names}
 
 
-def test_who_is_inverted_is_not_named_however_telling() -> None:  # D32
+def test_inverted_workers_are_not_named() -> None:  # D32
     kind = {"tasks": 400, "workers": 20, "classes": 2, "per_task": 5, "spammers": 0, "accuracy": 0.7}
     frame = cw.simulate.crowd("hammer-spammer", seed=3, **kind).answers.frame().sort("task", "worker")
     wrong = dict(frame.group_by("task").agg(pl.col("label").mode().sort().first()).rows())
@@ -210,13 +210,13 @@ def test_who_is_inverted_is_not_named_however_telling() -> None:  # D32
     assert "w07" not in {name for _, _, names in named(fit) for name in names}
 
 
-def test_nobody_is_named_for_more_than_a_double_share(mixed: cw.LabelsResult) -> None:
+def test_no_worker_is_named_for_more_than_a_double_share(mixed: cw.LabelsResult) -> None:
     named_of = pl.Series([name for _, _, names in named(mixed, 150) for name in names])
     able = mixed.workers.filter(pl.col("flags") == "").height
     assert int(named_of.value_counts()["count"].max() or 0) <= np.ceil(2 * 150 / able)
 
 
-def test_those_named_tell_the_label_from_its_rival_better_than_the_crowd(mixed: cw.LabelsResult) -> None:
+def test_named_workers_separate_label_and_rival_better_than_the_crowd(mixed: cw.LabelsResult) -> None:
     skill = dict(mixed.workers.select("worker", "skill").rows())
     chosen = [skill[name] for _, _, names in named(mixed) for name in names]
     assert np.mean(chosen) > np.mean(list(skill.values())) + 0.05
@@ -250,7 +250,7 @@ MARKETS: list[tuple[str, int, dict[str, float]]] = [
 
 
 def bought(strategy: str, kind: str, classes: int, seed: int, **crowd: float) -> float:
-    """Share of right labels after 1.5 more answers per task, asked for in three rounds on top of three."""
+    """Share of correct labels after three answers per task and 1.5 more, bought in three rounds."""
     T, W, batch = 150, 20, 75
     sim = cw.simulate.crowd(kind, tasks=T, workers=W, classes=classes, per_task=W, seed=seed, **crowd)
     label, rng = sim.answers.codes()[2].reshape(T, W), np.random.default_rng(seed)
@@ -300,7 +300,7 @@ def test_accuracy_never_falls_along_a_plan(curve: CostCurve) -> None:
         assert points["answers"][0] == 0
 
 
-def test_both_plans_start_from_what_is_expected_now(curve: CostCurve, result: cw.LabelsResult) -> None:
+def test_both_plans_start_from_the_current_expectation(curve: CostCurve, result: cw.LabelsResult) -> None:
     open_ = result.answers.gold < 0
     now = result.posterior[open_].max(1).mean()
     assert np.allclose(curve.points.filter(pl.col("answers") == 0)["accuracy"], now)
@@ -344,7 +344,7 @@ def test_the_check_comes_out_on_simple_crowds(seed: int, classes: int) -> None:
 
 @cache
 def before_and_after(seed: int, classes: int) -> tuple[cw.simulate.Crowd, cw.Labels]:
-    """A crowd with three answers per task, and its answers with another one to every task, by the same workers."""
+    """A crowd with three answers per task, and the same with a fourth answer to every task."""
     sim, rng = one_coin(seed, classes, tasks=300, per_task=3), np.random.default_rng(seed)
     answers = sim.answers
     names = {name: k for k, name in enumerate(answers.classes)}
@@ -364,8 +364,8 @@ def share_right(fit: cw.LabelsResult, sim: cw.simulate.Crowd) -> float:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_what_is_predicted_is_observed(classes: int) -> None:
-    """One-coin fits this crowd, so that its accuracy after one more answer is the one predicted."""
+def test_predicted_accuracy_is_observed(classes: int) -> None:
+    """One-coin fits this crowd, so the predicted accuracy after one more answer is correct."""
     predicted, observed = [], []
     for seed in range(4):
         sim, more = before_and_after(seed, classes)
@@ -376,8 +376,8 @@ def test_what_is_predicted_is_observed(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_the_default_promises_no_more_than_comes(classes: int) -> None:
-    """It is careful: of what a fourth answer brings in a simulated crowd it predicts a part."""
+def test_the_default_predicts_no_more_than_is_observed(classes: int) -> None:
+    """The prediction is conservative: it is below the true gain of a fourth answer in a simulated crowd."""
     predicted, observed = [], []
     for seed in range(4):
         sim, more = before_and_after(seed, classes)
@@ -389,8 +389,8 @@ def test_the_default_promises_no_more_than_comes(classes: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "first"), [("weather_amt", 15), ("sentiment_polarity_amt", 15), ("snow_rte", 5)])
-def test_real_answers_bring_what_was_predicted(name: str, first: int, shared_data: Path) -> None:
-    """Five answers per task are kept back, predicted, and given."""
+def test_real_answers_gain_what_was_predicted(name: str, first: int, shared_data: Path) -> None:
+    """Hold out five answers per task, predict their effect, and compare with the fit that has them."""
     answers = cw.read(shared_data / name / "answers.parquet", duplicates="last")
     place = np.argsort(np.random.default_rng(0).random(answers.n_answers), kind="stable")
     task = answers.codes()[0][place]
@@ -434,7 +434,7 @@ def test_the_error_of_the_check_widens_the_band(result: cw.LabelsResult) -> None
 # --------------------------------------------------------------------------------------------------------------- edges
 
 
-def test_one_class_brings_nothing_to_ask_for() -> None:  # D7
+def test_one_class_leaves_nothing_to_ask() -> None:  # D7
     fit = cw.aggregate({"task": [0, 0, 1], "worker": [0, 1, 0], "label": ["x"] * 3})
     table, curve = cw.next_tasks(fit, 3), cw.cost_curve(fit)
     assert (tasks.expected(fit) == 1).all()
@@ -469,7 +469,7 @@ def test_one_worker_and_one_answer_a_task_can_be_asked() -> None:  # D6
 
 
 @pytest.mark.parametrize("model", cw.models("labels")["name"].to_list())
-def test_every_model_can_say_what_to_ask(model: str, crowd: cw.simulate.Crowd) -> None:
+def test_every_model_supports_next_tasks(model: str, crowd: cw.simulate.Crowd) -> None:
     fit = cw.aggregate(crowd.answers, model)
     assert cw.next_tasks(fit, 25)["ask"].sum() == 25
     points = cw.cost_curve(fit).points

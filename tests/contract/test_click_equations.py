@@ -1,4 +1,4 @@
-"""Objects from clicks: EM, sums over matchings and the evidence, each held to a slow double written out in full."""
+"""Objects from clicks: EM, sums over matchings and the evidence, against slow reference implementations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 def assigned(points: cw.Points, mixture: em.Mixture, once: bool, best: bool = False) -> tuple[Local, Stats]:
-    """One E-step, and what it keeps of every click."""
+    """One E-step, and its results for every click."""
     return e_step(points, None, em.object_terms(mixture), em.worker_terms(mixture), once, em.CUT, 1, best)
 
 
@@ -122,7 +122,7 @@ def test_the_papers_method_is_the_equations_repeated(layout: str) -> None:
 
 
 @pytest.mark.parametrize("criterion", ["bic", "icl"])
-def test_the_papers_criterion_by_hand(criterion: Any) -> None:
+def test_the_papers_criterion_against_hand_computed_values(criterion: Any) -> None:
     points, mixture = gathered(2, images=1)
     X, p = points.X, mixture.p[points.worker]
     f = np.stack(
@@ -140,7 +140,7 @@ def test_the_papers_criterion_by_hand(criterion: Any) -> None:
     assert found == {"objects": 3}
 
 
-def test_annihilation_by_hand() -> None:  # eq (14)
+def test_annihilation_against_hand_computed_values() -> None:  # eq (14)
     points = piles([10, 4, 2])
     mean = np.array([(10, 10), (10, 35), (10, 60)], float)
     start = em.Mixture(
@@ -173,7 +173,7 @@ def test_the_paper_gives_up_what_holds_fewer_clicks_than_half_its_parameters() -
 
 
 def by_hand(odds: Any) -> tuple[float, Any]:
-    """The log of the sum over all matchings of clicks (rows) and objects, and the chance of every pair."""
+    """Log of the sum over all matchings of clicks (rows) and objects, and the probability of every pair."""
     n, m = odds.shape
     total, pairs = 0.0, np.zeros((n, m))
     for which in product(range(-1, m), repeat=n):
@@ -188,7 +188,7 @@ def by_hand(odds: Any) -> tuple[float, Any]:
 
 
 def by_messages(odds: Any) -> tuple[float, Any]:
-    """The same by the kernel; odds of 0 are objects that a click does not see."""
+    """The same by the kernel; odds of 0 mark objects that a click cannot belong to."""
     n, m = odds.shape
     ptr = np.concatenate([[0], np.cumsum((odds > 0).sum(1))]).astype(np.int64)
     comp, seen = np.nonzero(odds)[1].astype(np.int32), odds[odds > 0]

@@ -1,4 +1,4 @@
-"""Objects from clicks: what the models find in simulated and real crowds, and what their results hold."""
+"""Objects from clicks: accuracy of the models on simulated and real crowds, and their results."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_clicks_that_agree_on_nothing_have_no_objects(workers: int, each: int) -
         assert result.params.outlier.min() == 1.0
 
 
-def test_what_few_of_those_who_looked_click_on_is_doubted() -> None:
+def test_objects_clicked_by_few_of_their_viewers_are_doubtful() -> None:
     rng = np.random.default_rng(0)
     grid = np.stack(np.meshgrid([60, 180, 300, 420], [60, 180, 300, 420]), axis=-1).reshape(-1, 2)
     rows = [(w, *(place + rng.normal(0, 3, 2))) for w in range(20) for place in grid[:-1] if rng.random() < 0.9]
@@ -195,13 +195,13 @@ def test_once_is_estimated_from_the_clicks() -> None:
 
 @pytest.mark.parametrize("seed", [16, 19, 25])
 def test_few_clicks_of_workers_who_click_twice_are_separated(seed: int) -> None:
-    """Sixty clicks on three places, each worker some on each: with a wrong `once` they would be one wide object."""
+    """Sixty clicks on three places, several per worker and place; with a wrong `once` they would be one wide object."""
     x = np.repeat([1, 5, 9], 20) + np.random.default_rng(seed).normal(size=60) * 0.1
     result = cw.aggregate(cw.Points({"image": ["a"] * 60, "worker": list("uvwxyz") * 10, "x": x}, axes=["x"]))
     assert np.allclose(result.params.mean[:, 0], [1, 5, 9], atol=0.1)
 
 
-def test_intervals_hold_the_reliability() -> None:
+def test_intervals_cover_the_reliability() -> None:
     inside = []
     for layout, seed in product(LAYOUTS, range(2)):
         sim, result = simulated(layout, seed)
@@ -223,7 +223,7 @@ def test_workers_start_with_the_columns_of_every_kind() -> None:
     assert np.array_equal(result.workers["skill"], result.params.reliability)
     by_low = result.workers.sort("low", descending=True)
     assert by_low["rank"].to_list() == list(range(1, 11))
-    assert set(result.workers["flags"]) == set(result.workers["reasons"]) == {""}  # nobody is mostly off
+    assert set(result.workers["flags"]) == set(result.workers["reasons"]) == {""}  # no worker is mostly off
 
 
 def test_a_worker_whose_clicks_are_mostly_off_objects_is_flagged() -> None:
@@ -309,7 +309,7 @@ def test_beads_are_found(shared_data: Path) -> None:
     assert (points.n_images, points.box_from) == (4, "jobs")
     assert mean_f1(result, truth) > 0.955
     assert result.params.once
-    assert np.diff(points.job_ptr).min() == 0  # somebody saw nothing
+    assert np.diff(points.job_ptr).min() == 0  # a job without clicks
 
 
 def test_spots_of_real_workers_are_found(shared_data: Path) -> None:
@@ -331,7 +331,7 @@ def test_own_noise_helps_where_workers_differ(shared_data: Path) -> None:
 
 
 def hard() -> cw.Points:
-    """An image with clicks apart, one with one click, one with none."""
+    """An image with scattered clicks, one with one click, one with none."""
     clicks = {"image": ["a"] * 4 + ["b"], "worker": list("uvwxu"), "x": [1, 30, 60, 90, 5], "y": [1, 90, 30, 60, 5]}
     return cw.Points(clicks, jobs={"image": ["c"], "worker": ["u"]}, box=SQUARE)
 
@@ -372,7 +372,7 @@ def test_baselines_take_hard_images(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_baselines_find_what_lies_apart(name: str) -> None:
+def test_baselines_find_separated_clusters(name: str) -> None:
     result = cw.aggregate(piles([9, 9, 9, 9], deviation=0.5), name, **BASELINES[name])
     true = pl.DataFrame({"image": ["a"] * 4, "x": [10.0] * 4, "y": [10.0, 35, 60, 85]})
     assert cw.match_objects(result, true, within=1)["f1"].to_list() == [1.0]
@@ -400,7 +400,7 @@ def test_fuzzy_clusters_of_any_fuzziness_are_numbers(fuzziness: float) -> None:
 
 @pytest.mark.parametrize("chosen", [{}, {"method": "paper", "spread": (9.0, 9.0), "objects": 5}], ids=str)
 def test_a_saved_result_can_be_fitted_again(chosen: dict[str, Any], tmp_path: Path) -> None:
-    """With further columns, and with somebody who clicked on nothing."""
+    """With extra columns, and with a worker without clicks."""
     points = cw.Points(
         spotted().points.only(np.array([0, 1])).frame().with_columns(note=pl.lit("é"), day=pl.date(2020, 1, 1)),
         jobs={"image": ["blank"], "worker": ["idle"]}, box=SQUARE,
@@ -513,7 +513,7 @@ def test_simulated_clicks_are_as_described() -> None:
     {"layout": "Q"}, {"layout": [(1, 2, 3)]}, {"layout": []}, {"layout": [(100.0, 100.0)]},
     {"layout": [(float("nan"), 1.0)]}, {"layout": [(2.0, 2.0)] * 11}, {"workers": 0}, {"workers": 30, "total": 20},
 ], ids=str)  # fmt: skip
-def test_what_cannot_be_simulated_is_refused(chosen: dict[str, Any]) -> None:
+def test_invalid_simulations_are_refused(chosen: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         cw.simulate.clicks(**chosen)
 

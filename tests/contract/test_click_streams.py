@@ -1,4 +1,4 @@
-"""Clicks that come in batches: streams come nearer, follow what moves, and refuse what they cannot place."""
+"""Clicks in batches: streams converge, follow moving objects, and refuse invalid clicks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def batches(sim: cw.simulate.ClickCrowd, count: int) -> list[cw.Points]:
     return [cw.Points(frame[a:b], box=BOX) for a, b in pairwise(cuts)]
 
 
-def test_a_stream_comes_nearer_with_every_batch() -> None:
+def test_a_stream_improves_with_every_batch() -> None:
     sim, stream, error = cw.simulate.clicks("E", total=4000, seed=5), cw.ClickStream(), []
     for batch in batches(sim, 8):
         stream.partial_fit(batch)
@@ -39,7 +39,7 @@ def test_a_stream_comes_nearer_with_every_batch() -> None:
     assert np.abs(both["skill"] - both["reliability"]).mean() < 0.12
 
 
-def test_a_stream_follows_what_moves() -> None:
+def test_a_stream_follows_moving_objects() -> None:
     rng, stream = np.random.default_rng(0), cw.ClickStream(cw.ClickMixture(objects=2, once=False))
     for k in range(30):
         centres = np.array([(30.0, 30.0), (70.0, 60.0)]) + (1.5 if k else 0.0)
@@ -52,7 +52,7 @@ def test_a_stream_follows_what_moves() -> None:
     assert np.allclose(spread["var_y"], 9, atol=2.0)
 
 
-def test_a_stream_meets_new_workers_and_images() -> None:
+def test_a_stream_accepts_new_workers_and_images() -> None:
     every = spots(3, workers=8, seed=3)
     frame = every.points.frame()
     late, late_image = pl.col("worker").is_in(["w6", "w7"]), pl.col("image") == "i2"
@@ -75,7 +75,7 @@ def stream() -> cw.ClickStream:
     return cw.ClickStream().partial_fit(cw.simulate.clicks("E", total=400, seed=3).points)
 
 
-def test_what_a_stream_is_asked_it_does_not_learn(stream: cw.ClickStream) -> None:
+def test_a_result_does_not_update_the_stream(stream: cw.ClickStream) -> None:
     before = (repr(stream), stream.objects, stream.workers)
     strange = cw.Points({"image": ["image"], "worker": ["stranger"], "x": [2.0], "y": [2.0]}, box=BOX)
     assert stream.result(strange).workers["worker"].to_list() == ["stranger"]
@@ -84,7 +84,7 @@ def test_what_a_stream_is_asked_it_does_not_learn(stream: cw.ClickStream) -> Non
     assert stream.workers.equals(before[2])
 
 
-def test_a_stream_refuses_what_it_cannot_place(stream: cw.ClickStream) -> None:
+def test_a_stream_refuses_invalid_clicks(stream: cw.ClickStream) -> None:
     other = {"image": ["other"], "worker": ["w01"], "x": [2.0], "y": [2.0]}
     with pytest.raises(DataError, match=r"1 image\(s\) are unknown to the stream, for instance 'other'"):
         stream.result(cw.Points(other, box=BOX))

@@ -1,4 +1,4 @@
-"""What every registered model of every kind of answers keeps to: one body, all models.
+"""The contract of every registered model of every kind of answers: one body, all models.
 
 A kind brings a `Case`: a small table, features where it has some, and settings that keep its fits short. `numbers_kind`
 is a kind that nothing in src/ knows; it is registered from outside and must keep the same contract.
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 @dataclass(frozen=True)
 class Case:
-    """What the models of one kind are tried on."""
+    """Test data for the models of one kind."""
 
     kind: str
     frame: pl.DataFrame  # one row per answer
@@ -103,18 +103,18 @@ def _clusters_found(truth: pl.DataFrame) -> Callable[[Any], float]:
 
 NO_TRUTH = {("learn", "ideal")}  # is taught known labels, of which this table has none
 EVERY = [(kind, name) for kind in MODELS for name in MODELS[kind] if (kind, name) not in NO_TRUTH]
-STOCHASTIC = {"scdc", "bayes-scdc"}  # whose bound is estimated anew in every epoch
+STOCHASTIC = {"scdc", "bayes-scdc"}  # the bound is estimated again in every epoch
 every_model = pytest.mark.parametrize(("kind", "name"), EVERY)
 
 
 @cache
 def fitted(kind: str, name: str) -> Any:
-    """One fit per model, shared by all tests that only look."""
+    """One fit per model, shared by all tests that do not change it."""
     return cases()[kind].fit(name)
 
 
 def same_bits(one: Any, two: Any) -> None:
-    """Everything that two results hold, but for the time they took."""
+    """Compare everything in two results except the time they took."""
     assert one.trace.equals(two.trace)
     assert one.converged == two.converged
     for before, after in zip(one.params, two.params, strict=True):
@@ -188,7 +188,7 @@ def test_save_and_load(kind: str, name: str, tmp_path: Any) -> None:
 
 
 class StopAfter:
-    """Says yes once it has been asked more often than `calls`."""
+    """Return True after more than `calls` calls."""
 
     def __init__(self, calls: int) -> None:
         self.left = calls
@@ -249,7 +249,7 @@ def test_shards_do_not_change_the_numbers(kind: str, name: str) -> None:
 
 
 @every_model
-def test_what_a_result_has(kind: str, name: str) -> None:
+def test_attributes_of_a_result(kind: str, name: str) -> None:
     result = fitted(kind, name)
     assert result.trace.columns[:2] == ["iteration", "objective"]
     assert result.workers.columns[: len(WORKER_COLUMNS)] == list(WORKER_COLUMNS)

@@ -1,4 +1,4 @@
-"""Groups of workers who err alike: the model on simulated crowds, and how these are drawn."""
+"""Groups of workers with similar errors: the model on simulated crowds, and the simulation itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import crowdwise as cw
 from crowdwise.labels import groups as model_of_groups
 from crowdwise.learn import Network
-from crowdwise.reproduce.study import Ledger, mean
+from crowdwise.reproduce.study import MeasurementCache, mean
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOUBLE = cw.Run(precision="double", threads=1)
@@ -51,7 +51,7 @@ def test_groups_and_their_number_are_found(seed: int) -> None:
 
 
 def test_the_number_of_groups_has_the_highest_bound() -> None:
-    """Of the numbers that may be given, None takes the one whose bound is highest."""
+    """groups=None chooses the number of groups with the highest bound."""
     for shares, count in (((1.0,), 1), ((0.6, 0.4), 2)):
         answers = cw.simulate.crowd("groups", **KINDS, shares=shares, seed=4).answers
         free = cw.aggregate(answers, "groups", run=DOUBLE)
@@ -94,8 +94,10 @@ def test_a_workers_matrix_is_the_mixture_of_their_groups() -> None:
 
 
 def slow_assign(prior: Any, found: Any, before: Any, codes: Any, shared: bool) -> tuple[Any, Any]:
-    """Groups of answers (N, M) and of workers (W, M), answer by answer (the paper's Sec. 3.4); where answers share a
-    truth, the others to the task tell more of it."""
+    """Group posteriors of answers (N, M) and of workers (W, M), answer by answer (the paper's Sec. 3.4).
+
+    If answers share a truth, the other answers to the task are evidence about it.
+    """
     said = list(zip(*(code.tolist() for code in codes), strict=True))
     of_answer, of_worker = [], before.copy()
     for n, (i, j, label) in enumerate(said):
@@ -234,7 +236,7 @@ def sound(result: cw.LabelsResult) -> None:
 
 
 def test_a_group_that_dies_leaves_sound_numbers(kernels: Any) -> None:
-    """Six groups for workers who are all alike."""
+    """Six groups requested for workers who are all alike."""
     sim = cw.simulate.crowd("groups", tasks=150, workers=20, classes=3, shares=(1.0,), seed=0)
     result = cw.aggregate(sim.answers, "groups", groups=6, run=DOUBLE)
     sound(result)
@@ -258,7 +260,7 @@ def test_one_class_one_worker_one_answer(groups: int | None, kernels: Any) -> No
 
 
 def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:
-    """c3 is said of three tasks only; two tasks have no answers, one of them a known label."""
+    """Only three tasks have label c3; two tasks have no answers, one of them with a known label."""
     sim = cw.simulate.crowd("groups", tasks=80, workers=12, classes=2, per_task=5, seed=1)
     rare = pl.DataFrame({"task": ["t01", "t02", "t03"], "worker": ["w01"] * 3, "label": ["c3"] * 3})
     frame = pl.concat([sim.answers.frame().select("task", "worker", "label"), rare])
@@ -275,7 +277,7 @@ def test_labels_that_some_tasks_lack_and_tasks_without_answers() -> None:
 # -------------------------------------------------------------------------------------------------------- simulated
 
 
-def test_levels_are_drawn_and_say_what_their_matrix_says() -> None:
+def test_levels_are_drawn_and_labels_follow_their_matrix() -> None:
     truth, shares = np.arange(6000) % 3, np.array(cw.simulate.SHARES)
     sim = cw.simulate.levels(truth, workers=400, per_task=5, fresh=1000, seed=1)
     tasks = sim.truth["task"].to_list()
@@ -358,7 +360,7 @@ EVEN = np.full((2, 3, 3), 1 / 3)
         ({"truth": [0, 1, 3]}, "classes from 0 to 2"),
         ({"truth": [0, -1]}, "truth must hold"),
         ({"truth": ["a", "b"]}, "truth must hold"),
-        ({"fresh": 3}, "at least one task that is labelled"),
+        ({"fresh": 3}, "at least one more than fresh"),
         ({"fresh": -1}, "fresh"),
         ({"shares": (1, 1)}, "give 3 numbers of at least 0"),
         ({"shares": (1, -1, 1)}, "give 3 numbers of at least 0"),
@@ -372,16 +374,16 @@ EVEN = np.full((2, 3, 3), 1 / 3)
         ({"workers": 0}, "at most 0"),
     ],
 )
-def test_levels_that_cannot_be_are_refused(wrong: dict[str, Any], words: str) -> None:
+def test_invalid_levels_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(cw.errors.ParameterError, match=words):
         cw.simulate.levels(**{"truth": [0, 1, 2], **wrong})
 
 
-def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
+def test_invalid_triangles_and_noise_are_refused() -> None:
     for wrong in ({"tasks": 2}, {"fresh": -1}):
         with pytest.raises(cw.errors.ParameterError, match="must be at least 3 and 0"):
             cw.simulate.triangle(10, **wrong)
-    with pytest.raises(cw.errors.ParameterError, match="triangle has three classes"):
+    with pytest.raises(cw.errors.ParameterError, match="triangle always has three equally frequent classes"):
         cw.simulate.crowd("triangle", classes=4)
     X, truth = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
     for bad in ((X, truth[:20], [1.0]), (X, truth, [np.nan]), (X, truth - 1, [1.0])):
@@ -389,14 +391,14 @@ def test_triangles_and_disturbances_that_cannot_be_are_refused() -> None:
             cw.simulate.perturbed(*bad, epochs=1)
 
 
-# ----------------------------------------------------------------------------------------------------------- ledger
+# ----------------------------------------------------------------------------------------------------------- cache
 
 
-def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_study_continues(tmp_path: Path) -> None:
     file, measured, said = tmp_path / "out" / "measured.json", [], []
 
     def study(broken: bool) -> list[Any]:
-        ledger = Ledger(file, said.append)
+        cache = MeasurementCache(file, said.append)
 
         def measure(n: int) -> dict[str, float | None]:
             if broken and n == 3:
@@ -404,7 +406,7 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
             measured.append(n)
             return {"test": n / 3, "ARI": None}
 
-        return [ledger.of(f"{n} workers", lambda n=n: measure(n)) for n in range(5)]
+        return [cache.measure(f"{n} workers", lambda n=n: measure(n)) for n in range(5)]
 
     with pytest.raises(KeyboardInterrupt):
         study(broken=True)
@@ -412,7 +414,7 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
     whole = study(broken=False)
     assert measured == [0, 1, 2, 3, 4], "nothing twice"
     assert whole == [{"test": n / 3, "ARI": None} for n in range(5)]
-    assert f"3 measurements were there already: {file}" in said
+    assert f"3 measurements from an earlier run are used: {file}" in said
     assert study(broken=False) == whole
     assert measured == [0, 1, 2, 3, 4]
     assert [each.name for each in file.parent.iterdir()] == ["measured.json"]
@@ -421,16 +423,16 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", '{"a": {"test": 0.9', "null", "3", "[1, 2]", '{"a": 3}', "\xff\xfe"])
-def test_a_damaged_ledger_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_refused_by_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(cw.errors.FileError, match=r"measured\.json is not what a study wrote .* Remove it"):
-        Ledger(file, lambda said: None)
+    with pytest.raises(cw.errors.FileError, match=r"measured\.json was not written by a study .* Remove it"):
+        MeasurementCache(file, lambda said: None)
     assert file.read_bytes() == text.encode("latin-1"), "it is left as it was"
 
 
-def test_without_a_file_a_ledger_remembers(tmp_path: Path) -> None:
-    ledger, measured = Ledger(None, lambda said: None), []
+def test_without_a_file_the_cache_remembers(tmp_path: Path) -> None:
+    cache, measured = MeasurementCache(None, lambda said: None), []
     for _ in range(2):
-        ledger.of("a", lambda: measured.append(1) or {"test": 1.0})
+        cache.measure("a", lambda: measured.append(1) or {"test": 1.0})
     assert measured == [1]

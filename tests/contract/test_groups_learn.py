@@ -1,4 +1,4 @@
-"""Classifiers beside groups of workers: the paper's equations with nothing left out, its figures, and what is kept."""
+"""Classifiers with groups of workers: the paper's equations written out, its numbers, and saving and loading."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from crowdwise.learn.cmm import Params
 from crowdwise.learn.estimator import worker_side
 from crowdwise.learn.objective import softmax
 from crowdwise.reproduce import labelme
-from crowdwise.reproduce.groups import points, small_network
-from crowdwise.reproduce.methods import Lot, counted, fitted, measured
+from crowdwise.reproduce.groups import simulated_points, small_network
+from crowdwise.reproduce.methods import Dataset, count_confusions, fit_method, measure_method
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOUBLE = cw.Run(precision="double", threads=1)
@@ -68,7 +68,7 @@ def taught(name: str) -> cw.CrowdClassifier:
 
 
 class Constant:
-    """A truth side whose logits never change; it keeps what it is taught."""
+    """A truth side with fixed logits; it records its training targets."""
 
     log_prior = -0.5
 
@@ -90,7 +90,7 @@ def somewhere(T: int, W: int, M: int = 3, K: int = 3, seed: int = 0) -> Params:
 
 
 def laid_out(answers: cw.Labels, params: Params) -> tuple[Any, Any, float]:
-    """r (T, J), q (T, J, M, K) and eq (4), answer by answer; a truth that is known is no longer the classifier's."""
+    """r (T, J), q (T, J, M, K) and eq (4), answer by answer; a known label replaces the classifier's prediction."""
     T, K, M = answers.n_tasks, answers.n_classes, len(params.share)
     f = softmax(params.logits)
     f[answers.gold >= 0] = np.eye(K)[answers.gold[answers.gold >= 0]]
@@ -105,7 +105,7 @@ def laid_out(answers: cw.Labels, params: Params) -> tuple[Any, Any, float]:
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
 def test_steps_of_cmm_are_the_papers(smoothing: float, kernels: Any) -> None:
-    """E-step, (6) and (7) from q_ij(m, k), which the model never makes."""
+    """E-step, (6) and (7) from q_ij(m, k), which the model never computes."""
     answers = some_gold()
     params, learner = somewhere(150, answers.n_workers), Constant(np.zeros((150, 3)))
     model, (crowd_, shards) = CMM(groups=3, smoothing=smoothing), spread(answers, DOUBLE, learner)
@@ -140,7 +140,7 @@ def test_the_objective_of_cmm_is_that_of_the_paper() -> None:
 
 
 def test_data_know_groups_by_their_sum_alone(kernels: Any) -> None:
-    """Eq (4), the consensus and what is taught are the same to 1e-9 for three groups, two unrelated ones, and one."""
+    """Eq (4), the consensus and the training targets agree to 1e-9 for three groups, two unrelated ones, and one."""
     answers = crowd().answers
     params = somewhere(150, answers.n_workers)
     B = np.einsum("m,mkj->kj", params.share, params.matrices)
@@ -211,8 +211,8 @@ def test_answers_outside_the_training_are_put_in_groups(name: str) -> None:
         assert np.allclose(bare.grouping.member, whole[1])
 
 
-def test_a_stranger_and_answers_beside_features() -> None:
-    """Groups: the truth is shared by answers. CMM: each has its own, and the task's is their mean."""
+def test_an_unknown_worker_and_features() -> None:
+    """Groups: answers to a task share one truth. CMM: each answer has its own, and the task's is their mean."""
     sim = crowd()
     X, tasks = sim.features[150:152], sim.truth["task"][150:152]
     said = cw.Labels([tasks[0]] * 2, ["stranger", "w01"], ["c1", "c3"])
@@ -221,7 +221,7 @@ def test_a_stranger_and_answers_beside_features() -> None:
         model = taught(name)
         found, f = model.result_.grouping, model.predict_proba(X)
         crowd_, own = found.share, found.member[place]
-        told = model.predict_proba(X, said, tasks)
+        predicted = model.predict_proba(X, said, tasks)
         if name == "groups":
             joint = f[0] * np.prod([np.einsum("m,mk->k", g, found.matrices[:, :, y]) for g, y in
                                     zip((crowd_, own), label, strict=True)], axis=0)  # fmt: skip
@@ -229,8 +229,8 @@ def test_a_stranger_and_answers_beside_features() -> None:
         else:
             each = np.array([f[0] * np.einsum("m,mk->k", crowd_, found.matrices[:, :, y]) for y in label])
             wanted, evidence = (each / each.sum(1, keepdims=True)).mean(0), np.log(each.sum(1)).mean()
-        assert np.allclose(told[0], wanted), name
-        assert np.allclose(told[1], f[1]), "a row without answers is told by its features"
+        assert np.allclose(predicted[0], wanted), name
+        assert np.allclose(predicted[1], f[1]), "a row without answers is told by its features"
         assert np.isclose(model.score(X, said, tasks=tasks), evidence), name
         with pytest.warns(UserWarning, match="all workers of these answers are unknown to the model"):
             model.predict_proba(X, cw.Labels([tasks[0]], ["stranger"], ["c1"]), tasks)
@@ -252,15 +252,15 @@ def test_objective_never_falls(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tied", "cmm"])
-def test_an_epoch_that_would_lower_the_objective_is_not_taken(name: str) -> None:
-    """Steps much too long throw the network about."""
+def test_an_epoch_that_would_lower_the_objective_is_rejected(name: str) -> None:
+    """A learning rate that is much too high makes the network unstable."""
     hasty = Network(hidden=8, rate=0.5, holdout=0.0)
     trace = fit(NEW[name], hasty, iterations=25).result_.trace["objective"].to_numpy()
     assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_same_seed_same_bits_whatever_the_order_and_threads(name: str, compiled: Any) -> None:
+def test_same_seed_same_bits_in_any_order_and_with_any_threads(name: str, compiled: Any) -> None:
     sim, network = crowd(), Network(hidden=8, holdout=0.0)
     first = fit(NEW[name], network, iterations=3, n_jobs=1)
     order = np.random.default_rng(0).permutation(210)
@@ -392,7 +392,7 @@ def test_published_methods_by_name() -> None:
         JointGroups().fit(crowd().answers)
 
 
-def test_ideal_is_taught_what_is_known() -> None:
+def test_ideal_is_trained_on_known_labels() -> None:
     sim = crowd()
     wrong = sim.answers.frame().with_columns(label=pl.lit("c1"))
     frame = pl.concat([wrong.head(-3), sim.answers.frame().tail(3)])
@@ -414,7 +414,7 @@ def test_more_groups_than_there_is_anything() -> None:
 
 @pytest.mark.parametrize("side", [CMM(groups=3), CMM(groups=3, smoothing=0.0), JointGroups(groups=3), JointGroups()])
 def test_groups_that_die_leave_sound_numbers(side: Any) -> None:
-    """All agree on every task, some of which have no answers, and one worker gave a single answer; or one class."""
+    """All workers agree, some tasks have no answers, and one worker gave a single answer; or there is one class."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = (X[:, 0] > 0).astype(float)
@@ -436,15 +436,15 @@ def test_groups_that_die_leave_sound_numbers(side: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "mlp"])
 @pytest.mark.parametrize("name", ["groups", "tied", "cmm"])
-def test_saved_groups_come_back(name: str, kind: str, tmp_path: Path) -> None:
+def test_saved_groups_are_loaded(name: str, kind: str, tmp_path: Path) -> None:
     sim = crowd()
     model = taught(name) if kind == "logistic" else fit(NEW[name], Network(hidden=4, holdout=0.0), iterations=2)
     file = model.save(tmp_path / "kept")
     back = cw.learn.load(file)
     model.result_.save(tmp_path / "result")
-    told = model.assign(sim.features, sim.answers, tasks=sim.truth["task"])
+    assigned = model.assign(sim.features, sim.answers, tasks=sim.truth["task"])
     assert np.array_equal(back.predict_proba(sim.features), model.predict_proba(sim.features))
-    assert back.assign(sim.features, sim.answers, tasks=sim.truth["task"]).workers.equals(told.workers)
+    assert back.assign(sim.features, sim.answers, tasks=sim.truth["task"]).workers.equals(assigned.workers)
     for result in (back.result_, cw.load(tmp_path / "result")):
         assert type(result.model) is type(model.result_.model)
         assert result.model == model.result_.model
@@ -455,7 +455,7 @@ def test_saved_groups_come_back(name: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device here")
-def test_what_was_learnt_elsewhere_is_told_here(tmp_path: Path) -> None:
+def test_a_model_from_another_device_predicts_here(tmp_path: Path) -> None:
     sim, model = crowd(), fit(NEW["tied"], Network(hidden=4, holdout=0.0), iterations=2)
     model.learner_.plan.device = "cuda"  # as if it had been learnt there
     back = cw.learn.load(model.save(tmp_path))
@@ -464,7 +464,7 @@ def test_what_was_learnt_elsewhere_is_told_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("alone", "beside"), [(cw.Pooled(), "pooled"), (cw.Groups(), "groups"), (cw.Tied(), "tied")])
-def test_models_taught_first_are_told_from_sides_of_that_name(alone: Any, beside: str, tmp_path: Path) -> None:
+def test_models_fitted_first_are_distinguished_from_sides_of_that_name(alone: Any, beside: str, tmp_path: Path) -> None:
     sim = crowd()
     for n, workers in enumerate((alone, beside)):
         model = cw.CrowdClassifier(workers=workers).fit(sim.features, sim.answers, tasks=sim.truth["task"])
@@ -480,19 +480,19 @@ def test_models_taught_first_are_told_from_sides_of_that_name(alone: Any, beside
 
 
 @functools.cache
-def lot(workers: int, seed: int) -> Lot:
-    return points(workers, [5, workers, seed], fresh=3000)
+def dataset(workers: int, seed: int) -> Dataset:
+    return simulated_points(workers, [5, workers, seed], fresh=3000)
 
 
 @functools.cache
 def figures(name: str, workers: int, seeds: int = 1) -> dict[str, float]:
     """Means over seeds, one start each."""
-    found = [measured(name, lot(workers, s), small_network(), 1, s) for s in range(seeds)]
+    found = [measure_method(name, dataset(workers, s), small_network(), 1, s) for s in range(seeds)]
     return {key: float(np.mean([each[key] for each in found])) for key, value in found[0].items() if value is not None}
 
 
 def test_votes_and_early_stops_fail_where_the_paper_says() -> None:
-    """Five seeds are to give 62 to 74, below 85 and 89 to 93; one or two may be a little off."""
+    """Expected over five seeds: 62 to 74, below 85, and 89 to 93; wider bounds here for one or two seeds."""
     assert 60 <= figures("softMV", 1500, 2)["test"] <= 76
     assert figures("DL-EM", 10000, 2)["test"] < 85
     assert 88 <= figures("CMM", 10000)["test"] <= 94
@@ -512,20 +512,20 @@ def test_groups_of_setup_one_are_found() -> None:
     assert (busy["ARI"] >= 0.95, idle["ARI"] >= 0.6) == (True, True)
 
 
-def test_measured_is_what_it_says() -> None:
+def test_measurements_equal_their_definitions() -> None:
     sim = crowd()
     names = np.array(["c1", "c2", "c3"])
     truth = np.searchsorted(names, sim.truth["label"].to_numpy())
-    small = Lot(sim.features[:150], sim.answers, truth[:150], sim.features[150:], truth[150:])
+    small = Dataset(sim.features[:150], sim.answers, truth[:150], sim.features[150:], truth[150:])
     network = Network(hidden=8, epochs=5, rate=0.01, holdout=0.0)
     for name in ("softMV", "tied", "Ideal"):
-        told, model = measured(name, small, network, 1, 0), fitted(name, small, network, 1, 0)
-        assert told["test"] == 100 * model.score(sim.features[150:], names[truth[150:]])
-        assert told["train"] == 100 * model.score(sim.features[:150], names[truth[:150]])
-        assert (told["I-JS"] is None) == (name == "Ideal")
+        scores, model = measure_method(name, small, network, 1, 0), fit_method(name, small, network, 1, 0)
+        assert scores["test"] == 100 * model.score(sim.features[150:], names[truth[150:]])
+        assert scores["train"] == 100 * model.score(sim.features[:150], names[truth[:150]])
+        assert (scores["I-JS"] is None) == (name == "Ideal")
     few = cw.Labels(sim.answers.frame().head(90))  # too few for all rows of all workers
     frame = few.frame().join(sim.truth, on="task", suffix="_true")
-    shares = counted(few, np.eye(3)[truth[: few.n_tasks]])
+    shares = count_confusions(few, np.eye(3)[truth[: few.n_tasks]])
     for j, worker in enumerate(few.workers):
         for k, name in enumerate(names):
             said = frame.filter((pl.col("worker") == worker) & (pl.col("label_true") == name))["label"]
@@ -535,12 +535,12 @@ def test_measured_is_what_it_says() -> None:
 
 def test_labelme(shared_data: Path) -> None:
     """The study's seeds gave 85 (tied, without workers), 85 (groups) and 84 (CMM, stopped early); one or two here."""
-    if not all((shared_data / file).exists() for file in labelme.needed()):
+    if not all((shared_data / file).exists() for file in labelme.required_files()):
         pytest.skip("LabelMe is not here: no ../shared/data/labelme with answers, features and truth")
-    known, unknown = labelme.lots(shared_data)
+    known, unknown = labelme.datasets(shared_data)
     assert (known.answers.n_answers, known.answers.n_workers, unknown.answers.n_workers) == (2547, 59, 2547)
-    assert measured("tied", unknown, labelme.network(), 1, 0)["test"] >= 84
-    assert measured("groups", known, labelme.network(), 1, 0)["test"] >= 84.5
-    stopped = [measured("CMM", known, labelme.network(), 1, s, start="random") for s in range(2)]
+    assert measure_method("tied", unknown, labelme.network(), 1, 0)["test"] >= 84
+    assert measure_method("groups", known, labelme.network(), 1, 0)["test"] >= 84.5
+    stopped = [measure_method("CMM", known, labelme.network(), 1, s, start="random") for s in range(2)]
     assert 81 <= np.mean([each["test"] for each in stopped]) <= 85
     assert 0.22 <= np.mean([each["I-JS"] for each in stopped]) <= 0.25

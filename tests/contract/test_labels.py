@@ -1,4 +1,4 @@
-"""What every registered model of labels keeps to: one body, all models, both twins of the arithmetic."""
+"""The contract of every registered model of labels: one body, all models, numpy and compiled kernels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def kept_fits() -> dict[Any, cw.LabelsResult]:
 
 @pytest.fixture
 def fitted(crowd: Any, kept_fits: dict[Any, cw.LabelsResult]) -> Fitted:
-    """Fits of the shared crowd in double precision, each done once by either twin: for tests that only look at them."""
+    """Cached fits of the shared crowd in double precision, for tests that do not change them."""
 
     def of(name: str, **settings: Any) -> cw.LabelsResult:
         key = crowd.answers.kernels.__name__, name, str(settings)
@@ -113,8 +113,8 @@ def test_converged_is_reported_only_when_nothing_moves(name: str, kernels: Any, 
     assert np.abs(ended.workers["skill"] - further.workers["skill"]).max() < 0.02
 
 
-def test_a_fit_converges_when_labels_skills_and_objective_rest(crowd: Any) -> None:
-    """Each of the three alone keeps the fit going, whatever the other two do."""
+def test_a_fit_converges_when_labels_skills_and_objective_stop_changing(crowd: Any) -> None:
+    """Each of the three criteria alone keeps the fit going."""
     model = cw.OneCoin(tol=1e-4)
     fitting = _EM(model, *spread(crowd.answers, DOUBLE), DOUBLE)
     least = GAIN * model.tol * PATIENCE * crowd.answers.n_answers  # what the objective may rise in that many iterations
@@ -134,7 +134,7 @@ def test_a_fit_converges_when_labels_skills_and_objective_rest(crowd: Any) -> No
 
 @dataclass(frozen=True, kw_only=True)
 class Restless(cw.OneCoin):
-    """One-coin, of which one label seems to change in each of the first iterations, as it may in a long fit."""
+    """One-coin in which one label appears to change in each of the first iterations, as it may in a long fit."""
 
     until: int = 0
 
@@ -144,7 +144,7 @@ class Restless(cw.OneCoin):
         return swept._replace(flips=int(local.own["done"][0] <= self.until))
 
 
-def test_a_fit_goes_on_while_labels_change_though_skills_and_objective_rest(fitted: Fitted, crowd: Any) -> None:
+def test_a_fit_continues_while_labels_change(fitted: Fitted, crowd: Any) -> None:
     plain, until = fitted("one-coin"), fitted("one-coin").trace.height + 20
     result = Restless(until=until).fit(crowd.answers, run=DOUBLE)
     assert result.trace["labels_changed"].to_list() == [1] * until + [0] * PATIENCE
@@ -155,7 +155,7 @@ def test_a_fit_goes_on_while_labels_change_though_skills_and_objective_rest(fitt
     assert not Restless(until=10**6, max_iter=until).fit(crowd.answers, run=DOUBLE).converged
 
 
-# ----------------------------------------------------- recovery (by numpy; test_twins_agree speaks for the other)
+# ------------------- recovery with numpy only; test_numpy_and_compiled_agree covers the compiled kernels
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in ALIKE])
@@ -176,8 +176,8 @@ def test_a_vote_is_better_than_its_voters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_intervals_hold_the_true_skill(name: str) -> None:
-    """95 % are meant; a model that does not fit this crowd may miss some."""
+def test_intervals_cover_the_true_skill(name: str) -> None:
+    """Nominal coverage is 95 %; a model that does not fit this crowd may miss some."""
     sim = cw.simulate.crowd("one-coin", tasks=300, workers=60, classes=3, per_task=7, seed=3)
     table, truth = fit(name, sim.answers).workers, sim.workers["skill"]
     assert ((table["low"] <= truth) & (truth <= table["high"])).mean() >= 0.85
@@ -239,7 +239,7 @@ def summed(model: Any, answers: cw.Labels, params: Any, shards: int) -> Any:
 
 
 @pytest.mark.parametrize("count", [1, 7])
-def test_shards_hold_every_answer_once(count: int, crowd: Any) -> None:
+def test_shards_contain_every_answer_once(count: int, crowd: Any) -> None:
     parts = list(crowd.answers.shards(count))
     assert len(parts) == count
     assert pl.concat([part.frame() for part in parts]).equals(crowd.answers.frame())
@@ -267,7 +267,7 @@ def test_threads_do_not_change_a_bit(name: str, compiled: Any, crowd: Any) -> No
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_twins_agree(name: str, monkeypatch: pytest.MonkeyPatch, fitted: Fitted) -> None:
+def test_numpy_and_compiled_agree(name: str, monkeypatch: pytest.MonkeyPatch, fitted: Fitted) -> None:
     one = fitted(name, **steady(name))
     monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", 0)
     two = fitted(name, **steady(name))
@@ -316,7 +316,7 @@ def test_gold_helps_the_other_tasks(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_save_and_load(name: str, kernels: Any, crowd: Any, tmp_path: Any) -> None:
-    """Tables, posterior and parameters, in the precision that the twin stores."""
+    """Tables, posterior and parameters, in the precision that the kernels store."""
     one = fit(name, with_gold(crowd, every=9), cw.Run(seed=5), **steady(name))
     one.save(tmp_path)
     two = cw.load(tmp_path)
@@ -380,7 +380,7 @@ def test_same_columns_and_types_for_all(table: str, fitted: Fitted) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_tables_say_what_was_answered(name: str, crowd: Any, fitted: Fitted) -> None:
+def test_tables_agree_with_the_answers(name: str, crowd: Any, fitted: Fitted) -> None:
     result, frame = fitted(name), crowd.answers.frame()
     most = frame.group_by("task", "label").len().group_by("task").agg(pl.col("len").max()).sort("task")
     assert result.labels["task"].equals(result.tasks["task"])
@@ -393,7 +393,7 @@ def test_tables_say_what_was_answered(name: str, crowd: Any, fitted: Fitted) -> 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_emissions_are_probabilities(name: str, kernels: Any) -> None:
-    # w1 answers all, w2 never says c, w3 gives one answer; nobody says d, which only gold names
+    # w1 answers all, w2 never gives c, w3 gives one answer; no worker gives d, which only gold has
     frame = {
         "task": [1, 2, 3, 4, 1, 2, 3, 4, 1], "worker": ["w1"] * 4 + ["w2"] * 4 + ["w3"],
         "label": ["a", "b", "c", "a", "a", "b", "b", "a", "b"],
@@ -448,7 +448,7 @@ def test_predicting_the_training_answers_gives_the_labels_of_the_fit(
 
 
 @pytest.mark.parametrize("name", ITERATIVE)
-def test_a_stranger_is_taken_as_an_average_worker(name: str, kernels: Any, crowd: Any, fitted: Fitted) -> None:
+def test_an_unknown_worker_is_treated_as_an_average_worker(name: str, kernels: Any, crowd: Any, fitted: Fitted) -> None:
     result, nobody = fitted(name, **BARE.get(name, {})), np.array([-1], np.int32)
     for k, label in enumerate(result.classes):
         predicted = result.predict(cw.Labels(["new"], ["stranger"], [label]))
@@ -468,7 +468,7 @@ def test_a_prediction_does_not_depend_on_its_company(name: str, kernels: Any, cr
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_labels_never_met_are_ignored_and_counted(name: str, fitted: Fitted) -> None:
+def test_unknown_labels_are_ignored_and_counted(name: str, fitted: Fitted) -> None:
     result = fitted(name)
     predicted = result.predict(cw.Labels(["a", "a", "b"], ["w01", "w02", "w01"], ["c1", "new", "new"]))
     assert predicted.ignored_answers == 2
@@ -499,12 +499,12 @@ def spoken(result: cw.LabelsResult, i: int) -> tuple[Any, Any]:
 
 
 def believed(result: cw.LabelsResult, i: int, worker: Any, label: Any) -> Any:
-    """The posterior of task i if these had been its answers, the parameters being what they are."""
+    """Posterior of task i if these were its answers, with the same parameters."""
     return result.model.task_posterior(result.params, result.answers.layout, worker, label, i)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_explanations_recompute_is_the_posterior(name: str, kernels: Any, fitted: Fitted) -> None:
+def test_explanations_recompute_the_posterior(name: str, kernels: Any, fitted: Fitted) -> None:
     result = fitted(name)
     again = [believed(result, i, *spoken(result, i)) for i in range(result.answers.n_tasks)]
     assert np.allclose(again, result.posterior, atol=1e-6)
@@ -594,12 +594,12 @@ WEIGHING = [
 
 
 def weighted(crowd: Any) -> pl.DataFrame:
-    """The answers of the crowd, of which some count once, some twice and some thrice."""
+    """The answers of the crowd with weights 1, 2 and 3."""
     return crowd.answers.frame().with_columns(weight=1 + (pl.int_range(pl.len()) * 7 + 2) % 11 % 3)
 
 
 def repeated(frame: pl.DataFrame) -> cw.Labels:
-    """Every answer as often as it weighs, and each of them weighing 1."""
+    """The same answers, each repeated as often as its weight, with weight 1."""
     times = frame["weight"].to_numpy()
     again = frame[np.repeat(np.arange(frame.height), times)]
     assert again.height == times.sum() > 1.5 * frame.height
@@ -622,7 +622,7 @@ def test_a_weight_counts_like_repeated_answers(name: str, settings: Any, kernels
 
 @pytest.mark.parametrize("learn_from", ["agreement", "gold"])
 def test_weights_multiply_those_that_are_learnt(learn_from: str, kernels: Any, crowd: Any) -> None:
-    """Workers weigh what they weigh without the column; by that each of their answers counts as often as it says."""
+    """Weights of workers are estimated without the column; each answer then counts by its own weight as well."""
     frame, gold = weighted(crowd), dict(crowd.truth.gather_every(3).rows()) if learn_from == "gold" else None
     one, bare = (
         fit("weighted-vote", cw.Labels(table, gold=gold), learn_from=learn_from)
@@ -678,7 +678,7 @@ def test_an_explanation_refuses_weights(crowd: Any) -> None:
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize(("name", "settings"), [*WEIGHING, ("weighted-vote", {})])
-def test_weights_that_cannot_be_are_refused(name: str, settings: Any, weight: float, crowd: Any) -> None:
+def test_invalid_weights_are_refused(name: str, settings: Any, weight: float, crowd: Any) -> None:
     one = pl.int_range(pl.len()) == 5
     frame = crowd.answers.frame().with_columns(weight=pl.when(one).then(weight).otherwise(1.0))
     said = f"worker {frame['worker'][5]!r} has the weight {weight}; weights are at least 0"

@@ -92,7 +92,7 @@ def place(answers: cw.Labels, seed: int = 1) -> tuple[Any, Any, float]:
 
 
 def differences(value: Any, at: Any, step: float = 1e-5) -> Any:
-    """Central differences of value(at), one number at a time."""
+    """Central differences of value(at), one coordinate at a time."""
     out = np.zeros(at.shape)
     for n in np.ndindex(at.shape):
         move = np.zeros(at.shape)
@@ -128,7 +128,7 @@ def test_objective_and_all_its_slopes(name: str, K: int) -> None:
     assert len(found.theta) == answers.n_workers * K * (K - 1) + (name == "learned")
 
 
-def test_kappa_is_as_sharp_as_it_is_said_to_be() -> None:
+def test_the_interval_of_kappa_has_the_right_width() -> None:
     answers = sparse_answers(3)
     logits, odds, _ = place(answers)
     sharp = Adaptive(kappa=2.5).objective(Shard.of(answers, cw.Run(threads=1, precision="double")), None)
@@ -183,7 +183,7 @@ def test_a_table_of_answers_is_their_list(name: str) -> None:
 
 
 def test_very_sharp_doubt_is_no_doubt() -> None:
-    """With kappa large, every task is as easy as can be, and adaptive is Raykar's model."""
+    """With large kappa, every task has ease 1, and adaptive is Raykar's model."""
     answers = sparse_answers(2)
     logits, odds, _ = place(answers)
     work = Shard.of(answers, cw.Run(threads=1, precision="double"))
@@ -193,7 +193,7 @@ def test_very_sharp_doubt_is_no_doubt() -> None:
 
 @pytest.mark.parametrize("name", ["adaptive", "learned", "confusion", "fixed"])
 def test_difficulty_reaches_the_weights_of_a_network(name: str) -> None:
-    """The slope sent back through the last layer is that of the likelihood written in torch."""
+    """The gradient passed back through the last layer equals that of the likelihood written in torch."""
     answers = sparse_answers(3)
     _, odds, log_kappa = place(answers)
     log_kappa = log_kappa if name == "learned" else 0.0
@@ -250,8 +250,8 @@ def test_objective_never_falls(name: str, kind: str) -> None:
     assert np.diff(trace).min() >= -1e-6 * abs(trace[-1])
 
 
-def test_a_refit_that_lowers_the_objective_is_not_taken() -> None:
-    """A classifier that repeats what it is taught, then forgets: its former predictions are kept."""
+def test_a_refit_that_lowers_the_objective_is_rejected() -> None:
+    """A classifier that fits its targets, then gets worse: its earlier predictions are kept."""
     sim = experts(1, 200, 0)
     forgetful = Refit(DecisionTreeClassifier(splitter="random", max_depth=3), folds=2)  # another tree every time
     trace = fit(sim, forgetful, brief("confusion", 15), random_state=1).result_.trace["objective"].to_numpy()
@@ -259,7 +259,7 @@ def test_a_refit_that_lowers_the_objective_is_not_taken() -> None:
 
 
 def test_an_epoch_that_lowers_the_objective_is_undone() -> None:
-    """Steps much too long throw the network about."""
+    """A learning rate that is much too high makes the network unstable."""
     sim = experts(1, 200, 0)
     hasty = Network(rate=0.5, epochs=5, holdout=0.0)
     trace = fit(sim, hasty, brief("confusion"), random_state=1).result_.trace["objective"].to_numpy()
@@ -267,7 +267,7 @@ def test_an_epoch_that_lowers_the_objective_is_undone() -> None:
 
 
 def test_the_fit_is_the_top_of_the_objective() -> None:
-    """No slope is left where the numbers are free; where a bound holds them, it points outward."""
+    """The gradient is zero for free parameters; at a bound it points outward."""
     sim = experts(0, 200, 50)
     model = fit(sim, workers=Adaptive(max_iter=1000, tol=1e-9))
     params = model.result_.params
@@ -312,7 +312,7 @@ def test_difficulty_helps_on_average() -> None:
 
 
 def test_figures_of_the_study() -> None:
-    """40 seeds gave .707 (soft votes), .958 (two-coin), .975 (adaptive), and .030 off in skills; here are five."""
+    """40 seeds gave AUC .707 (soft votes), .958 (two-coin), .975 (adaptive), skill error .030; here are five seeds."""
     mean = {name: np.mean([area_of(s, name) for s in range(5)]) for name in ("soft-vote", "two-coin", "adaptive")}
     assert abs(mean["soft-vote"] - 0.707) < 0.02
     assert abs(mean["two-coin"] - 0.958) < 0.015
@@ -321,7 +321,7 @@ def test_figures_of_the_study() -> None:
 
 
 @pytest.mark.parametrize("name", ["majority-vote", "soft-vote"])
-def test_votes_are_taught_in_one_line(name: str) -> None:
+def test_a_classifier_of_votes_takes_one_line(name: str) -> None:
     sim = experts(0)
     model = cw.CrowdClassifier(workers=name).fit(sim.features, sim.answers, tasks=sim.truth["task"])
     assert model.score(sim.features[1000:], sim.truth["label"][1000:]) > 0.9
@@ -405,7 +405,7 @@ def test_threads_change_no_bit(compiled: Any) -> None:
     assert np.array_equal(one.predict_proba(sim.features), two.predict_proba(sim.features))
 
 
-def test_both_twins_of_the_arithmetic_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_and_compiled_kernels_learn_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     sim, found = experts(3, 120, 10), []
     for small in (10**9, 0):
         monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", small)
@@ -435,7 +435,7 @@ def test_two_coins_need_two_classes() -> None:
     ("name", "kind"), [*((n, k) for n in SIDES for k in ("logistic", "tree")), ("adaptive", "mlp")]
 )
 def test_hard_tables_have_sound_answers(name: str, kind: str) -> None:
-    """Constant features, one that gives the class away; workers who agree on everything; one with a single answer."""
+    """Constant features, one equal to the class; workers who always agree; a worker with a single answer."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = np.column_stack([20.0 * y - 10 + rng.random(60), np.full(60, 3.3), np.zeros(60)])
@@ -455,7 +455,7 @@ def test_hard_tables_have_sound_answers(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_features_that_say_nothing(name: str) -> None:
+def test_uninformative_features(name: str) -> None:
     said = np.random.default_rng(0).integers(0, 2, (50, 3))
     model = cw.CrowdClassifier(workers=name).fit(np.ones((50, 2)), said)
     p = model.predict_proba(np.ones((3, 2)))
@@ -498,11 +498,11 @@ def test_beats_votes_on_real_sets(name: str, array: str | None, shared_data: Pat
     assert score["confusion"] > max(score["majority-vote"], score["soft-vote"]) + 0.01
 
 
-def test_a_stranger_has_the_mean_odds_of_the_crowd() -> None:
+def test_an_unknown_worker_has_the_mean_odds_of_the_crowd() -> None:
     sim, model = experts(0, 200, 2), learnt(0, "confusion", 200, 2)
     x, ids = sim.features[-2:], sim.truth["task"][-2:]
     f, odds = model.predict_proba(x)[0], model.result_.params.odds.mean(0)
     with pytest.warns(UserWarning, match="all workers of these answers are unknown to the model"):
-        told = model.predict_proba(x, cw.Labels([ids[0]], ["new"], [model.classes_[1]]), ids)
+        predicted = model.predict_proba(x, cw.Labels([ids[0]], ["new"], [model.classes_[1]]), ids)
     says = special.softmax(-odds, axis=1)[:, 1]
-    assert np.allclose(told[0], f * says / (f * says).sum())
+    assert np.allclose(predicted[0], f * says / (f * says).sum())

@@ -1,4 +1,4 @@
-"""Classifiers that users bring, and what they do with them: seeds, odd targets, scores, rivals on a page."""
+"""Classifiers supplied by users: seeds, unusual targets, scores, and comparison on a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import crowdwise as cw
 from crowdwise.errors import DataError, EmptyDataError, FeatureError, Interrupted, ParameterError
 from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
-from crowdwise.metrics import judged
+from crowdwise.metrics import evaluate
 from crowdwise.report.page import page_of
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -30,7 +30,7 @@ def fit(classifier: Any = "logistic", workers: Any = "adaptive", **more: Any) ->
     return cw.CrowdClassifier(classifier, workers, **more).fit(SIM.features, SIM.answers, tasks=IDS)
 
 
-def test_the_seed_reaches_whatever_is_random_in_a_classifier() -> None:
+def test_the_seed_reaches_every_random_part_of_a_classifier() -> None:
     forest = RandomForestClassifier(5)
     one, two = (fit(forest, Confusion(max_iter=2), random_state=3).predict_proba(SIM.features) for _ in range(2))
     other = fit(forest, Confusion(max_iter=2), random_state=4).predict_proba(SIM.features)
@@ -54,15 +54,15 @@ def test_a_regressor_of_one_target_is_asked_class_by_class() -> None:
 
 
 def test_many_features_do_not_even_out_the_classes() -> None:
-    """Intercepts are not drawn to 0 by the ridge that holds hundreds of weights."""
+    """The ridge penalty on hundreds of weights does not shrink the intercepts."""
     rng = np.random.default_rng(0)
     X, said = rng.normal(size=(300, 300)), (np.arange(300) % 10 == 0).astype(int)
-    told = cw.CrowdClassifier(workers="soft-vote").fit(X, said).predict_proba(X)
-    assert told[:, 1].mean() == pytest.approx(0.1, abs=0.01)
+    predicted = cw.CrowdClassifier(workers="soft-vote").fit(X, said).predict_proba(X)
+    assert predicted[:, 1].mean() == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_better_start_ends_higher(shared_data: Path) -> None:
-    """An iteration as if all tasks were alike comes before the classifier says how easy they are."""
+    """The first iteration treats all tasks as equally easy, before the classifier predicts their ease."""
     answers = cw.read(shared_data / "labelme" / "answers.parquet")
     found = cw.read_features(shared_data / "labelme" / "features.npz", answers.tasks, array="vgg16_avg")
     assert (
@@ -89,7 +89,7 @@ def test_rows_without_answers_cannot_be_scored_by_them() -> None:
         fit().score(SIM.features[150:], SIM.answers.by_row(IDS)[150:])
 
 
-def test_what_cannot_be_met_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     rows = SIM.answers.by_row(IDS)
     with pytest.raises(FeatureError, match="Omit tasks="):
         cw.CrowdClassifier().fit(SIM.features, rows, tasks=IDS)
@@ -107,8 +107,8 @@ def test_what_cannot_be_met_is_refused() -> None:
     ids=["network", "forest"],
 )
 def test_an_interrupted_classifier_is_resumed_bit_for_bit(classifier: Any, restarts: int) -> None:
-    """A network with its optimiser and draws, in the first of two starts or the second; a forest, which is fitted anew
-    to what it was last taught."""
+    """A network with its optimiser and draws, in the first of two starts or the second; a forest, which is fitted
+    again to its last targets."""
     model = cw.CrowdClassifier(classifier, Adaptive(max_iter=3), restarts=restarts, random_state=3)
     whole = clone(model).fit(SIM.features, SIM.answers, tasks=IDS)
     for calls in (0, 2, 4)[: 1 + restarts]:
@@ -133,13 +133,13 @@ def test_rivals_of_one_name_all_have_their_curve(tmp_path: Path) -> None:
     own, rival = fit(), fit(workers=Adaptive(ridge=100.0))
     page = own.report(tmp_path / "page.html", truth=SIM.truth, rivals=[rival, fit(workers="soft-vote")]).read_text()
     assert "adaptive (2)" in page
-    against = judged({"adaptive": own.result_, "soft-vote": fit(workers="soft-vote").result_}, SIM.truth)
+    against = evaluate({"adaptive": own.result_, "soft-vote": fit(workers="soft-vote").result_}, SIM.truth)
     made = page_of(own.result_, {"judged": against})
     assert [curve.method for curve in made["roc"].curves] == ["adaptive", "soft-vote"]
     assert made["expertise"].methods == ["truth", "adaptive"]  # a vote takes all workers for alike
 
 
-def test_gains_go_by_the_ease_of_a_task() -> None:
+def test_gains_depend_on_the_ease_of_a_task() -> None:
     result = fit(workers="adaptive").result_
     asked = cw.next_tasks(result, 20).join(result.tasks.select("task", "difficulty"), on="task")
     assert asked["difficulty"].mean() < result.tasks["difficulty"].max() - 0.01

@@ -1,4 +1,4 @@
-"""CrowdClassifier as scikit-learn, torch and the disk meet it."""
+"""CrowdClassifier with scikit-learn, with torch, and saved to disk."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_score_of_rows_is_the_likelihood_of_their_answers(name: str) -> None:
     assert np.isclose(model.score(sim.features[:30], part), np.log(a * p + b * (1 - p)).sum() / 150)
 
 
-def test_goes_into_pipelines_and_cross_validation() -> None:
+def test_works_in_pipelines_and_cross_validation() -> None:
     sim = experts(4, 300, 0)
     names, rows = sim.truth["label"].to_numpy(), sim.answers.by_row(sim.truth["task"])
     pipe = Pipeline([("scale", StandardScaler()), ("crowd", cw.CrowdClassifier(workers="two-coin"))])
@@ -108,7 +108,7 @@ def test_goes_into_pipelines_and_cross_validation() -> None:
 
 
 def test_cuts_of_rows_keep_their_own_answers() -> None:
-    """A model of some rows is one of those tasks' answers, in whatever order they are cut."""
+    """A fit to a subset of rows is a fit to the answers of these tasks, in any order."""
     sim = experts(4, 300, 0)
     rows = sim.answers.by_row(sim.truth["task"])
     at = np.random.default_rng(0).permutation(300)[:200]
@@ -153,7 +153,7 @@ def test_a_threshold_is_a_probability(threshold: Any) -> None:
 
 
 def test_brings_its_own_kind_of_features() -> None:
-    """A classifier that knows NaN is given NaN."""
+    """A classifier that supports NaN receives NaN."""
     sim = experts(0, 200, 50)
     X = sim.features.copy()
     X[::7, 0] = np.nan
@@ -209,7 +209,7 @@ def test_a_network_of_the_wrong_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "mlp"])
 @pytest.mark.parametrize("name", ["adaptive", "soft-vote", "glad"])
-def test_saved_classifiers_come_back(kind: str, name: str, tmp_path: Path) -> None:
+def test_saved_classifiers_are_loaded(kind: str, name: str, tmp_path: Path) -> None:
     sim = experts(0, 200, 50)
     X = pl.DataFrame(sim.features, schema=["height", "width"])
     side = brief(name, 3) if name in SIDES else name
@@ -229,7 +229,7 @@ def test_saved_classifiers_come_back(kind: str, name: str, tmp_path: Path) -> No
     assert back.result_.model == model.result_.model
 
 
-def test_what_was_brought_is_not_saved(tmp_path: Path) -> None:
+def test_supplied_classifiers_are_not_saved(tmp_path: Path) -> None:
     sim = experts(0, 200, 50)
     for brought in (RandomForestClassifier(5), small_network()):
         with pytest.raises(cw.errors.ParameterError, match="only the built-in classifiers"):
@@ -268,7 +268,7 @@ def test_saved_results_of_worker_sides_work(name: str, tmp_path: Path) -> None:
 
 
 def test_explanations_add_up_to_the_posterior() -> None:
-    """The prior by features and the factors of every worker multiply to the posterior."""
+    """The prior from features times the factors of all workers is the posterior."""
     result = learnt(0, "adaptive", 200, 50).result_
     params, layout = result.params, result.answers.layout
     task, worker, label = result.answers.codes()

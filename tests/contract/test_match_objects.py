@@ -1,4 +1,4 @@
-"""Objects that were found, matched one to one with true ones."""
+"""One-to-one matching of estimated with true objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def places(*rows: tuple[Any, float, float]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"image": type(rows[0][0]), "x": float, "y": float}, orient="row")
 
 
-def test_matching_by_hand() -> None:
+def test_matching_against_hand_computed_values() -> None:
     found = places(("a", 0, 0), ("a", 10, 0), ("a", 50, 50), ("b", 5, 5), ("d", 1, 1))
     truth = places(("a", 0, 3), ("a", 10, 4), ("b", 5, 11), ("c", 9, 9))
     table = cw.match_objects(found, truth, within=5)
@@ -35,7 +35,7 @@ def test_matching_by_hand() -> None:
 
 
 def test_matching_takes_as_many_pairs_as_can_be() -> None:
-    """The nearest pair first would leave one true object alone."""
+    """Matching the nearest pair first would leave one true object unmatched."""
     found, truth = places(("a", 0, 0), ("a", 3, 0)), places(("a", 2, 0), ("a", 6.5, 0))
     table = cw.match_objects(found, truth, within=3.6)
     assert table["matched"].to_list() == [2]
@@ -76,11 +76,11 @@ def test_matching_needs_a_distance(within: Any) -> None:
         cw.match_objects(places(("a", 0, 0)), places(("a", 0, 0)), within=within)
 
 
-@pytest.mark.parametrize(("truth", "said"), [
+@pytest.mark.parametrize(("truth", "message"), [
     ({"image": ["a"], "q": [1.0]}, "no column 'x'"),
     ({"image": ["a"], "x": ["east"], "y": [1.0]}, "x"),
     ({"image": [1], "x": [1.0], "y": [1.0]}, "image"),
 ])  # fmt: skip
-def test_matching_refuses_what_it_cannot_compare(truth: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_matching_refuses_what_it_cannot_compare(truth: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         cw.match_objects(places(("a", 0, 0)), truth, within=1)

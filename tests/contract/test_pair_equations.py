@@ -1,4 +1,4 @@
-"""pair-mixture: Gaussians, workers, messages and the evidence lower bound, each held to a formula written out."""
+"""pair-mixture: Gaussians, workers, messages and the evidence lower bound, each against a formula written out."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def beta_kl(p: Any, q: Any) -> float:
 
 
 def linked(strength: float = 1.0, C: int = 3) -> tuple[Edges, Any, Any, Any]:
-    """Links between items, their odds, what features say of clusters, and where the items start."""
+    """Links between items, their odds, log-likelihoods of features, and initial assignments."""
     rng, a = np.random.default_rng(0), random_answers()
     links = Edges.of(a.left, a.right, a.n_items)
     assert (np.diff(links.ptr) > 0).all()  # every item has a link
@@ -214,7 +214,7 @@ def begun(seed: int = 0, **settings: Any) -> mixture._Fit:
 
 
 def test_the_trace_counts_the_clusters_of_all_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody was asked about the third heap, which is a cluster of its own; the last count is that of the result."""
+    """The third group has no answers and is a cluster of its own; the last count is that of the result."""
     fit = begun(parts=3)
     third = ((fit.normals.mean - fit.X[20:].mean(0)) ** 2).sum(1).argmin()
     fit._start((np.arange(3) == third).astype(int), mixture._one_hot(np.zeros(len(fit.items), int), 2))
@@ -265,7 +265,7 @@ def test_the_bound_is_that_written_out(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_what_follows_an_iteration_is_best_given_the_items(seed: int) -> None:
-    """Any other workers, components or loyalties make the bound lower, the items being as they are."""
+    """Any other workers, components or loyalties lower the bound, with the items fixed."""
     c = begun(seed)
     before = (c.normals, c.theta, c.coins)
     c.step()

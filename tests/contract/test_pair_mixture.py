@@ -1,4 +1,4 @@
-"""pair-mixture: clusters and workers found in features and answers, restarts, spaces of features, and hard input."""
+"""pair-mixture: clusters and workers estimated from features and answers, restarts, feature spaces, and hard input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 @st.composite
 def crowds(draw: Any) -> tuple[cw.Pairs, tuple[list[str], Any]]:
-    """Answers that mean nothing, some in jobs, about items whose features mean nothing, some of them equal."""
+    """Random answers, some in jobs, about items with random features, some of them equal."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n, A = draw(st.integers(2, 30)), draw(st.integers(1, 60))
     X = rng.normal(size=(n, draw(st.integers(1, 3)))).round(draw(st.integers(0, 3)))
@@ -76,7 +76,7 @@ def test_pinwheels_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_items_without_answers_go_by_their_features(seed: int) -> None:
+def test_items_without_answers_are_clustered_by_features(seed: int) -> None:
     sim, result = spun(seed)
     free = result.answers_of == 0
     assert free.sum() == 400
@@ -88,8 +88,8 @@ def test_items_without_answers_go_by_their_features(seed: int) -> None:
     assert (placed["cluster"].to_numpy() == result.cluster + 1).mean() > 0.98
 
 
-def test_answers_say_what_features_cannot() -> None:
-    """Four heaps; the answers make two clusters of opposite ones, or one of each."""
+def test_answers_separate_what_features_cannot() -> None:
+    """Four groups of items; the answers join opposite ones to two clusters, or keep all apart."""
     heap = np.repeat(np.arange(4), 25)
     X = np.array([[0, 0], [9, 0], [9, 9], [0, 9]])[heap] + np.random.default_rng(0).normal(size=(100, 2))
     ids = [f"i{k:03d}" for k in range(100)]
@@ -217,8 +217,8 @@ def test_neither_place_nor_size_of_features_matters() -> None:
         assert np.array_equal(cw.aggregate(pairs, features=(IDS, X), restarts=2, run=ONE).cluster, one.cluster)
 
 
-def test_columns_can_be_made_alike() -> None:
-    """A feature that says nothing and is large drowns the other unless columns are made alike."""
+def test_columns_can_be_scaled() -> None:
+    """A large uninformative feature dominates the other unless features are scaled."""
     rng = np.random.default_rng(3)
     X = np.column_stack([BLOBS[:, 0], 1000 * rng.random(40)])
     frame = mixture.Frame.of(X, 40, "columns")
@@ -292,7 +292,7 @@ def test_features_are_not_turned_by_a_few_answers_or_without_need() -> None:
 
 
 def test_neighbours_find_rings() -> None:
-    """Two rings within each other, which no Gaussian tells apart."""
+    """Two concentric rings, which Gaussians cannot separate."""
     rng = np.random.default_rng(1)
     angle, ring = rng.random(240) * 2 * np.pi, np.repeat([1.0, 4.0], 120)
     X = ring[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(240, 2))
@@ -332,7 +332,7 @@ def test_a_saved_result_can_be_fitted_again(how: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def halves() -> cw.PairsResult:
-    """Two clusters that lie apart, from a few answers that are all right."""
+    """Two separate clusters and a few answers, all correct."""
     result: cw.PairsResult = cw.aggregate(about(HALVES, 0.1), features=(IDS, BLOBS), restarts=2, run=ONE)
     return result
 
@@ -357,8 +357,8 @@ def test_new_items_are_placed(halves: cw.PairsResult) -> None:
     ([[np.inf, 1.0]], None, "not finite"),
     ([[1.0, 2.0]], ["a", "b"], "X has 1 rows, but there are 2 ids"),
 ])  # fmt: skip
-def test_what_cannot_be_placed_is_refused(X: Any, items: Any, said: str, halves: cw.PairsResult) -> None:
-    with pytest.raises(FeatureError, match=said):
+def test_invalid_new_items_are_refused(X: Any, items: Any, message: str, halves: cw.PairsResult) -> None:
+    with pytest.raises(FeatureError, match=message):
         halves.assign(X, items)
 
 
@@ -386,7 +386,7 @@ def test_chances_of_pairs(features: Any) -> None:
         result.probability_same(["i01", "i02"], ["i03"])
 
 
-def test_tables_say_what_the_arrays_say() -> None:
+def test_tables_agree_with_the_arrays() -> None:
     sim, result = spun(0)
     clusters, sizes = result.clusters, result.sizes
     assert clusters["item"].to_list() == sim.truth["item"].to_list()
@@ -516,7 +516,7 @@ def test_hardly_any_items(n: int) -> None:
         assert result.answers.n_items == n
 
 
-def test_nobody_has_answered() -> None:
+def test_no_worker_has_answered() -> None:
     for pairs in (cw.Pairs.none(IDS), answers([("x", "y", "w", 1)]).on(IDS, "drop")):
         with pytest.raises(EmptyDataError, match="no answers"):
             cw.aggregate(pairs, features=(IDS, BLOBS))
@@ -524,7 +524,7 @@ def test_nobody_has_answered() -> None:
         cw.aggregate(cw.Pairs.none(IDS))
 
 
-@pytest.mark.parametrize(("features", "said"), [
+@pytest.mark.parametrize(("features", "message"), [
     ((IDS, np.where(np.arange(80).reshape(40, 2) == 7, np.nan, 1.0)), r"1 item\(s\) .* the first 'i03' in column 2"),
     ((IDS, np.where(np.arange(80).reshape(40, 2) == 6, np.inf, 1.0)), r"1 item\(s\) .* the first 'i03' in column 1"),
     ((IDS, [["a", "b"]] * 40), "it must hold numbers"),
@@ -542,10 +542,10 @@ def test_nobody_has_answered() -> None:
     (BLOBS, r"features are of type ndarray; give a tuple \(ids, X\)"),
     (7, "features are of type int"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
-def test_features_that_cannot_be_used_are_refused(features: Any, said: str) -> None:
+def test_features_that_cannot_be_used_are_refused(features: Any, message: str) -> None:
     pairs = about(HALVES[:20], 0.3)
     for name in ("pair-mixture", "k-means-items"):
-        with pytest.raises(FeatureError, match=said):
+        with pytest.raises(FeatureError, match=message):
             cw.aggregate(pairs, name, features=features)
 
 
@@ -574,7 +574,7 @@ def test_wrong_settings_are_refused_before_any_work(chosen: dict[str, Any]) -> N
         cw.aggregate(cw.Pairs.none([]), features="no features either", **chosen)
 
 
-def test_what_is_no_pairs_is_refused() -> None:
+def test_other_data_than_pairs_are_refused() -> None:
     labels = {"task": [1], "worker": [1], "label": [1]}
     with pytest.raises(ColumnError, match="no column 'left' in table; columns are task, worker, label"):
         cw.aggregate(labels, "pair-mixture")  # a frame is read as what the model takes

@@ -1,4 +1,4 @@
-"""bayes-scdc and scdc: short fits of both, of features, of images and of answers that are hardly any."""
+"""bayes-scdc and scdc: short fits to features, to images, and to very few answers."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_scdc_may_start_from_pairs() -> None:
 
 @pytest.mark.parametrize("name", DEEP)
 def test_one_seed_is_one_result(name: str) -> None:
-    """Whatever the threads, and whatever torch was seeded with."""
+    """For any number of threads and any seed of torch."""
     chosen = {**TINY, "epochs": 2, "batch": 16, "start": "pairs", "latent": 1, "scale": False}
     torch.set_num_threads(2)
     state = torch.get_rng_state()
@@ -141,7 +141,7 @@ def test_without_answers_far_clusters_are_found() -> None:
 
 
 def images(n: int = 60, side: int = 8) -> tuple[Any, Any]:
-    """Bright left halves and bright upper halves, each pixel wrong with a chance of one in ten."""
+    """Images with bright left or upper halves, each pixel flipped with probability 0.1."""
     kind = np.arange(n) % 2
     proto = np.zeros((2, side, side))
     proto[0, :, : side // 2] = proto[1, : side // 2] = 1
@@ -296,7 +296,7 @@ def test_features_beyond_the_numbers_of_networks_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", DEEP)
-def test_without_torch_it_is_said_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_the_error_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     said = rf"{name} needs torch, which is not installed\. Run: pip install 'crowdwise\[deep\]'"
     with pytest.raises(MissingError, match=said):

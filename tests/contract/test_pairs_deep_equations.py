@@ -1,4 +1,4 @@
-"""bayes-scdc and scdc: posteriors, messages, bounds, networks and starts, each held to a formula written out."""
+"""bayes-scdc and scdc: posteriors, messages, bounds, networks and starts, each against a formula written out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one_core() -> Iterator[None]:
 
 
 def as_answers(rows: Any, n_items: int, n_workers: int, weight: Any = None) -> PairAnswers:
-    """Rows of left, right, worker and whether they were called the same."""
+    """Rows of left, right, worker and answer."""
     table = np.array(rows, np.int64).reshape(-1, 4)
     weight = np.ones(len(table)) if weight is None else weight
     return PairAnswers(*table[:, :3].T.copy(), table[:, 3] == 1, weight, n_items, n_workers)
@@ -171,7 +171,7 @@ ROWS = [(0, 1, 0, 1), (0, 1, 1, 0), (1, 2, 0, 0), (3, 4, 1, 1), (0, 4, 0, 1), (2
 WEIGHT = np.array([1.0, 0.5, 1.0, 0.3, 0.8, 1.0])
 
 
-def test_items_settle_where_messages_and_places_agree() -> None:  # eq. (14)
+def test_items_converge_where_messages_and_features_agree() -> None:  # eq. (14)
     model = prepared(ROWS, WEIGHT)
     e = posteriors.expected(model.now)
     with torch.no_grad():
@@ -208,7 +208,7 @@ def test_the_same_pulls_together_and_different_apart() -> None:
     assert overlap([(0, 1, w, 1) for w in range(2)]) > together
 
 
-def test_a_liar_says_the_opposite() -> None:
+def test_an_inverted_worker_is_read_as_the_opposite() -> None:
     model = prepared([(0, 1, 0, 1), (0, 1, 1, 0)])
     model.now.alpha = torch.tensor([[20.0, 1.0], [1.0, 20.0]], dtype=torch.float64)
     model.now.beta = model.now.alpha.clone()
@@ -325,7 +325,7 @@ def test_scaling_can_be_undone(X: Any) -> None:
 
 
 def test_packed_weights_give_the_same_network() -> None:
-    """In whatever order they come: a file keeps none."""
+    """In any order: a file keeps none."""
     torch.manual_seed(2)
     o, hidden = torch.randn(6, 5), (7, 4, 9, 3, 8, 2)
     for kind in ("gaussian", "bernoulli"):
@@ -364,7 +364,7 @@ def test_all_randomness_comes_from_one_generator() -> None:
 # --------------------------------------------------------------------------------------------------------------- starts
 
 
-def test_a_start_from_pairs_joins_what_answers_say() -> None:
+def test_a_start_from_pairs_joins_items_by_answers() -> None:
     rng = np.random.default_rng(0)
     heap = np.repeat(np.arange(4), 30)
     points = np.array([[0, 0], [9, 0], [9, 9], [0, 9]])[heap] + rng.normal(size=(120, 2))

@@ -1,4 +1,4 @@
-"""pair-mixture without features: clusterings of answers alone, held to the enumeration of all of them."""
+"""pair-mixture without features: clusters from answers alone, against the enumeration of all clusterings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_where_a_chain_contradicts_itself_all_links_decide(votes: dict[str, str]
 
 
 def test_how_sure_it_is_that_an_item_is_alone() -> None:
-    """One yes and a no to the same cluster leave it in doubt; the more say no, the surer that it is alone."""
+    """One "same" and one "different" leave an item in doubt; more "different" answers make it more surely single."""
     torn = [*CALM, *((f"{g}1", "X", "u", 0) for g in "pqrs"), ("q2", "X", "v", 1)]
     doubtful = cw.aggregate(answers(torn))
     home = dict(doubtful.clusters.select("item", "cluster").rows())
@@ -98,7 +98,7 @@ def test_every_item_is_in_its_likeliest_cluster() -> None:
     assert 0.2 < second["second_probability"].max() < second["probability"].max()  # some are in doubt
 
 
-def test_noisy_answers_are_better_together_than_one_by_one() -> None:
+def test_noisy_pairs_are_better_clustered_jointly_than_separately() -> None:
     truth = np.repeat(np.arange(5), 8)
     pairs = about(truth, 0.7, 2, right=0.8, seed=3)
     ours, vote = (cw.match_clusters(cw.aggregate(pairs, name), {"item": IDS, "label": truth})["accuracy"]
@@ -107,7 +107,7 @@ def test_noisy_answers_are_better_together_than_one_by_one() -> None:
 
 
 def partitions(n: int) -> list[Any]:
-    """All ways to put n items into groups."""
+    """All partitions of n items."""
     found: list[list[int]] = [[]]
     for _ in range(n):
         found = [[*part, group] for part in found for group in range(max(part, default=-1) + 2)]
@@ -115,7 +115,7 @@ def partitions(n: int) -> list[Any]:
 
 
 def enumerated(n: int, left: Any, right: Any, odds: Any) -> tuple[Any, Any]:
-    """Chances of pairs to be together, and of items to be alone, over all clusterings that are connected by links."""
+    """Probabilities that pairs are together and that items are single, over all clusterings connected by links."""
     total, together, lonely = 0.0, np.zeros(len(left)), np.zeros(n)
     for part in partitions(n):
         inside = part[left] == part[right]
@@ -222,7 +222,7 @@ def test_a_cluster_whose_middle_moves_away_is_two() -> None:
 
 
 def test_evidence_is_that_of_averaged_workers_and_a_restaurant() -> None:
-    """The chance of all answers with workers integrated out, and of the clusters by seating one after another."""
+    """Probability of all answers with workers integrated out, and of the clusters by a Chinese restaurant process."""
     a = random_answers(3, 5, 2, 14)._replace(weight=np.ones(14))
     key, edge = np.unique(a.left * 5 + a.right, return_inverse=True)
     edges = Edges.of(key // 5, key % 5, 5)
@@ -247,7 +247,7 @@ def test_evidence_is_that_of_averaged_workers_and_a_restaurant() -> None:
     assert evidence(a, edges, edge, label, prior) == pytest.approx(chance + best)
 
 
-def test_pairs_one_by_one_raise_their_bound() -> None:
+def test_separate_pairs_raise_their_bound() -> None:
     pairs = about(HALVES, 0.3, 4, right=0.75)
     left, _, edge = pairs.edges
     prior, trace = np.array([2.0, 1.0]), Trace()

@@ -1,4 +1,4 @@
-"""Ratings of workers: against obvious doubles, other libraries, and crowds whose skills and spammers are known."""
+"""Ratings of workers: against simple reference code, other libraries, and crowds with known skills and spammers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_always_right_score_one_and_the_always_same_nothing() -> None:
 
 
 @pytest.mark.parametrize("model", ["majority-vote", "soft-vote"])
-def test_a_vote_tells_no_workers_apart(model: str, crowd: cw.simulate.Crowd) -> None:
+def test_a_vote_estimates_no_skill_per_worker(model: str, crowd: cw.simulate.Crowd) -> None:
     table = rated(crowd.answers, model)
     for column in ("spam_score", "spam_distance", "trace"):
         assert table[column].null_count() == table.height
@@ -155,7 +155,7 @@ MARKS: dict[str, Callable[[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", MARKS)
-def test_a_column_can_say_which_answers_are_checks(kind: str) -> None:
+def test_a_column_marks_the_checks(kind: str) -> None:
     mark = np.random.default_rng(2).random(60) < 0.6
     mark[np.arange(60) % 6 == 5] = False
     answers = small(gold=GOLD, is_check=MARKS[kind](mark))
@@ -197,7 +197,7 @@ def test_seconds_are_the_median_of_a_worker() -> None:
 
 
 @pytest.mark.parametrize("bad", [-4.0, 0.0, float("nan"), float("inf"), -float("inf"), None])
-def test_times_that_cannot_be_are_ignored(bad: float | None) -> None:  # D27
+def test_impossible_times_are_ignored(bad: float | None) -> None:  # D27
     taken: list[Any] = [float(3 + n % 6) for n in range(60)]
     taken[:30] = [bad] * 30
     taken[5::6] = [bad] * 10
@@ -265,12 +265,12 @@ def too_fast(frame: pl.DataFrame) -> list[int]:
 
 
 @pytest.mark.parametrize(("between", "most"), [(0.25, 0.0), (0.6, 0.005)])
-def test_nobody_is_too_fast_among_usual_times(between: float, most: float) -> None:  # D31
+def test_no_worker_is_too_fast_among_usual_times(between: float, most: float) -> None:  # D31
     assert sum(len(too_fast(timed(seed, between))) for seed in range(10, 35)) <= most * 25 * 40
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_who_is_ten_times_faster_is_too_fast(seed: int) -> None:
+def test_workers_ten_times_faster_are_too_fast(seed: int) -> None:
     quick = pl.when(pl.col("worker") == 7).then(pl.col("seconds") / 10).otherwise(pl.col("seconds"))
     frame = timed(seed, 0.25).with_columns(seconds=quick)
     assert too_fast(frame) == [7]
@@ -280,7 +280,7 @@ def test_who_is_ten_times_faster_is_too_fast(seed: int) -> None:
     assert row["reasons"] == reason
 
 
-def test_few_timed_answers_make_nobody_too_fast() -> None:
+def test_few_timed_answers_flag_no_worker_as_too_fast() -> None:
     quick = pl.when(pl.col("worker") == 7).then(pl.col("seconds") / 100).otherwise(pl.col("seconds"))
     assert too_fast(timed(1, 0.25, tasks=4).with_columns(seconds=quick)) == []
     assert too_fast(timed(1, 0.25, workers=4).with_columns(seconds=pl.Series([10.0, 9.0, 11.0, 0.01] * 20))) == []
@@ -289,7 +289,7 @@ def test_few_timed_answers_make_nobody_too_fast() -> None:
 # -------------------------------------------------------------------------------------------------- honest intervals
 
 
-def test_intervals_of_skill_hold_the_truth_in_95_of_100() -> None:
+def test_intervals_of_skill_cover_the_truth_in_95_of_100() -> None:
     """42 crowds of 48 workers; kinds of crowd, classes and answers per worker in equal parts."""
     held: list[bool] = []
     kinds, sizes = ("one-coin", "confusion", "hammer-spammer"), (5, 10, 25, 50, 100, 250, 500)
@@ -301,8 +301,8 @@ def test_intervals_of_skill_hold_the_truth_in_95_of_100() -> None:
     assert 0.92 <= np.mean(held) <= 0.98
 
 
-def test_intervals_hold_the_truth_where_it_can_hardly_be_found() -> None:
-    """Three answers per task, right 65 % of the time: forty such answers are worth few with known truth."""
+def test_intervals_cover_the_truth_in_hard_crowds() -> None:
+    """Three answers per task, 65 % right: forty such answers are worth only a few with known truth."""
     held: list[bool] = []
     for seed in range(4):
         kind = {"tasks": 400, "workers": 30, "classes": 2, "per_task": 3, "spammers": 0, "accuracy": 0.65}
@@ -331,7 +331,7 @@ CLEAN: dict[str, tuple[str, dict[str, float]]] = {
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_of_honest_workers_one_in_a_hundred_is_flagged_at_most(name: str) -> None:  # D31
-    """Two classes and 65 % right are the hardest, as a wrong truth may be found there; so these come thrice."""
+    """Two classes with 65 % accuracy are the hardest, as the estimated truth may be wrong, so they occur thrice."""
     kind, settings = CLEAN[name]
     flags: list[str] = []
     for K, (tasks, crowd, per_task) in product((2, 3, 5), ((100, 20, 5), (200, 60, 3), (300, 40, 5))):
@@ -369,7 +369,7 @@ def test_where_most_are_spammers_the_honest_are_not_called_so(K: int) -> None:  
 
 
 @pytest.mark.parametrize("K", [2, 4])
-def test_in_pure_noise_nobody_is_called_anything_certain(K: int) -> None:  # D31
+def test_in_pure_noise_no_worker_is_rated_with_certainty(K: int) -> None:  # D31
     flags: list[str] = []
     for seed in (2, 3):
         sim = cw.simulate.crowd("hammer-spammer", tasks=100, workers=20, classes=K, per_task=5, spammers=1, seed=seed)
@@ -378,7 +378,7 @@ def test_in_pure_noise_nobody_is_called_anything_certain(K: int) -> None:  # D31
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_who_guesses_is_at_chance(seed: int) -> None:
+def test_guessing_workers_are_at_chance(seed: int) -> None:
     table = rated(guessed(honest(3, 600, seed), "w03"), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "at chance"
@@ -389,7 +389,7 @@ def test_who_guesses_is_at_chance(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("K", [2, 3])
-def test_who_gives_one_label_only_is_flagged(K: int, seed: int) -> None:
+def test_workers_who_give_one_label_are_flagged(K: int, seed: int) -> None:
     frame = turned(honest(K, 400, seed), "w03", pl.lit("c1"))
     result = cw.aggregate(frame)
     row = of(result.workers, "w03")
@@ -409,7 +409,7 @@ def test_one_label_is_fine_where_nothing_else_is_true() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_who_swaps_labels_is_inverted(seed: int) -> None:  # D32
+def test_workers_who_swap_labels_are_inverted(seed: int) -> None:  # D32
     kind = {"tasks": 400, "workers": 20, "classes": 2, "per_task": 6, "spammers": 0, "accuracy": 0.8}
     frame = cw.simulate.crowd("hammer-spammer", seed=seed, **kind).answers.frame()
     table = rated(turned(frame, "w03", pl.col("label").replace({"c1": "c2", "c2": "c1"})), "pooled")
@@ -442,14 +442,14 @@ def test_good_workers_who_agree_do_not_copy() -> None:
 
 
 def nearly_copied(name: str) -> pl.DataFrame:
-    """With a worker who gives the answers of w03, but for one in sixteen or so."""
+    """With a worker who copies the answers of w03, except for about one in sixteen."""
     frame, rng = honest(3, 300, 1, workers=12), np.random.default_rng(0)
     own = frame.filter(worker="w03")
     other = pl.Series(np.where(rng.random(own.height) > 0.94, rng.choice(["c1", "c2", "c3"], own.height), own["label"]))
     return pl.concat([frame, own.with_columns(worker=pl.lit(name), label=other)])
 
 
-def test_a_copy_is_found_whichever_name_comes_first() -> None:  # D16, D32
+def test_copies_are_found_in_either_order_of_names() -> None:  # D16, D32
     copied = [
         set(rated(nearly_copied(name), "pooled").filter(pl.col("flags").str.contains("copies"))["worker"])
         for name in ("aa", "zz")
@@ -484,8 +484,8 @@ def test_long_names_are_cut_in_reasons() -> None:
 
 
 def test_the_mix_of_classes_of_few_answers_is_drawn_to_the_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever mixes labels as a worker does is right by chance where the mix meets that of the worker's classes. Few
-    answers say little of these, so they start from ten answers of the crowd's mix."""
+    """Chance accuracy of a worker: the worker's shares of labels times the shares of true classes in the worker's
+    tasks, the latter shrunk to the crowd's shares with the weight of ten answers."""
     # worker 0 gives label 0 twice, worker 1 both labels once, worker 2 label 1 ninety times, worker 3 nothing
     rows = WorkerRows(2, *(np.array(column) for column in ([0, 1, 1, 2], [0, 0, 1, 1], [0, 1, 3, 4, 4], [2, 1, 1, 90])))
     totals, prevalence = np.array([[1.5, 0.5], [2.0, 0.0], [9.0, 81.0], [0.0, 0.0]]), np.array([0.2, 0.8])
@@ -502,7 +502,7 @@ def test_the_mix_of_classes_of_few_answers_is_drawn_to_the_crowds(monkeypatch: p
 
 
 def test_a_reason_names_what_answering_at_random_gives() -> None:
-    """Someone who says c2 of two in three tasks that all seem to be c1: by hand from labels, posterior and shares."""
+    """A worker gives c2 on two of three tasks that all seem to be c1: by hand from labels, posterior and shares."""
     frame = honest(2, 600).sort("task", "worker")
     seem_c1 = frame.group_by("task").agg(pl.col("label").mode().sort().first()).filter(label="c1")["task"]
     some = frame.filter((pl.col("worker") == "w03") & pl.col("task").is_in(seem_c1.implode()))["task"].head(60)
@@ -519,7 +519,7 @@ def test_a_reason_names_what_answering_at_random_gives() -> None:
 # ------------------------------------------------------------------------------------------------------------- habits
 
 
-def test_agreement_is_how_often_others_say_the_same(crowd: cw.simulate.Crowd) -> None:
+def test_agreement_is_the_share_of_equal_answers(crowd: cw.simulate.Crowd) -> None:
     frame = crowd.answers.frame().filter(pl.int_range(pl.len()) % 5 > 0)
     table = rated(frame, "one-coin")
     rows = frame.rows()
@@ -621,7 +621,7 @@ def test_one_class_is_rated_without_flags(model: str) -> None:  # D7
 
 
 @pytest.mark.parametrize("model", ["pooled", "one-coin", "majority-vote"])
-def test_who_shares_no_task_is_not_rated(model: str, crowd: cw.simulate.Crowd) -> None:
+def test_workers_who_share_no_task_are_not_rated(model: str, crowd: cw.simulate.Crowd) -> None:
     own = {"task": [f"own{n}" for n in range(30)], "worker": ["alone"] * 30, "label": ["c1"] * 30}
     table = rated(pl.concat([crowd.answers.frame(), pl.DataFrame(own)]), model)
     row = of(table, "alone")
@@ -745,7 +745,7 @@ def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts(monkeypatch: pytest.Mo
     assert np.allclose(sum(map(habits.expected_class_counts, pieces)), double)
 
 
-def test_one_label_is_no_flag_for_who_passes_the_checks() -> None:
+def test_one_label_is_no_flag_for_workers_who_pass_the_checks() -> None:
     frame = turned(honest(2, 400, 1), "w03", pl.lit("c1"))
     mine = frame.filter(worker="w03")["task"].to_list()
     plain = cw.aggregate(frame)
@@ -771,7 +771,7 @@ def equal_tables(one: pl.DataFrame, two: pl.DataFrame) -> None:
 
 @pytest.fixture(scope="module")
 def varied() -> cw.Labels:
-    """A crowd with gold, checks, times and copies: one worker guesses, one always says c2, one hurries, one copies."""
+    """A crowd with gold, checks and times: one worker guesses, one always gives c2, one is too fast, one copies."""
     rng = np.random.default_rng(6)
     frame = guessed(turned(honest(3, 400), "w05", pl.lit("c2")), "w07")
     copied = frame.filter(worker="w03").with_columns(worker=pl.lit("twin"))
@@ -804,7 +804,7 @@ def test_more_pieces_than_tasks_rate_the_same() -> None:
 
 
 @pytest.mark.parametrize("pieces", [0, -3, 2.5, "3", None])
-def test_pieces_that_cannot_be_are_refused(pieces: Any, crowd: cw.simulate.Crowd) -> None:
+def test_invalid_pieces_are_refused(pieces: Any, crowd: cw.simulate.Crowd) -> None:
     said = f"pieces is {pieces!r}; it must be a whole number of at least 1"
     with pytest.raises(cw.errors.ParameterError, match=said):
         cw.rate(cw.aggregate(crowd.answers, "majority-vote"), pieces=pieces)
@@ -815,8 +815,8 @@ def test_answers_that_are_not_fitted_are_not_rated(crowd: cw.simulate.Crowd) -> 
         cw.rate(crowd.answers)
 
 
-def test_odds_of_copying_by_hand() -> None:
-    """Two who both say b on four of nine tasks where all others say a: each answer counts once."""
+def test_odds_of_copying_against_hand_computed_values() -> None:
+    """Two workers both give b on four of nine tasks where all others give a: each answer counts once."""
     label = ["a"] * 18 + (["b"] * 4 + ["a"] * 5) * 2
     answers = cw.Labels(np.tile(np.arange(9), 4), np.repeat(["w1", "w2", "x", "y"], 9), label)
     q = np.array([0.8] * 4 + [0.97] * 5)  # of a

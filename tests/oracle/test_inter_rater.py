@@ -1,4 +1,4 @@
-"""Agreement of a crowd: against other libraries, published figures, slow doubles, bootstraps and simulated truth."""
+"""Agreement of a crowd: against other libraries, published numbers, slow reference code, bootstraps and simulation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def uneven(seed: int = 1) -> cw.Labels:
 
 
 def grid(answers: cw.Labels) -> Any:
-    """(W, T) label numbers, not-a-number where there is no answer."""
+    """Label numbers (W, T), NaN where there is no answer."""
     table = np.full((answers.n_workers, answers.n_tasks), np.nan)
     task, worker, label = answers.codes()
     table[worker, task] = label
@@ -93,19 +93,19 @@ def test_cohen_weighs_pairs_by_the_tasks_they_share(kernels: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5, 4), answered(60, 12, 3), uneven()])
-def test_fleiss_weighs_tasks_alike(answers: cw.Labels, kernels: Any) -> None:
-    told = [said for said in by_task(answers) if len(said) > 1]
-    agree = np.mean([np.mean([a == b for a, b in combinations(said, 2)]) for said in told])
-    share = np.mean([[said.count(k) / len(said) for k in range(answers.n_classes)] for said in told], axis=0)
+def test_fleiss_weighs_tasks_equally(answers: cw.Labels, kernels: Any) -> None:
+    tasks = [labels for labels in by_task(answers) if len(labels) > 1]
+    agree = np.mean([np.mean([a == b for a, b in combinations(labels, 2)]) for labels in tasks])
+    share = np.mean([[labels.count(k) / len(labels) for k in range(answers.n_classes)] for labels in tasks], axis=0)
     chance = (share**2).sum()
     assert np.isclose(values(answers)[FLEISS], (agree - chance) / (1 - chance), rtol=1e-12)
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5, 4), answered(60, 12, 3), uneven()])
 def test_gwet_and_percent_by_their_formulas(answers: cw.Labels, kernels: Any) -> None:
-    K, told = answers.n_classes, by_task(answers)
-    agree = [np.mean([a == b for a, b in combinations(said, 2)]) for said in told if len(said) > 1]
-    share = np.mean([[said.count(k) / len(said) for k in range(K)] for said in told if said], axis=0)
+    K, tasks = answers.n_classes, by_task(answers)
+    agree = [np.mean([a == b for a, b in combinations(labels, 2)]) for labels in tasks if len(labels) > 1]
+    share = np.mean([[labels.count(k) / len(labels) for k in range(K)] for labels in tasks if labels], axis=0)
     chance = sum(p * (1 - p) for p in share) / (K - 1)
     assert np.isclose(values(answers)[PERCENT], np.mean(agree), rtol=1e-12)
     assert np.isclose(values(answers)[GWET], (np.mean(agree) - chance) / (1 - chance), rtol=1e-12)
@@ -116,17 +116,19 @@ def test_gwets_own_table() -> None:
     cells = {("E", "E"): 13, ("A", "A"): 20, ("A", "N"): 7, ("N", "A"): 4, ("N", "N"): 56}
     pairs = [pair for pair, count in cells.items() for _ in range(count)]
     frame = {"task": np.repeat(np.arange(100), 2), "worker": ["a", "b"] * 100, "label": [x for p in pairs for x in p]}
-    told = {ALPHA: 0.7972585, FLEISS: 0.7962397, COHEN: 0.7964094, GWET: 0.8493305, PERCENT: 0.89}
+    expected = {ALPHA: 0.7972585, FLEISS: 0.7962397, COHEN: 0.7964094, GWET: 0.8493305, PERCENT: 0.89}
     error = {ALPHA: 0.05905473, FLEISS: 0.05905473, COHEN: 0.05891072, GWET: 0.04321747, PERCENT: 0.03128898}
     for measure, value, low, high, _ in cw.agreement(frame).rows():
-        assert np.isclose(value, told[measure], atol=5e-8)
+        assert np.isclose(value, expected[measure], atol=5e-8)
         assert np.isclose((high - low) / 2 / stats.t.ppf(0.975, 99), error[measure], rtol=0.01)
 
 
 def test_krippendorffs_own_table() -> None:
     """Krippendorff (2011), Computing Krippendorff's alpha-reliability, C: 12 units, 4 observers, gaps; alpha .743."""
-    told = ["1.11", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11", "..3."]
-    cells = [(unit, place, said) for unit, line in enumerate(told) for place, said in enumerate(line) if said != "."]
+    units = ["1.11", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11", "..3."]
+    cells = [
+        (unit, place, label) for unit, line in enumerate(units) for place, label in enumerate(line) if label != "."
+    ]
     found = values(pl.DataFrame(cells, schema=["task", "worker", "label"], orient="row"))
     assert round(found[ALPHA] or 0, 3) == 0.743
 
@@ -135,7 +137,7 @@ def test_krippendorffs_own_table() -> None:
 
 
 def pair_doubles(answers: cw.Labels, place: Any, size: int) -> tuple[Any, Any, list[tuple[int, ...]]]:
-    same, told = np.zeros((size, size), int), np.zeros((size, answers.n_classes, size), int)
+    same, by_label = np.zeros((size, size), int), np.zeros((size, answers.n_classes, size), int)
     met = []
     task, worker, label = answers.codes()
     for a, b in combinations(range(answers.n_answers), 2):
@@ -143,15 +145,15 @@ def pair_doubles(answers: cw.Labels, place: Any, size: int) -> tuple[Any, Any, l
         if task[a] == task[b] and p >= 0 and r >= 0 and p != r:
             same[p, r] += label[a] == label[b]
             same[r, p] += label[a] == label[b]
-            told[p, label[a], r] += 1
-            told[r, label[b], p] += 1
+            by_label[p, label[a], r] += 1
+            by_label[r, label[b], p] += 1
             met.append((task[a], p, label[a], r, label[b]))
-    return same, told, met
+    return same, by_label, met
 
 
 @pytest.fixture(params=["even", "uneven", "crowded", "twice"])
 def paired(request: pytest.FixtureRequest) -> cw.Labels:
-    """Also tasks with more answers than the compiled twin has room for at first, and workers who answer again."""
+    """With tasks that have more answers than the compiled kernel first allocates for, and with repeated answers."""
     if request.param == "twice":
         frame = answered(20, 6, 4).frame()
         return cw.Labels(pl.concat([frame, frame.head(30).with_columns(label=pl.lit("c2"))]), duplicates="each")
@@ -164,10 +166,10 @@ def test_pair_counts_by_a_double_loop(twin: Any, chosen: float, paired: cw.Label
     place = np.full(paired.n_workers, -1, np.int32)
     some = np.random.default_rng(1).permutation(paired.n_workers)[: int(chosen * paired.n_workers)]
     place[some] = np.arange(len(some))
-    same, told = twin.pair_counts(paired.layout, place, len(some))
-    slow_same, slow_told, _ = pair_doubles(paired, place, len(some))
+    same, by_label = twin.pair_counts(paired.layout, place, len(some))
+    slow_same, slow_by_label, _ = pair_doubles(paired, place, len(some))
     assert np.array_equal(same, slow_same)
-    assert np.array_equal(told, slow_told)
+    assert np.array_equal(by_label, slow_by_label)
 
 
 @pytest.mark.parametrize("twin", [plain, fast])
@@ -175,16 +177,18 @@ def test_pair_influence_by_a_double_loop(twin: Any, paired: cw.Labels) -> None:
     rng, W = np.random.default_rng(2), paired.n_workers
     place = np.where(np.arange(W) % 4 == 3, -1, np.cumsum(np.arange(W) % 4 != 3) - 1).astype(np.int32)
     size = int(place.max()) + 1
-    _, told, met = pair_doubles(paired, place, size)
+    _, by_label, met = pair_doubles(paired, place, size)
     of_same, of_pair, of_chance = (x + x.T for x in rng.normal(size=(3, size, size)))
     slow = np.zeros(paired.n_tasks)
     for i, p, a, r, b in met:
-        slow[i] += of_pair[p, r] + of_same[p, r] * (a == b) + of_chance[p, r] * (told[r, a, p] + told[p, b, r])
-    assert np.allclose(twin.pair_influence(paired.layout, place, told, of_same, of_pair, of_chance), slow, atol=1e-9)
+        slow[i] += of_pair[p, r] + of_same[p, r] * (a == b) + of_chance[p, r] * (by_label[r, a, p] + by_label[p, b, r])
+    assert np.allclose(
+        twin.pair_influence(paired.layout, place, by_label, of_same, of_pair, of_chance), slow, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("answers", [answered(60, 5, 5), answered(60, 12, 3), uneven()])
-def test_twins_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_and_compiled_agree(answers: cw.Labels, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = []
     for small in (0, 10**9):
         monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CELLS", small)
@@ -201,15 +205,15 @@ def test_slopes_are_derivatives(measure: str) -> None:
     _, slopes = inter_rater._BY_COUNTS[measure](sums)
     for name, slope in slopes._asdict().items():
         at = np.atleast_1d(np.asarray(getattr(sums, name), float))
-        for k, told in enumerate(np.zeros(len(at)) if slope is None else np.atleast_1d(slope)):
+        for k, derivative in enumerate(np.zeros(len(at)) if slope is None else np.atleast_1d(slope)):
             step = np.eye(len(at))[k] * 1e-5 * max(1.0, abs(at[k]))
             ends = [(at + s * step) if at.size > 1 else float((at + s * step)[0]) for s in (1, -1)]
             up, down = (inter_rater._BY_COUNTS[measure](sums._replace(**{name: end}))[0] for end in ends)
-            assert np.isclose((up - down) / (2 * step[k]), told, rtol=1e-5, atol=1e-9), name
+            assert np.isclose((up - down) / (2 * step[k]), derivative, rtol=1e-5, atol=1e-9), name
 
 
 def again(answers: cw.Labels, rng: np.random.Generator) -> cw.Labels:
-    """As many tasks, drawn with replacement."""
+    """The same number of tasks, drawn with replacement."""
     _, worker, label = answers.codes()
     start = answers.layout.task_ptr
     drawn = rng.integers(0, answers.n_tasks, answers.n_tasks)
@@ -229,7 +233,7 @@ def test_standard_errors_are_those_of_a_bootstrap_over_tasks(answers: cw.Labels)
 
 
 @pytest.mark.parametrize(("tasks", "per_task", "classes"), [(40, 4, 2), (100, 3, 3)])
-def test_intervals_hold_what_many_tasks_would_show(tasks: int, per_task: int, classes: int) -> None:
+def test_intervals_cover_the_value_over_many_tasks(tasks: int, per_task: int, classes: int) -> None:
     whole = answered(12_000, 10, per_task, classes, seed=5)
     truth, (task, worker, label) = values(whole), whole.codes()
     tables = []
@@ -298,7 +302,7 @@ def test_one_task_has_values_but_no_interval() -> None:
 
 
 def test_answers_that_stand_alone_do_count_as_answers() -> None:
-    """Tasks with one answer say nothing of alpha, but a second class among them is no "every answer says the same"."""
+    """Tasks with one answer do not enter alpha, but if they hold a second class, not every answer is the same."""
     alone = {"task": [0, 0, 1, 1, 2], "worker": [0, 1, 0, 1, 0], "label": ["x", "x", "x", "x", "y"]}
     assert values(alone)[ALPHA] is None
     assert "every answer says the same" not in row(alone, ALPHA)["note"]
@@ -323,7 +327,7 @@ def test_values_are_null_or_within_bounds(frame: pl.DataFrame) -> None:
 
 
 def test_a_few_disputed_tasks_beside_a_busy_one_stay_within_bounds() -> None:
-    """Were tasks to count alike in what Fleiss observes, and votes in what it expects, kappa would be -1.08 here."""
+    """If tasks weighed equally in observed agreement, and votes in expected agreement, kappa would be -1.08."""
     frame = {
         "task": [0, 0, 1, 1, 2, 2, 2, 2, 2, 2],
         "worker": [0, 1, 0, 1, 0, 1, 2, 3, 4, 5],
@@ -352,7 +356,7 @@ def test_names_do_not_matter(frame: pl.DataFrame, seed: int) -> None:  # D16
     assert np.allclose(one.astype(float), two.astype(float), atol=1e-9, equal_nan=True)
 
 
-def test_cohen_looks_at_the_busiest_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cohen_uses_the_busiest_workers_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inter_rater, "BUSIEST", 4)
     answers = uneven()
     busiest = np.argsort(-answers.answers_per_worker, kind="stable")[:4]

@@ -1,4 +1,4 @@
-"""The arithmetic against slow and obvious doubles: loops over answers, and scipy's special functions."""
+"""Kernels against slow reference code: loops over answers, and scipy's special functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=["double", "single"])
 
 
 class Table(NamedTuple):
-    """Random answers with empty tasks, idle workers, unsaid labels and repeats, and all that kernels are fed."""
+    """Random answers with empty tasks, idle workers, unused labels and repeats, and all inputs of the kernels."""
 
     layout: Any
     task: Any
@@ -46,7 +46,7 @@ def table(T: int = 40, W: int = 9, K: int = 4, N: int = 300, seed: int = 0, kind
 
 
 def rows_of(t: Table) -> dict[tuple[int, int], int]:
-    """(worker, label) -> row, by counting them off."""
+    """Map (worker, label) to its row."""
     return {
         pair: r for r, pair in enumerate(sorted({(int(j), int(m)) for j, m in zip(t.worker, t.label, strict=True)}))
     }
@@ -214,7 +214,7 @@ def test_counts_are_sums_of_posteriors(twin: Any, kind: Any, K: int) -> None:
 @each_kind
 @pytest.mark.parametrize("K", [2, 5])
 def test_left_out_posteriors(twin: Any, kind: Any, K: int) -> None:
-    """Taking an answer out of a posterior is dividing by its factor; a known truth stays what it is."""
+    """The leave-one-out posterior divides by the factor of the answer; a known label stays."""
     t = table(K=K, kind=kind)
     right, sure = np.zeros(t.layout.n_rows), np.zeros(t.layout.n_rows)
     for i, _, m, r in answers_of(t):
@@ -258,7 +258,7 @@ def test_ability_slopes(twin: Any, kind: Any, of_workers: bool) -> None:
 
 
 def dense(t: Table, counts: Any) -> Any:
-    """(W, K, L) counts of every worker, true class and label, said or not."""
+    """Counts (W, K, L) of every worker, true class and label, given or not."""
     whole = np.zeros((9, counts.shape[1], counts.shape[1]))
     for (j, m), r in rows_of(t).items():
         whole[j, :, m] = counts[r]
@@ -311,7 +311,7 @@ def test_dirichlet_rows(twin: Any, kind: Any) -> None:
 
 
 def dirichlet_divergence(q: Any, p: Any) -> float:
-    """Sum over rows of KL(Dirichlet(q) || Dirichlet(p)), by the book."""
+    """Sum over rows of KL(Dirichlet(q) || Dirichlet(p)), by the textbook formula."""
     gammaln, psi = scipy_special.gammaln, scipy_special.psi
     norms = gammaln(q.sum(-1)) - gammaln(q).sum(-1) - gammaln(p.sum(-1)) + gammaln(p).sum(-1)
     return float((norms + ((q - p) * (psi(q) - psi(q.sum(-1, keepdims=True)))).sum(-1)).sum())
@@ -345,7 +345,7 @@ def test_dirichlet_slopes(twin: Any, kind: Any) -> None:
     assert np.isclose(fit, counts_evidence(whole, t.a), rtol=ROUNDING[kind])
 
 
-def test_twins_have_the_same_functions() -> None:
+def test_numpy_and_compiled_have_the_same_functions() -> None:
     from crowdwise.kernels import Kernels
 
     names = [name for name in vars(Kernels) if not name.startswith("_")]
@@ -437,7 +437,7 @@ def test_impossible_answers_leave_numbers(twin: Any, kind: Any) -> None:
 @each_twin
 @each_kind
 def test_a_repeated_iteration_flips_nothing(twin: Any, kind: Any) -> None:
-    """Two classes that differ by less than storage can hold must not look like a change of label for ever."""
+    """Two classes that differ by less than the storage precision must not count as a change of label."""
     task, worker, label = np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.array([0, 1], np.int32)
     layout, _ = sort_answers(plain, task, worker, label, (1, 2, 2))
     Z, none = np.array([[0.9, 0.1]], kind), np.full(1, -1, np.int32)
@@ -452,7 +452,7 @@ def test_a_repeated_iteration_flips_nothing(twin: Any, kind: Any) -> None:
 
 
 def slow_parts(pairs: list[tuple[int, int]], W: int) -> list[int]:
-    """Parts by walking from worker to worker over shared tasks, numbered in worker order."""
+    """Connected components of workers over shared tasks, numbered in worker order."""
     part = [-1] * W
     for start in range(W):
         if part[start] < 0:
@@ -487,7 +487,7 @@ def test_a_long_chain_of_workers_is_one_part(twin: Any) -> None:
 
 
 @each_kind
-def test_cavity_left_out_twins_agree_with_a_slow_double(kind: Any) -> None:
+def test_cavity_left_out_kernels_agree_with_slow_code(kind: Any) -> None:
     t = table(kind=kind)
     K, layout = t.layout.n_classes, t.layout
     counts = plain.confusion_counts(layout, t.Z, 1).astype(kind)
@@ -514,7 +514,7 @@ def test_cavity_left_out_twins_agree_with_a_slow_double(kind: Any) -> None:
 
 
 class Eased(NamedTuple):
-    """A table, and odds, ease and priors to go with it."""
+    """A table with odds, ease and priors."""
 
     t: Table
     odds: Any  # (W, K, K)
@@ -542,7 +542,7 @@ def slow_eased(e: Eased, odds: Any, ease: Any, skip: int = -1) -> tuple[Any, Any
 
 
 def central(value: Any, at: Any, places: Any, step: float = 1e-5) -> list[float]:
-    """Central differences of value(at) by some of its numbers."""
+    """Central differences of value(at) for some coordinates."""
     found = []
     for place in places:
         up, down = at.copy(), at.copy()
@@ -619,7 +619,7 @@ def test_threads_change_no_bit_of_eased_kernels(compiled: Any, K: int) -> None:
 
 
 @each_twin
-def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
+def test_tasks_without_information_keep_their_prior(twin: Any) -> None:
     e = eased(4)
     Z, open_ = e.t.Z.copy(), np.full(25, -1, np.int32)
     swept = twin.difficulty_posterior(e.t.layout, e.odds, np.zeros(25), e.prior, open_, Z, np.empty(25), 1)
@@ -629,7 +629,7 @@ def test_tasks_that_nobody_can_tell_keep_their_prior(twin: Any) -> None:
 
 @each_twin
 @pytest.mark.parametrize("sharp", [30.0, 1e4])
-def test_eased_answers_that_cannot_be_leave_numbers(twin: Any, sharp: float) -> None:
+def test_contradictory_certain_answers_stay_finite(twin: Any, sharp: float) -> None:
     """A thousand answers for each of two labels, all of them certain: neither class wins, and nothing is infinite."""
     label = np.repeat(np.arange(2), 1000).astype(np.int32)
     layout, _ = sort_answers(plain, np.zeros_like(label), np.arange(2000, dtype=np.int32), label, (1, 2000, 2))

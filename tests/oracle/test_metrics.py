@@ -1,4 +1,4 @@
-"""ROC curves, areas, skills, confusion matrices and groups held against the truth; simulated experts that have one."""
+"""Metrics against the truth: ROC curves, areas, skills, confusion matrices and groups; and simulated experts."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def test_curves_of_more_classes() -> None:
     assert cw.auc(result, as_mapping) == cw.auc(result, truth)
     with pytest.raises(cw.errors.ParameterError, match="no class 'c4'; there are c1, c2, c3"):
         cw.roc(result, truth, label="c4")
-    with pytest.raises(cw.errors.EmptyDataError, match="names no task of this result"):
+    with pytest.raises(cw.errors.EmptyDataError, match="have no task in common"):
         cw.auc(result, {"elsewhere": "c1"})
 
 
-def test_expertise_by_hand() -> None:
+def test_expertise_against_hand_computed_values() -> None:
     sim = experts(0, 200, 50)
     truth = sim.truth.gather_every(2)
     table = cw.expertise(learnt(0, "adaptive", 200, 50).result_, truth)
     assert table.columns == ["worker", "label", "estimated", "easiest", "true", "answers"]
-    told = sim.answers.frame().join(truth, on="task", suffix="_true")
+    joined = sim.answers.frame().join(truth, on="task", suffix="_true")
     for row in table.iter_rows(named=True):
-        mine = told.filter((pl.col("worker") == row["worker"]) & (pl.col("label_true") == row["label"]))
-        assert row["answers"] == mine.height
-        assert np.isclose(row["true"], (mine["label"] == row["label"]).mean())
+        own = joined.filter((pl.col("worker") == row["worker"]) & (pl.col("label_true") == row["label"]))
+        assert row["answers"] == own.height
+        assert np.isclose(row["true"], (own["label"] == row["label"]).mean())
     assert table.height == 10
     assert (table["easiest"] >= table["estimated"] - 1e-12).all()
 
@@ -133,15 +133,15 @@ def grouped() -> Scored:
     return sim, cw.aggregate(sim.answers, "groups")
 
 
-def test_divergence_by_hand(grouped: Scored) -> None:
-    """I-JS: the mean over workers of the distance to what truth counts, even where a row has nothing; G-JS: of all."""
+def test_divergence_against_hand_computed_values(grouped: Scored) -> None:
+    """I-JS: mean divergence over workers from matrices counted with the truth, uniform in empty rows; G-JS: of all."""
     sim, result = grouped
     truth = sim.truth.gather_every(2)
-    told = sim.answers.frame().join(truth, on="task", suffix="_true").rows(named=True)
+    joined = sim.answers.frame().join(truth, on="task", suffix="_true").rows(named=True)
     names, own, crowd = ["c1", "c2", "c3"], [], np.zeros((3, 3))
     for worker in sim.answers.workers:
         counts = np.zeros((3, 3))
-        for row in told:
+        for row in joined:
             if row["worker"] == worker:
                 counts[names.index(row["label_true"]), names.index(row["label"])] += 1
         crowd += counts
@@ -164,12 +164,12 @@ def test_divergence_by_hand(grouped: Scored) -> None:
 def test_divergence_in_parts_is_the_same(grouped: Scored, monkeypatch: pytest.MonkeyPatch) -> None:
     sim, result = grouped
     whole = [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)]
-    monkeypatch.setattr("crowdwise.metrics.labels.CELLS", 40)  # four workers at a time
+    monkeypatch.setattr("crowdwise.metrics.labels.MAX_BATCH_CELLS", 40)  # four workers at a time
     assert np.allclose(whole, [cw.divergence(result, sim.truth), cw.divergence(result, confusions=sim.confusions)])
     for wrong, words in (
         ({}, "give either truth"),
         ({"truth": sim.truth, "confusions": sim.confusions}, "give either truth"),
-        ({"confusions": sim.confusions[1:]}, r"shape \(13, 3, 3\); wanted is \(14, 3, 3\)"),
+        ({"confusions": sim.confusions[1:]}, r"shape \(13, 3, 3\); it must be \(14, 3, 3\)"),
     ):
         with pytest.raises(cw.errors.ParameterError, match=words):
             cw.divergence(result, **wrong)
@@ -188,9 +188,9 @@ def test_rand_index_counts_pairs() -> None:
     assert cw.rand_index(result, true) == cw.rand_index(result, sim.workers)
     for turn in permutations("xyz"):  # names of groups do not matter
         assert cw.rand_index(result, {w: turn[g] for w, g in true.items()}) == cw.rand_index(result, true)
-    with pytest.raises(cw.errors.ColumnError, match="wanted are worker and group"):
+    with pytest.raises(cw.errors.ColumnError, match="it needs worker and group"):
         cw.rand_index(result, sim.workers.select("worker", "skill"))
-    with pytest.raises(cw.errors.EmptyDataError, match="name no worker"):
+    with pytest.raises(cw.errors.EmptyDataError, match="have no worker in common"):
         cw.rand_index(result, {"elsewhere": 1})
 
 
@@ -198,7 +198,7 @@ def test_rand_index_counts_pairs() -> None:
 
 
 def test_experts_err_where_classes_meet() -> None:
-    """Shares of right answers, by class and distance from the boundary, are those of eqs (1) and (2)."""
+    """Shares of correct answers, by class and distance from the boundary, follow eqs (1) and (2)."""
     sim = cw.simulate.experts(40_000, seed=1)
     truth = (sim.truth["label"] == "c2").to_numpy()
     p = special.expit(sim.features.sum(1))
@@ -236,10 +236,10 @@ def test_experts_of_more_classes() -> None:
     assert sim.answers.n_answers == 40_000
     assert sim.answers.n_tasks == 20_000
     assert np.allclose(sim.confusions.sum(2), 1)
-    told = sim.answers.frame().join(sim.truth, on="task").join(sim.workers, on="worker")
-    right = told.group_by("worker").agg((pl.col("label") == pl.col("label_right")).mean(), pl.col("skill").first())
+    joined = sim.answers.frame().join(sim.truth, on="task").join(sim.workers, on="worker")
+    right = joined.group_by("worker").agg((pl.col("label") == pl.col("label_right")).mean(), pl.col("skill").first())
     assert (right["label"] - right["skill"]).abs().max() < 0.03
-    by_ease = told.join(sim.truth.select("task", ease=pl.Series(sim.ease)), on="task")
+    by_ease = joined.join(sim.truth.select("task", ease=pl.Series(sim.ease)), on="task")
     easy, hard = (by_ease.filter(keep) for keep in (pl.col("ease") > 0.8, pl.col("ease") < 0.2))
     assert min(easy.height, hard.height) > 1000
     assert abs((hard["label"] == hard["label_right"]).mean() - 1 / 3) < 0.1
@@ -247,6 +247,6 @@ def test_experts_of_more_classes() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"tasks": 0}, {"fresh": -1}, {"classes": 1}, {"features": 1}, {"per_task": 9}])
-def test_experts_refuse_what_cannot_be(wrong: dict[str, int]) -> None:
+def test_experts_refuse_invalid_sizes(wrong: dict[str, int]) -> None:
     with pytest.raises(cw.errors.ParameterError, match=r"must be"):
         cw.simulate.experts(**{"tasks": 10, **wrong})

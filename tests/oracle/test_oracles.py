@@ -1,4 +1,4 @@
-"""Models against doubles that cannot be wrong: every truth of four tasks enumerated, bounds written out in full."""
+"""Models against exact references: enumeration of every truth of four tasks, and bounds written out in full."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ each_model = pytest.mark.parametrize("name", SETTINGS)
 
 
 def small(K: int, seed: int, gold: dict[str, int] | None = None) -> cw.Labels:
-    """Four tasks, three workers, all labels said by someone, the last never by the last worker."""
+    """Four tasks, three workers; every label is given, but the last one never by the last worker."""
     rng = np.random.default_rng(seed)
     label = rng.integers(0, K, (T, W))
     label[:, -1] %= K - 1
@@ -41,13 +41,13 @@ def small(K: int, seed: int, gold: dict[str, int] | None = None) -> cw.Labels:
     return cw.Labels([f"t{i}" for i in task], [f"w{j}" for j in worker], label.ravel(), gold=gold)
 
 
-def enumerated(answers: cw.Labels, rho: Any, said: Callable[[int, int, int, int], float]) -> tuple[float, Any]:
-    """log p(labels) and the marginals (T, K), by adding up all K^T truths; said(i, j, k, l) is P(label l | truth k)."""
+def enumerated(answers: cw.Labels, rho: Any, likelihood: Callable[[int, int, int, int], float]) -> tuple[float, Any]:
+    """log p(labels) and the marginals (T, K), summed over all K^T truths; likelihood(i, j, k, l) is P(label l | k)."""
     K, scores, truths = len(rho), [], list(product(range(len(rho)), repeat=T))
-    spoken = list(zip(*answers.codes(), strict=True))
+    triples = list(zip(*answers.codes(), strict=True))
     for z in truths:
         possible = all(known in (-1, z[i]) for i, known in enumerate(answers.gold))
-        log_p = sum(np.log(rho[z[i]]) for i in range(T)) + sum(np.log(said(i, j, z[i], m)) for i, j, m in spoken)
+        log_p = sum(np.log(rho[z[i]]) for i in range(T)) + sum(np.log(likelihood(i, j, z[i], m)) for i, j, m in triples)
         scores.append(log_p if possible else -np.inf)
     weight = np.exp(scores - logsumexp(scores))
     marginals = [[weight[[z[i] == k for z in truths]].sum() for k in range(K)] for i in range(T)]
@@ -55,7 +55,7 @@ def enumerated(answers: cw.Labels, rho: Any, said: Callable[[int, int, int, int]
 
 
 class Oracle:
-    """A model's parameters in the open: objective by enumeration, and how to shake them."""
+    """Parameters of a model, with the objective by enumeration and random perturbations."""
 
     def __init__(self, name: str, answers: cw.Labels, params: Any, model: Any) -> None:
         self.name, self.answers, self.model = name, answers, model
@@ -65,7 +65,7 @@ class Oracle:
         else:
             self.values = [params.hit] if name == "one-coin" else [params.ability, params.ease]
 
-    def said(self, i: int, j: int, k: int, m: int) -> float:
+    def likelihood(self, i: int, j: int, k: int, m: int) -> float:
         if self.name == "dawid-skene":
             return float(self.values[0][j, k, m])
         right = self.values[0][j] if self.name == "one-coin" else expit(self.values[0][j] * self.values[1][i])
@@ -80,11 +80,11 @@ class Oracle:
         return float(-((first - 1) ** 2).sum() / 2)
 
     def log_prior_of_tasks(self) -> float:
-        """Of what stays with the tasks while a model is fitted."""
+        """Log-prior of the parameters of tasks."""
         return float(-((self.values[1] - 1) ** 2).sum() / (2 * self.model.spread)) if self.name == "glad" else 0.0
 
     def objective(self) -> float:
-        return enumerated(self.answers, self.rho, self.said)[0] + self.log_prior() + self.log_prior_of_tasks()
+        return enumerated(self.answers, self.rho, self.likelihood)[0] + self.log_prior() + self.log_prior_of_tasks()
 
     def shake(self, rng: np.random.Generator, size: float) -> None:
         """Move every parameter a little, within its range."""
@@ -102,7 +102,7 @@ class Oracle:
 
 
 def whole_confusions(answers: cw.Labels, params: Any, smoothing: float) -> Any:
-    """(W, K, K) from the rows that occurred; a label never said has what smoothing leaves it."""
+    """(W, K, K) from the rows that occurred; a label never given has only the smoothing."""
     layout, K = answers.layout, answers.n_classes
     pi = np.repeat((smoothing / (params.totals + K * smoothing))[:, :, None], K, axis=2)
     for r in range(layout.n_rows):
@@ -118,7 +118,7 @@ def test_objective_and_posterior_by_enumeration(name: str, K: int, gold: Any, ke
     answers, model = small(K, 1, gold), cw.model(name, max_iter=7, **SETTINGS[name])
     result = model.fit(answers, run=DOUBLE)
     oracle = Oracle(name, answers, result.params, model)
-    evidence, marginals = enumerated(answers, oracle.rho, oracle.said)
+    evidence, marginals = enumerated(answers, oracle.rho, oracle.likelihood)
     penalty, of_tasks = model.penalty(result.params), oracle.log_prior_of_tasks()
     assert (of_tasks < -0.01) == (name == "glad")
     assert np.isclose(penalty, oracle.log_prior(), rtol=1e-10)
@@ -179,7 +179,7 @@ def test_pooled_also_takes_the_task_out_of_the_others_rows(kernels: Any) -> None
 
 @pytest.mark.parametrize("gold", [None, {"t1": 0, "t3": 1}])
 def test_voters_are_judged_by_the_other_votes(gold: Any, kernels: Any) -> None:
-    """One chance p for all, estimated by how often two votes on a task agree; each vote weighs its log-odds."""
+    """One accuracy p for all, estimated from how often two votes on a task agree; each vote weighs its log-odds."""
     answers = small(3, 2, gold)
     task, worker, label = answers.codes()
     agree = [label[a] == label[b] for a in range(12) for b in range(12) if a != b and task[a] == task[b]]
@@ -198,7 +198,7 @@ def test_voters_are_judged_by_the_other_votes(gold: Any, kernels: Any) -> None:
 
 @pytest.mark.parametrize("K", [2, 4])
 def test_skill_has_no_bias_towards_the_workers_own_answers(K: int) -> None:
-    """Workers who guess are at 1 / K, not above, however few answers a task has."""
+    """Workers who guess have skill 1 / K, not more, even with few answers per task."""
     sim = cw.simulate.crowd("hammer-spammer", tasks=3000, workers=60, classes=K, per_task=3, spammers=0.5, seed=4)
     table = cw.aggregate(sim.answers, "one-coin").workers
     guess = (sim.workers["skill"] < 0.6).to_numpy()
@@ -210,7 +210,7 @@ def test_skill_has_no_bias_towards_the_workers_own_answers(K: int) -> None:
 
 
 def divergence(q: Any, p: Any) -> float:
-    """Sum over rows of KL(Dirichlet(q) || Dirichlet(p)), every label in it, said or not."""
+    """Sum over rows of KL(Dirichlet(q) || Dirichlet(p)), over all labels, given or not."""
     p = np.broadcast_to(p, q.shape)
     norm = gammaln(q.sum(-1)) - gammaln(q).sum(-1) - gammaln(p.sum(-1)) + gammaln(p).sum(-1)
     return float((norm + ((q - p) * (psi(q) - psi(q.sum(-1, keepdims=True)))).sum(-1)).sum())
@@ -253,7 +253,7 @@ def improved(answers: cw.Labels, result: cw.LabelsResult) -> Any:
 
 @each_size
 @pytest.mark.parametrize("iterations", [1, 6])
-def test_pooled_bound_is_what_it_says(K: int, iterations: int, kernels: Any) -> None:
+def test_pooled_bound_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
     answers = small(K, 3)
     result = cw.Pooled(max_iter=iterations, hedge=0.0).fit(answers, run=DOUBLE)
     p = result.params
@@ -269,7 +269,7 @@ def test_pooled_steps_are_the_best_of_their_kind(K: int, kernels: Any) -> None:
     n, C, a = p.n, dense(answers, p.counts), p.a
     best = pooled_bound(answers, Z, n, C, a)
     assert best > result.trace["objective"][-1]
-    for size in (1e-3, 1e-2, 0.3):  # labels never said have C = 0, and must like it
+    for size in (1e-3, 1e-2, 0.3):  # labels never given have C = 0, which must work
         other = C * np.exp(size * rng.normal(size=C.shape)) + size * rng.random(C.shape)
         assert pooled_bound(answers, Z, n, other, a) < best
         assert pooled_bound(answers, Z, n * np.exp(size * rng.normal(size=K)), C, a) < best
@@ -287,7 +287,7 @@ def test_pooled_posterior_is_the_best_given_the_workers(K: int, kernels: Any) ->
 
 
 @each_size
-def test_pooling_strength_comes_to_a_maximum(K: int) -> None:
+def test_pooling_strength_reaches_a_maximum(K: int) -> None:
     answers, rng = small(K, 6), np.random.default_rng(3)
     result = cw.Pooled(max_iter=4000, tol=0.0, hedge=0.0).fit(answers, run=DOUBLE)
     p = result.params
@@ -314,7 +314,7 @@ def test_hedging_mixes_posterior_and_votes(kernels: Any) -> None:
 
 def mace_bound(answers: cw.Labels, Z: Any, r: Any, theta: Any, xi: Any, b: float, c: float) -> float:
     """E log p(labels, z, h | theta, xi) + H(q(z, h)) - KLs: theta (W, 2) honest or guess, xi (W, L), r[n] = q(h_n = 1 |
-    truth is the label said)."""
+    truth is the label given)."""
     (t, u), x = expected_log(theta).T, expected_log(xi)
     total = -T * np.log(Z.shape[1]) + entropy(Z)
     for n, (i, j, m) in enumerate(zip(*answers.codes(), strict=True)):
@@ -330,7 +330,7 @@ def mace_parts(answers: cw.Labels, p: Any, b: float, c: float) -> tuple[Any, Any
 
 
 def honesty(answers: cw.Labels, theta: Any, xi: Any) -> Any:
-    """(N,) chance that an answer that agrees with the truth was honest."""
+    """Probability that an answer that agrees with the truth was honest, (N,)."""
     (t, u), x = expected_log(theta).T, expected_log(xi)
     _, worker, label = answers.codes()
     return expit(t[worker] - u[worker] - x[worker, label])
@@ -338,7 +338,7 @@ def honesty(answers: cw.Labels, theta: Any, xi: Any) -> Any:
 
 @each_size
 @pytest.mark.parametrize("iterations", [1, 6])
-def test_mace_bound_is_what_it_says(K: int, iterations: int, kernels: Any) -> None:
+def test_mace_bound_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
     answers, b, c = small(K, 7), 0.6, 1.3
     result = cw.Mace(honesty=b, habit=c, max_iter=iterations).fit(answers, run=DOUBLE)
     theta, xi = mace_parts(answers, result.params, b, c)
@@ -375,8 +375,8 @@ def test_groups_improve_the_bound_that_is_written(kernels: Any) -> None:
     Z = shards.locals[0].Z
 
     C = np.zeros((7, K, K))
-    for i, j, said in zip(task, worker, label, strict=True):
-        C[j, :, said] += Z0[i]
+    for i, j, given in zip(task, worker, label, strict=True):
+        C[j, :, given] += Z0[i]
     s = first.member
     for _ in range(groups.INNER_STEPS):
         size, beta = s.sum(0), np.einsum("jm,jkl->mkl", s, C)  # (7)
@@ -386,7 +386,7 @@ def test_groups_improve_the_bound_that_is_written(kernels: Any) -> None:
     assert 0.01 < s[:, 0].mean() < 0.99
 
     logs, n = expected_log(b + beta), Z0.sum(0)
-    of_answers = sum(Z[i] @ (s[j] @ logs[:, :, said]) for i, j, said in zip(task, worker, label, strict=True))
+    of_answers = sum(Z[i] @ (s[j] @ logs[:, :, given]) for i, j, given in zip(task, worker, label, strict=True))
     of_z = (Z @ expected_log(1 + n)).sum() - xlogy(Z, Z).sum()
     of_g = (s @ expected_log(1 + size)).sum() - xlogy(s, s).sum()
     parts = divergence(1 + n, np.ones(K)) + divergence(1 + size, np.ones(M)) + divergence(b + beta, b)
@@ -426,9 +426,9 @@ def test_votes_by_counting(uneven: cw.Labels, kernels: Any) -> None:
 
 def test_weights_learnt_from_agreement(uneven: cw.Labels, kernels: Any) -> None:
     hits, total = np.zeros(7), np.zeros(7)
-    spoken = list(zip(*uneven.codes(), strict=True))
-    for i, j, m in spoken:
-        others = [label for task, worker, label in spoken if task == i and worker != j]
+    triples = list(zip(*uneven.codes(), strict=True))
+    for i, j, m in triples:
+        others = [label for task, worker, label in triples if task == i and worker != j]
         if others:
             hits[j] += others.count(m) / len(others)
             total[j] += 1
@@ -438,7 +438,7 @@ def test_weights_learnt_from_agreement(uneven: cw.Labels, kernels: Any) -> None:
 
 
 def test_weights_from_a_column(kernels: Any) -> None:
-    """All workers are alike, and each answer counts what its own weight says."""
+    """All workers are alike, and each answer counts by its own weight."""
     frame = {
         "task": [1, 1, 1, 2, 2, 2], "worker": ["a", "b", "c"] * 2, "label": ["x", "y", "y", "x", "y", "x"],
         "weight": [3.0, 1.0, 1.5, 0.25, 1.0, 0.0],

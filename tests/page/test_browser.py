@@ -21,7 +21,7 @@ from conftest import HOSTILE
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import crowdwise as cw
-from crowdwise.metrics import judged
+from crowdwise.metrics import evaluate
 from crowdwise.report import Cost, Scaling
 from crowdwise.report.page import Page as ReportPage
 from crowdwise.report.page import page_of
@@ -129,7 +129,7 @@ def _groups() -> ReportPage:
         for n, method in enumerate(methods) for workers in (100, 1500, 10000)
     ]  # fmt: skip
     scaling = Scaling("One grows.", methods, costs)
-    told = page_of(result, {"judged": judged({"groups": result}, made.truth), "scaling": scaling})
+    told = page_of(result, {"judged": evaluate({"groups": result}, made.truth), "scaling": scaling})
     groups = told["groups"]
     pairs = [replace(each, worker=each.worker and HOSTILE[9 * n]) for n, each in enumerate(groups.compared[:3])]
     true, estimated = [cell(0, 0, 1.0), cell(1, 0, 1.0)], [cell(0, 0, 0.9996), cell(1, 2, 1.0)]

@@ -19,7 +19,7 @@ import crowdwise as cw
 from crowdwise import report as reporting
 from crowdwise.engine import Model
 from crowdwise.errors import ParameterError
-from crowdwise.metrics import judged
+from crowdwise.metrics import evaluate
 from crowdwise.report import Table, registry, table_of
 from crowdwise.report.glossary import GLOSSARY, explained
 from crowdwise.report.page import page_of
@@ -259,7 +259,7 @@ def test_every_term_of_the_glossary_occurs_on_the_page(
 ) -> None:
     result, options = results[name], {}
     if name == "groups":
-        against = judged({"groups": result}, result.labels.select("task", "label"))
+        against = evaluate({"groups": result}, result.labels.select("task", "label"))
         votes = cw.compare(result.answers, ["majority-vote"], folds=0, against=result)
         options = {"judged": against, "comparison": votes}
     if name == "points":

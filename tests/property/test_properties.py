@@ -1,4 +1,4 @@
-"""What holds for any table: hypothesis looks for one where it does not."""
+"""Properties that hold for any table, tested with hypothesis."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def same(one: cw.LabelsResult, two: cw.LabelsResult) -> bool:
 @given(tables(), names, st.randoms(use_true_random=False))
 @settings(max_examples=30)
 def test_shuffled_repeated_and_silent_rows_change_nothing(frame: pl.DataFrame, name: str, random: Any) -> None:
-    """D1, D8, D15: neither the order of rows, nor the same rows again, nor a worker who says nothing."""
+    """D1, D8, D15: the order of rows, repeated rows and a worker without labels change nothing."""
     plain, order = cw.aggregate(frame, name), list(range(frame.height))
     random.shuffle(order)
     assert same(plain, cw.aggregate(frame[order], name))
@@ -75,7 +75,7 @@ def test_a_task_without_answers_gets_no_label(frame: pl.DataFrame, name: str) ->
 
 
 @given(tables(), st.integers(0, 3))
-def test_doubled_answers_go_by_the_rule(frame: pl.DataFrame, label: int) -> None:  # D9
+def test_repeated_answers_follow_the_duplicates_rule(frame: pl.DataFrame, label: int) -> None:  # D9
     again = pl.concat([frame, frame.with_columns(label=pl.lit(label, pl.Int64))])
     clash = (frame["label"] != label).any()
     key = ["task", "worker"]
@@ -167,7 +167,7 @@ def test_the_objective_never_decreases_on_any_table(frame: pl.DataFrame, name: s
 @given(tables(), names, st.integers(0, 7))
 def test_gold_is_obeyed_on_any_table(frame: pl.DataFrame, name: str, task: int) -> None:
     assume(task in frame["task"])
-    result = cw.aggregate(cw.Labels(frame, gold={task: 7}), name)  # a label that nobody gave: D25
+    result = cw.aggregate(cw.Labels(frame, gold={task: 7}), name)  # a label that no worker gave: D25
     row = result.labels.filter(pl.col("task") == task).row(0, named=True)
     assert (row["label"], row["probability"], row["status"]) == (7, 1.0, "known")
     assert 7 in result.classes
@@ -176,7 +176,7 @@ def test_gold_is_obeyed_on_any_table(frame: pl.DataFrame, name: str, task: int) 
 
 @given(tables(), names)
 @settings(max_examples=25)
-def test_any_result_comes_back_from_disk(tmp_path: Path, frame: pl.DataFrame, name: str) -> None:
+def test_any_result_survives_save_and_load(tmp_path: Path, frame: pl.DataFrame, name: str) -> None:
     result = cw.aggregate(frame, name)
     again = cw.load(result.save(tmp_path))
     assert same(result, again)

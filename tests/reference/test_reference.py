@@ -1,4 +1,4 @@
-"""Numbers that others published or compute: Dawid and Skene's own table, crowd-kit, and accuracy on real crowds."""
+"""Reference values: Dawid and Skene's published table, crowd-kit, and accuracy on real crowds."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ VOTE = {
 
 @pytest.fixture
 def anaesthetists(shared_data: Path) -> cw.Labels:
-    """45 patients by five anaesthetists, the first of whom read every form three times."""
+    """45 patients rated by five anaesthetists; the first read every form three times."""
     frame = pl.read_parquet(shared_data / "anesthesia" / "answers.parquet").select("task", "worker", "label")
     return cw.Labels(frame, duplicates="each")
 
 
 def by_hand(answers: cw.Labels, iterations: int) -> tuple[Any, Any, Any]:
-    """Class shares, error rates and patients' classes by eqs (2.3)-(2.5), from the start (3.1), with whole tables."""
+    """Class shares, error rates and patients' classes by eqs (2.3)-(2.5), from the start (3.1), with dense arrays."""
     counts = np.zeros((45, 5, 4))
     np.add.at(counts, answers.codes(), 1)
     T = counts.sum(1) / counts.sum((1, 2))[:, None]  # (3.1)
@@ -88,7 +88,7 @@ def dense() -> cw.Labels:
 
 @functools.cache
 def by_crowd_kit(answers: cw.Labels, iterations: int) -> Any:
-    """(T, K) posterior by crowd-kit, once for both twins of our arithmetic."""
+    """Posterior (T, K) by crowd-kit, computed once for both versions of our kernels."""
     aggregation = pytest.importorskip("crowdkit.aggregation")
     theirs = aggregation.DawidSkene(n_iter=iterations, tol=-1e9).fit_predict_proba(answers.frame().to_pandas())
     return theirs.loc[answers.tasks.to_list(), answers.classes.to_list()].to_numpy()
@@ -133,7 +133,7 @@ def test_look_alikes_have_what_crowd_kits_users_ask_for(dense: cw.Labels, name: 
 
 
 def accuracy(posterior: Any, gold: Any) -> float:
-    """Over tasks with a truth; a tie counts its share."""
+    """Accuracy over tasks of known truth; a tie between c classes counts 1/c."""
     known = np.flatnonzero(gold >= 0)
     tied = posterior[known] >= posterior[known].max(1, keepdims=True) - 1e-6
     return float((tied[np.arange(len(known)), gold[known]] / tied.sum(1)).mean())
@@ -141,7 +141,7 @@ def accuracy(posterior: Any, gold: Any) -> float:
 
 @pytest.fixture(scope="module")
 def scores(shared_data: Path) -> dict[str, dict[str, float]]:
-    """Set -> model -> accuracy, gold being shown to the score alone."""
+    """Accuracy by set and model; only the score sees the truth."""
     found: dict[str, dict[str, float]] = {}
     for name in VOTE:
         frame = pl.read_parquet(shared_data / name / "answers.parquet").select("task", "worker", "label")
@@ -154,7 +154,7 @@ def scores(shared_data: Path) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("name", VOTE)
-def test_votes_are_as_right_as_the_data_say(name: str, scores: Any) -> None:
+def test_votes_have_the_accuracy_of_the_data(name: str, scores: Any) -> None:
     assert abs(scores[name]["majority-vote"] - VOTE[name]) < 0.00051
 
 
@@ -165,5 +165,5 @@ def test_the_default_is_right_on_real_crowds(scores: Any) -> None:
 
 @pytest.mark.parametrize("name", VOTE)
 def test_the_default_is_never_far_below_the_vote(name: str, scores: Any) -> None:
-    """Ducks is the worst: most workers misname a whole species, and who agrees with them looks skilled."""
+    """Ducks is the hardest: most workers misname a whole species, and workers who agree with them look skilled."""
     assert scores[name]["pooled"] >= scores[name]["majority-vote"] - 0.10

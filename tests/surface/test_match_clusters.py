@@ -11,7 +11,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.errors import DataError
-from crowdwise.metrics.matching import scored
+from crowdwise.metrics.matching import cluster_scores
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -56,14 +56,14 @@ def test_accuracy_is_that_of_the_best_matching(seed: int) -> None:
     found, true = rng.integers(0, 4, 30), rng.integers(0, 3, 30)
     ways = permutations(range(4), 3)
     best = max(sum((found[true == t] == c).sum() for t, c in enumerate(way)) for way in ways)
-    assert scored(found, true)["accuracy"] == pytest.approx(best / 30)
+    assert cluster_scores(found, true)["accuracy"] == pytest.approx(best / 30)
     table = np.array([[((found == c) & (true == t)).sum() for t in range(3)] for c in range(4)]) / 30
     rows, columns = table.sum(1, keepdims=True), table.sum(0, keepdims=True)
     some = table > 0
     mutual = (table[some] * np.log((table / (rows * columns))[some])).sum()
     entropies = [-(p * np.log(p)).sum() for p in (rows, columns)]
-    assert scored(found, true)["nmi"] == pytest.approx(mutual / np.mean(entropies))
-    assert scored(found, true)["ami"] < scored(found, true)["nmi"]
+    assert cluster_scores(found, true)["nmi"] == pytest.approx(mutual / np.mean(entropies))
+    assert cluster_scores(found, true)["ami"] < cluster_scores(found, true)["nmi"]
 
 
 def test_only_items_that_are_known_count() -> None:
@@ -105,14 +105,14 @@ def test_truth_with_ids_of_another_type_that_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(("truth", "said"), [
-    ({"item": ["x", "y"], "label": [0, 1]}, "the truth names no item of this result"),
-    ({"item": [1, 2], "label": [0, 1]}, "the truth names no item of this result"),
-    ({"item": ["i00"], "label": [None]}, "the truth names no item of this result"),
-    ({"item": ["i00", "i00"], "label": [0, 1]}, "names item 'i00' more than once"),
-    ({"thing": ["i00"], "label": [0]}, "truth has columns thing, label; wanted are item and label, or left, right"),
-    ({"item": ["i00"], "class": [0]}, "wanted are item and label"),
-    ({"left": ["x"], "right": ["y"], "answer": [1]}, "the truth names no pair of this result"),
-    ({"left": ["i00"], "right": ["i01"], "said": [1]}, "wanted are left, right and answer"),
+    ({"item": ["x", "y"], "label": [0, 1]}, "the truth and this result have no item in common"),
+    ({"item": [1, 2], "label": [0, 1]}, "the truth and this result have no item in common"),
+    ({"item": ["i00"], "label": [None]}, "the truth and this result have no item in common"),
+    ({"item": ["i00", "i00"], "label": [0, 1]}, "has item 'i00' more than once"),
+    ({"thing": ["i00"], "label": [0]}, "truth has columns thing, label; it needs item and label, or left, right"),
+    ({"item": ["i00"], "class": [0]}, "it needs item and label"),
+    ({"left": ["x"], "right": ["y"], "answer": [1]}, "the truth and this result have no pair in common"),
+    ({"left": ["i00"], "right": ["i01"], "said": [1]}, "it needs left, right and answer"),
     ({"left": ["i00"], "right": ["i01"], "answer": ["perhaps"]}, "'perhaps'"),
     ("truth.csv", "is a name, not a table"),
 ])  # fmt: skip

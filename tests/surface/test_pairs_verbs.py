@@ -534,7 +534,7 @@ def test_a_truth_that_says_nothing_is_refused(files: Path, tmp_path: Path, comma
     words = ("--model", "pair-vote", "--no-page", "--truth", files / "workers.csv", "--out", tmp_path)
     status, _, err = command("pairs", files / "pairs.csv", *words)
     assert status == 1
-    assert "wanted are item and label, or left, right and answer" in err
+    assert "it needs item and label, or left, right and answer" in err
 
 
 def test_a_fit_that_has_not_converged_is_reported(files: Path, tmp_path: Path, command: Any) -> None:

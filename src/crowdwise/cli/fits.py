@@ -217,7 +217,7 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
     """Fit a classifier, predict rows without answers and, where gold is given, compare other worker sides."""
     from ..learn import CrowdClassifier
     from ..learn.sides import BASELINES, rivals
-    from ..metrics import judged
+    from ..metrics import evaluate
 
     side = job.models["labels"]
     model = CrowdClassifier(
@@ -231,7 +231,7 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
     result, known = model.result_, len(set(answers.gold.tolist()) - {-1}) > 1
     run = job.run()
     shown = rivals(model, x, rows, BASELINES, run=run, watch=watch_models()) if known else {side.name: result}
-    against = judged(shown, _gold_table(answers) if known else None)
+    against = evaluate(shown, _gold_table(answers) if known else None)
     curves = against.table() if known else None
     predicted = model.predictions(x, found.tasks).filter(pl.Series(~rows.answered))
     files = job.write(

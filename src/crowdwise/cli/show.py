@@ -163,7 +163,7 @@ def reproduced(found: Study, as_json: bool) -> None:
     for part in found.parts:
         print(clean(part.title))
         table(part.rows.columns, part.rows.rows(), part.digits)
-        for line in part.says:
+        for line in part.notes:
             print(clean(f"  {line}"))
         print()
     for file in found.files:

@@ -142,9 +142,7 @@ def best_of(
     for start in range(begin, count):
         shared, so_far = before(), best
 
-        def kept_now(
-            start: int = start, shared: Arrays = shared, so_far: Any = so_far
-        ) -> Arrays:
+        def kept_now(start: int = start, shared: Arrays = shared, so_far: Any = so_far) -> Arrays:
             return packed(
                 {
                     "begin": start,

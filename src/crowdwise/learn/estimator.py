@@ -190,7 +190,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With `truth` (a table of task and label) it also shows ROC curves and the errors of the estimated skills, for
         this model and for `rivals` (other fitted classifiers). `options` are those of `result_.report`.
         """
-        from ..metrics import judged
+        from ..metrics import evaluate
         from ..report import write_report
 
         check_is_fitted(self)
@@ -200,7 +200,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name = each.result_.model.name
             again = sum(other.split(" (")[0] == name for other in shown)
             shown[f"{name} ({again + 1})" if again else name] = each.result_
-        return write_report(self.result_, path, judged=judged(shown, truth), **options)
+        return write_report(self.result_, path, judged=evaluate(shown, truth), **options)
 
     def _features(self, X: Any, truth: Any, *, reset: bool) -> Any:
         """Check X: it must hold finite numbers, unless the user gave a classifier that checks its own input."""

@@ -1,9 +1,9 @@
-"""How good a result is where the truth is known."""
+"""Metrics of a result against a known truth."""
 
-from .labels import Judged, area, auc, divergence, expertise, judged, known_classes, rand_index, roc, true_counts
+from .labels import Evaluation, area, auc, divergence, evaluate, expertise, known_classes, rand_index, roc, true_counts
 from .matching import match_clusters, match_objects
 
 __all__ = [
-    "Judged", "area", "auc", "divergence", "expertise", "judged", "known_classes", "match_clusters", "match_objects",
-    "rand_index", "roc", "true_counts",
+    "Evaluation", "area", "auc", "divergence", "evaluate", "expertise", "known_classes", "match_clusters",
+    "match_objects", "rand_index", "roc", "true_counts",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How good a result is where the truth is known: ROC curves, the area under them, and how well skills were told."""
+"""Metrics of label results against a known truth: ROC curves, their area, and errors of estimated worker skills."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from ..kernels.special import divergence as _divergence
 from ..result import LabelsResult
 from ..result.base import result_of
 
-CELLS = 1 << 22  # numbers in the tables of answers handled at a time
+MAX_BATCH_CELLS = 1 << 22  # numbers in the arrays handled at a time
 
 
 def roc(result: LabelsResult, truth: Any, *, label: Any = None) -> pl.DataFrame:
-    """The ROC curve of the estimated truth: threshold, false_positive, true_positive.
+    """ROC curve of the estimated truth: threshold, false_positive, true_positive.
 
-    `truth` is a table of task and label, or a mapping. With two classes the second is sought, or `label`; with more,
-    `label` against the others, or without one every class against the others, together.
+    `truth` is a table of task and label, or a mapping from task to label. `label` is the positive class. By default, it
+    is the second of two classes; with more classes, the curve pools every class against the others (micro-average).
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
     >>> cw.roc(cw.aggregate(sim.answers), sim.truth).columns
     ['threshold', 'false_positive', 'true_positive']
     """
-    score, hit = _sought(result_of(result, "labels", "roc"), truth, label)
+    score, positive = _scores_and_positives(result_of(result, "labels", "roc"), truth, label)
     order = np.argsort(-score, kind="stable")
-    score, hit = score[order], hit[order]
-    last = np.flatnonzero(np.append(np.diff(score) != 0, True))  # tasks of one score come in together
-    found = np.cumsum(hit)[last]
-    rates = [np.append(0.0, n / max(n[-1], 1)) for n in (last + 1 - found, found)]
+    score, positive = score[order], positive[order]
+    last = np.flatnonzero(np.append(np.diff(score) != 0, True))  # tasks with equal scores share one threshold
+    hits = np.cumsum(positive)[last]
+    rates = [np.append(0.0, n / max(n[-1], 1)) for n in (last + 1 - hits, hits)]
     return pl.DataFrame(
         {"threshold": np.append(np.inf, score[last]), "false_positive": rates[0], "true_positive": rates[1]}
     )
 
 
 def auc(result: LabelsResult, truth: Any, *, label: Any = None) -> float:
-    """The area under `roc`: the chance that a task of the class sought scores higher than another.
+    """Area under `roc`: the probability that a task of the positive class scores higher than another task.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
@@ -55,24 +55,25 @@ def auc(result: LabelsResult, truth: Any, *, label: Any = None) -> float:
 
 
 def area(curve: pl.DataFrame) -> float:
-    """The area under a curve that `roc` made."""
+    """Area under a curve returned by `roc`."""
     return float(np.trapezoid(curve["true_positive"], curve["false_positive"]))
 
 
 def known_classes(answers: Labels, truth: Any) -> Ints:
-    """(T,) the true class of each task by number; -1 where it is not told."""
+    """True class of each task as a number, (T,); -1 where it is unknown."""
     if isinstance(truth, Mapping) and not {"task", "label"} <= set(truth):
-        told = dict(truth)
+        label = dict(truth)
     else:
         table = to_frame(truth)
         if not {"task", "label"} <= set(table.columns):
-            raise ColumnError(f"truth has columns {', '.join(table.columns)}; wanted are task and label")
-        told = dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
+            raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
+        label = dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
-    return np.array([code.get(told.get(task), -1) for task in answers.tasks.to_list()], np.int32)
+    return np.array([code.get(label.get(task), -1) for task in answers.tasks.to_list()], np.int32)
 
 
-def _sought(result: LabelsResult, truth: Any, label: Any) -> tuple[Floats, Any]:
+def _scores_and_positives(result: LabelsResult, truth: Any, label: Any) -> tuple[Floats, Any]:
+    """Posterior of the positive class, and whether it is the true class, for each task of known truth."""
     names = result.classes.to_list()
     if label is not None and label not in names:
         raise ParameterError(f"no class {label!r}; there are {', '.join(map(str, names))}.{nearest(str(label), names)}")
@@ -80,28 +81,28 @@ def _sought(result: LabelsResult, truth: Any, label: Any) -> tuple[Floats, Any]:
     known = np.flatnonzero(gold >= 0)
     if not len(known):
         raise EmptyDataError(
-            "the truth names no task of this result: nothing can be scored. Check its tasks and labels"
+            "the truth and this result have no task in common: nothing can be scored. Check its tasks and labels"
         )
-    P, right = result.posterior[known].astype(np.float64), gold[known][:, None] == np.arange(len(names))
+    P, positive = result.posterior[known].astype(np.float64), gold[known][:, None] == np.arange(len(names))
     if label is None and len(names) > 2:
-        return P.ravel(), right.ravel()
+        return P.ravel(), positive.ravel()
     k = names.index(label) if label is not None else len(names) - 1
-    if right[:, k].all() or not right[:, k].any():
+    if positive[:, k].all() or not positive[:, k].any():
         raise DataError(
-            f"all {len(known)} tasks whose truth is known are {'' if right[:, k].all() else 'not '}{names[k]!r}: a ROC "
-            "curve needs both. Give more truth"
+            f"all {len(known)} tasks of known truth are {'' if positive[:, k].all() else 'not '}{names[k]!r}: a ROC "
+            "curve needs both. Give the truth of more tasks"
         )
-    return P[:, k], right[:, k]
+    return P[:, k], positive[:, k]
 
 
 def expertise(result: LabelsResult, truth: Any = None) -> pl.DataFrame:
-    """How often each worker names a class where it is true, a row a worker and class: worker, label, estimated,
-    easiest, true, answers.
+    """Accuracy of each worker on tasks of each class, one row per worker and class.
 
-    With two classes, that of the second is sensitivity, that of the first specificity. `estimated` is on the tasks that
-    the worker answered, `easiest` on a task as easy as can be (the same where all tasks are alike; by glad, one of ease
-    1). `true` is the share of right answers among those to tasks of that class by `truth` (a table of task and label),
-    `answers` their number.
+    Columns are worker, label, estimated, easiest, true and answers. With two classes, the row of the second is the
+    sensitivity, and that of the first the specificity. `estimated` is the mean over the tasks that the worker answered;
+    `easiest` is the accuracy on the easiest task (for glad, a task of ease 1), which is the same in models without
+    difficulty. With `truth` (a table of task and label), `true` is the share of correct answers to tasks of the class,
+    and `answers` is the number of these answers.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=9, classes=2, seed=3)
@@ -115,40 +116,40 @@ def expertise(result: LabelsResult, truth: Any = None) -> pl.DataFrame:
         {
             "worker": answers.workers[np.repeat(np.arange(W), K)],
             "label": answers.classes[np.tile(np.arange(K), W)],
-            "estimated": _named(result, mean=True).ravel(),
-            "easiest": _named(result, mean=False).ravel(),
+            "estimated": _class_accuracies(result, mean=True).ravel(),
+            "easiest": _class_accuracies(result, mean=False).ravel(),
         }
     )
     if truth is None:
         return table
     gold = known_classes(answers, truth)
     task, worker, label = answers.codes()
-    seen = gold[task] >= 0
-    cell = worker[seen] * K + gold[task[seen]]
+    known = gold[task] >= 0
+    cell = worker[known] * K + gold[task[known]]
     count = np.bincount(cell, minlength=W * K)
-    right = weighted_counts(cell, label[seen] == gold[task[seen]], W * K)
+    right = weighted_counts(cell, label[known] == gold[task[known]], W * K)
     with np.errstate(invalid="ignore"):
         share = pl.Series(right / count, nan_to_null=True)
     return table.with_columns(true=share, answers=pl.Series(count))
 
 
-def _named(result: LabelsResult, mean: bool) -> Floats:
-    """(W, K) chance that a worker names a class where it is true: on the worker's own tasks, or the easiest."""
+def _class_accuracies(result: LabelsResult, mean: bool) -> Floats:
+    """Estimated accuracy of each worker on each class, (W, K): the mean over the worker's tasks, or on the easiest."""
     model, answers = result.model, result.answers
     W, K = answers.n_workers, answers.n_classes
     if not mean or model.difficulty(result.params) is None:
-        sharp, out = model.easiest(result.params), np.empty((W, K))
-        size = max(1, CELLS // K**3)
+        params, out = model.easiest(result.params), np.empty((W, K))
+        size = max(1, MAX_BATCH_CELLS // K**3)
         for start in range(0, W, size):
-            some = np.arange(start, min(start + size, W), dtype=np.int32)
-            every, said = np.repeat(some, K), np.tile(np.arange(K, dtype=np.int32), len(some))
-            logs = model.emission(sharp, answers.layout, every, said)[np.arange(len(said)), said]
-            out[some] = np.exp(logs).reshape(len(some), K)
+            batch = np.arange(start, min(start + size, W), dtype=np.int32)
+            workers, labels = np.repeat(batch, K), np.tile(np.arange(K, dtype=np.int32), len(batch))
+            logs = model.emission(params, answers.layout, workers, labels)[np.arange(len(labels)), labels]
+            out[batch] = np.exp(logs).reshape(len(batch), K)
         return out
     task, worker, _ = answers.codes()
     total, weight = np.zeros((W, K)), np.zeros((W, K))
-    for start in range(0, len(task), max(1, CELLS // K**2)):
-        part = slice(start, start + max(1, CELLS // K**2))
+    for start in range(0, len(task), max(1, MAX_BATCH_CELLS // K**2)):
+        part = slice(start, start + max(1, MAX_BATCH_CELLS // K**2))
         i, j = task[part], worker[part]
         chance = model.class_accuracy(result.params, answers.layout, j, i)
         for k in range(K):
@@ -158,17 +159,17 @@ def _named(result: LabelsResult, mean: bool) -> Floats:
 
 
 class Divergence(NamedTuple):
-    """How far estimated confusion matrices are from the true ones: Jensen-Shannon in bits, the mean over rows."""
+    """Jensen-Shannon divergence (bits, mean over rows) between estimated and true confusion matrices."""
 
-    individual: float  # I-JS: the mean over workers
-    crowd: float  # G-JS: of the crowd's matrix
+    individual: float  # I-JS: mean over workers
+    crowd: float  # G-JS: of the average confusion matrix
 
 
 def divergence(result: LabelsResult, truth: Any = None, *, confusions: Any = None) -> Divergence:
-    """How well confusion matrices were told (I-JS and G-JS; 0 is best, 1 worst).
+    """Error of the estimated confusion matrices (I-JS and G-JS; 0 is best, 1 is worst).
 
-    The true ones are counted by `truth` (a table of task and label; a row that a worker never met is even), or given:
-    `confusions` (W, K, K), in the order of `result.answers.workers`.
+    The true matrices are counted with `truth` (a table of task and label; the row of a class that a worker has no
+    answers for is uniform), or given as `confusions` (W, K, K) in the order of `result.answers.workers`.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd("groups", tasks=300, workers=20, classes=3, seed=3)
@@ -182,40 +183,44 @@ def divergence(result: LabelsResult, truth: Any = None, *, confusions: Any = Non
         raise ParameterError("give either truth, a table of task and label, or confusions, (workers, classes, classes)")
     given = None if confusions is None else np.asarray(confusions, float)
     if given is not None and given.shape != (W, K, K):
-        raise ParameterError(f"confusions have shape {given.shape}; wanted is {(W, K, K)}: workers, classes, classes")
+        raise ParameterError(f"confusions have shape {given.shape}; it must be {(W, K, K)}: workers, classes, classes")
     gold = None if truth is None else known_classes(answers, truth)
-    total, crowd, size = 0.0, np.zeros((K, K)), max(1, CELLS // K**2)
+    total, crowd, size = 0.0, np.zeros((K, K)), max(1, MAX_BATCH_CELLS // K**2)
     for start in range(0, W, size):
-        some = np.arange(start, min(start + size, W))
-        counts = np.ones((0, K, K)) if gold is None else true_counts(answers, gold, some)
-        true = _shares(counts) if given is None else given[some]
-        total += float(_divergence(true, result.confusions(some)).sum())
-        crowd += counts.sum(0) if given is None else np.einsum("j,jkl->kl", answers.answers_per_worker[some], true)
-    return Divergence(total / max(W, 1), float(_divergence(_shares(crowd), result.average_confusion)))
+        batch = np.arange(start, min(start + size, W))
+        counts = np.ones((0, K, K)) if gold is None else true_counts(answers, gold, batch)
+        true = _normalised(counts) if given is None else given[batch]
+        total += float(_divergence(true, result.confusions(batch)).sum())
+        crowd += counts.sum(0) if given is None else np.einsum("j,jkl->kl", answers.answers_per_worker[batch], true)
+    return Divergence(total / max(W, 1), float(_divergence(_normalised(crowd), result.average_confusion)))
 
 
 def true_counts(answers: Labels, gold: Ints, workers: Ints | None = None) -> Floats:
-    """(M, K, K) answers of some workers by true class (T,) and label; without workers (1, K, K), of all."""
+    """Number of answers by worker, true class and label, (M, K, K) for the given workers.
+
+    `gold` (T,) holds the true classes. Without `workers`, the counts are summed over all workers, (1, K, K).
+    """
     task, worker, label = answers.codes()
-    place = np.full(answers.n_workers, 0 if workers is None else -1)
+    position = np.full(answers.n_workers, 0 if workers is None else -1)
     if workers is not None:
-        place[workers] = np.arange(len(workers))
-    seen = (gold[task] >= 0) & (place[worker] >= 0)
+        position[workers] = np.arange(len(workers))
+    counted = (gold[task] >= 0) & (position[worker] >= 0)
     K = answers.n_classes
-    cell = (place[worker[seen]] * K + gold[task[seen]]) * K + label[seen]
+    cell = (position[worker[counted]] * K + gold[task[counted]]) * K + label[counted]
     size = 1 if workers is None else len(workers)
     return np.bincount(cell, minlength=size * K * K).reshape(-1, K, K).astype(float)
 
 
-def _shares(counts: Floats) -> Floats:
-    """Rows of counts as shares; even where there is nothing."""
+def _normalised(counts: Floats) -> Floats:
+    """Rows divided by their sums; a row of zeros becomes uniform."""
     total = counts.sum(-1, keepdims=True)
     return np.asarray(np.divide(counts, total, out=np.full(counts.shape, 1 / counts.shape[-1]), where=total > 0))
 
 
 def rand_index(result: LabelsResult, groups: Any) -> float:
-    """How well the groups of workers agree with true ones, `groups` (a mapping from worker, or a table of worker and
-    group): the adjusted Rand index, 1 where they are the same, 0 by chance.
+    """Adjusted Rand index between the estimated and the true groups of workers: 1 if equal, about 0 by chance.
+
+    `groups` gives the true groups: a mapping from worker to group, or a table of worker and group.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd("groups", tasks=300, workers=20, classes=3, seed=3)
@@ -226,25 +231,25 @@ def rand_index(result: LabelsResult, groups: Any) -> float:
     if not isinstance(groups, Mapping) or {"worker", "group"} <= set(groups):
         table = to_frame(groups)
         if not {"worker", "group"} <= set(table.columns):
-            raise ColumnError(f"groups has columns {', '.join(table.columns)}; wanted are worker and group")
+            raise ColumnError(f"groups has columns {', '.join(table.columns)}; it needs worker and group")
         groups = dict(table.select("worker", "group").rows())
     known = [(groups[worker], found) for worker, found, _ in result.members.rows() if worker in groups]
     if not known:
-        raise EmptyDataError("the true groups name no worker of this result: nothing can be scored")
+        raise EmptyDataError("the true groups and this result have no worker in common: nothing can be scored")
     true, found = zip(*known, strict=True)
     return float(adjusted_rand_score(true, found))
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Methods held against the truth, for a page: curves, areas and skills by method."""
+class Evaluation:
+    """Methods compared with the truth, for a report page: ROC curves and worker skills by method."""
 
     curves: dict[str, pl.DataFrame]
     skills: dict[str, pl.DataFrame]
-    gold: Ints | None = None  # (T,) true classes of the tasks by number, -1 where not known
+    gold: Ints | None = None  # (T,) true class of each task as a number, -1 where unknown
 
     def table(self) -> pl.DataFrame:
-        """All curves in one table: method, auc, threshold, false_positive, true_positive."""
+        """All ROC curves in one table: method, auc, threshold, false_positive, true_positive."""
         parts = [
             curve.select(pl.lit(name).alias("method"), pl.lit(area(curve)).alias("auc"), pl.all())
             for name, curve in self.curves.items()
@@ -252,10 +257,12 @@ class Judged:
         return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def judged(results: Mapping[str, LabelsResult], truth: Any = None) -> Judged:
-    """Results by the name of their method; the first is the one that a page is about. A method that takes all workers
-    for alike says nothing of their skills."""
+def evaluate(results: Mapping[str, LabelsResult], truth: Any = None) -> Evaluation:
+    """Compare results with the truth. `results` maps method names to results; the first is the subject of the page.
+
+    Skills are included for methods that estimate one per worker.
+    """
     curves = {} if truth is None else {name: roc(result, truth) for name, result in results.items()}
-    apart = {name: result for name, result in results.items() if result.model.distinguishes_workers}
+    with_skills = {name: result for name, result in results.items() if result.model.distinguishes_workers}
     gold = None if truth is None or not results else known_classes(next(iter(results.values())).answers, truth)
-    return Judged(curves, {name: expertise(result, truth) for name, result in apart.items()}, gold)
+    return Evaluation(curves, {name: expertise(result, truth) for name, result in with_skills.items()}, gold)

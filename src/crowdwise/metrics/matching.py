@@ -1,4 +1,4 @@
-"""Objects and clusters found held against true ones, matched one to one."""
+"""Metrics of objects and clusters: the estimated ones are matched one to one with the true ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from ..result.base import result_of
 
 
 def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
-    """How well objects were found in every image: as many pairs as can be within a distance, none in two pairs.
+    """Match estimated with true objects in every image: one to one, as many as possible within the distance `within`.
 
-    `found` is a result, or a table of objects like `truth`: image and coordinates. Returns image, found, true, matched,
-    precision, recall, f1, and error (root mean square distance of pairs). Images that only one of both has count, too.
+    `found` is a result, or a table of image and coordinates like `truth`. The returned table has one row per image that
+    occurs in either: image, found, true, matched, precision, recall, f1 and error (root mean square distance of the
+    matches).
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.clicks("E", seed=1)
@@ -36,16 +37,16 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     if fitted:
         found = result_of(found, "points", "match_objects")
     axes = found.answers.axes if fitted else None
-    mine = found.objects if fitted else to_frame(found)
-    ours, theirs = _by_image(mine, axes, "the objects found"), _by_image(to_frame(truth), axes, "the truth")
-    kinds = {type(name) for name in (*ours, *theirs)}
-    if len(kinds) > 1:
-        known = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise DataError(f"image names are {known} in the two tables; nothing would match. Give both alike")
-    names = list(theirs) + [name for name in ours if name not in theirs]
+    objects = found.objects if fitted else to_frame(found)
+    estimated, true = _by_image(objects, axes, "the objects found"), _by_image(to_frame(truth), axes, "the truth")
+    types = {type(name) for name in (*estimated, *true)}
+    if len(types) > 1:
+        listed = " and ".join(sorted(kind.__name__ for kind in types))
+        raise DataError(f"image names are {listed} in the two tables; nothing would match. Use one type in both")
+    names = list(true) + [name for name in estimated if name not in true]
     if fitted:
-        names += [name for name in found.answers.images.to_list() if name not in ours and name not in theirs]
-    rows = [(name, *_matched(ours.get(name), theirs.get(name), within)) for name in names]
+        names += [name for name in found.answers.images.to_list() if name not in estimated and name not in true]
+    rows = [(name, *_match_one_image(estimated.get(name), true.get(name), within)) for name in names]
     counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
     shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
     table = pl.DataFrame([row[1:] for row in rows], schema={**counts, **shares}, orient="row")
@@ -53,51 +54,53 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
 
 
 def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) -> dict[Any, Floats]:
-    """(M, D) places of every image."""
-    wanted = ("image", "x", "y") if axes is None else ("image",)
-    columns, _ = POINT_ROLES.find(table.columns, {}, source, wanted)
+    """Coordinates (M, D) of the objects of every image."""
+    required = ("image", "x", "y") if axes is None else ("image",)
+    columns, _ = POINT_ROLES.find(table.columns, {}, source, required)
     names = axes or tuple(columns[role] for role in ("x", "y", "z") if role in columns)
-    lost = [name for name in names if name not in table.columns]
-    if lost:
-        raise DataError(f"{source} has no column {lost[0]!r}; columns are {', '.join(table.columns)}")
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise DataError(f"{source} has no column {missing[0]!r}; columns are {', '.join(table.columns)}")
     parts = table.select(columns["image"], *names).partition_by(columns["image"], as_dict=True, maintain_order=True)
-    found = {}
+    by_image = {}
     for key, part in parts.items():
-        places = part.select(pl.col(names).cast(pl.Float64, strict=False))
+        coordinates = part.select(pl.col(names).cast(pl.Float64, strict=False))
         if (
             key[0] is None
-            or not places.select(pl.all_horizontal(pl.all().is_finite())).to_series().fill_null(value=False).all()
+            or not coordinates.select(pl.all_horizontal(pl.all().is_finite())).to_series().fill_null(value=False).all()
         ):
-            raise DataError(f"{source} has a row without an image, or with {', '.join(names)} that are no numbers")
-        found[key[0]] = places.to_numpy()
-    return found
+            raise DataError(f"{source} has a row without an image, or with a {' or '.join(names)} that is not a number")
+        by_image[key[0]] = coordinates.to_numpy()
+    return by_image
 
 
-def _matched(
-    mine: Floats | None, true: Floats | None, within: float
+def _match_one_image(
+    estimated: Floats | None, true: Floats | None, within: float
 ) -> tuple[int, int, int, float, float, float, float | None]:
-    n, m = 0 if mine is None else len(mine), 0 if true is None else len(true)
-    pairs, error = 0, None
-    if mine is not None and true is not None and n and m:
-        if mine.shape[1] != true.shape[1]:
-            raise DataError(f"objects have {mine.shape[1]} coordinates, the truth has {true.shape[1]}")
+    """Numbers of estimated, true and matched objects, precision, recall, F1 and error."""
+    n, m = 0 if estimated is None else len(estimated), 0 if true is None else len(true)
+    matches, error = 0, None
+    if estimated is not None and true is not None and n and m:
+        if estimated.shape[1] != true.shape[1]:
+            raise DataError(f"objects have {estimated.shape[1]} coordinates, the truth has {true.shape[1]}")
         from scipy.optimize import linear_sum_assignment
 
-        away = np.sqrt(((mine[:, None] - true[None]) ** 2).sum(2))
-        rows, columns = linear_sum_assignment(np.where(away <= within, away / within - 1e4, 0.0))
-        distance = away[rows, columns]
-        good = distance <= within
-        pairs = int(good.sum())
-        error = float(np.sqrt((distance[good] ** 2).mean())) if pairs else None
-    precision, recall = pairs / n if n else float(m == 0), pairs / m if m else float(n == 0)
-    return n, m, pairs, precision, recall, 2 * pairs / (n + m) if n + m else 1.0, error
+        distances = np.sqrt(((estimated[:, None] - true[None]) ** 2).sum(2))
+        rows, columns = linear_sum_assignment(np.where(distances <= within, distances / within - 1e4, 0.0))
+        distance = distances[rows, columns]
+        close = distance <= within
+        matches = int(close.sum())
+        error = float(np.sqrt((distance[close] ** 2).mean())) if matches else None
+    precision, recall = matches / n if n else float(m == 0), matches / m if m else float(n == 0)
+    return n, m, matches, precision, recall, 2 * matches / (n + m) if n + m else 1.0, error
 
 
 def match_clusters(result: PairsResult, truth: Any) -> dict[str, float]:
-    """How well clusters were found: by items (`truth` has item and label) or by pairs (left, right and answer).
+    """Score estimated clusters against the truth of items (item and label) or of pairs (left, right and answer).
 
-    By items: items known, clusters, true (clusters), accuracy (by the best matching of clusters one to one), nmi and
-    ami (normalised and adjusted mutual information). By pairs: pairs known, precision, recall and f1 of "the same".
+    For items: items (with known truth), clusters, true (number of true clusters), accuracy (under the best one-to-one
+    matching of clusters), nmi and ami (normalised and adjusted mutual information). For pairs: pairs (with known
+    truth), and precision, recall and f1 of "same".
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.pinwheel(seed=1)
@@ -113,23 +116,23 @@ def match_clusters(result: PairsResult, truth: Any) -> dict[str, float]:
     item = next((name for name in ("item", "task", "image") if name in table.columns), None)
     if item is None or "label" not in table.columns:
         raise DataError(
-            f"truth has columns {', '.join(table.columns)}; wanted are item and label, or left, right and answer"
+            f"truth has columns {', '.join(table.columns)}; it needs item and label, or left, right and answer"
         )
-    mine = result.clusters.select("item", "cluster")
-    mine, true = _alike(mine, table.select(pl.col(item).alias("item"), pl.col("label").alias("true")), "item")
-    both = mine.join(true, on="item")
-    both = both.drop_nulls()
+    clusters = result.clusters.select("item", "cluster")
+    true = table.select(pl.col(item).alias("item"), pl.col("label").alias("true"))
+    clusters, true = _with_common_type(clusters, true, "item")
+    both = clusters.join(true, on="item").drop_nulls()
     if both["item"].n_unique() < both.height:
-        twice = both["item"].filter(both["item"].is_duplicated())[0]
-        raise DataError(f"the truth names item {twice!r} more than once. Keep one label an item")
+        repeated = both["item"].filter(both["item"].is_duplicated())[0]
+        raise DataError(f"the truth has item {repeated!r} more than once. Keep one label per item")
     if both.is_empty():
-        raise DataError("the truth names no item of this result: nothing can be scored. Check its items")
+        raise DataError("the truth and this result have no item in common: nothing can be scored. Check the item ids")
     found = both["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
-    return scored(found, both["true"].rank("dense").to_numpy().astype(np.int64) - 1)
+    return cluster_scores(found, both["true"].rank("dense").to_numpy().astype(np.int64) - 1)
 
 
-def scored(found: Ints, true: Ints) -> dict[str, float]:
-    """Scores of clusters by number against true ones."""
+def cluster_scores(found: Ints, true: Ints) -> dict[str, float]:
+    """Scores of estimated clusters (N,) against true ones (N,), both numbered from 0."""
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
@@ -147,32 +150,33 @@ def scored(found: Ints, true: Ints) -> dict[str, float]:
 
 
 def _by_pairs(result: PairsResult, table: pl.DataFrame) -> dict[str, float]:
+    """Precision, recall and F1 of "same" over the pairs of the truth."""
     name = next((name for name in ("answer", "same", "label") if name in table.columns), None)
     if name is None:
-        raise DataError(f"truth has columns {', '.join(table.columns)}; wanted are left, right and answer")
+        raise DataError(f"truth has columns {', '.join(table.columns)}; it needs left, right and answer")
     both = table.with_columns(pl.Series("same", said_same(table[name], None, "the truth")))
     for side in ("left", "right"):
-        place = result.clusters.select(pl.col("item").alias(side), pl.col("cluster").alias(f"{side}_cluster"))
-        place, both = _alike(place, both, side)
-        both = both.join(place, on=side)
+        clusters = result.clusters.select(pl.col("item").alias(side), pl.col("cluster").alias(f"{side}_cluster"))
+        clusters, both = _with_common_type(clusters, both, side)
+        both = both.join(clusters, on=side)
     both = both.filter(pl.col("same") >= 0)
     if both.is_empty():
-        raise DataError("the truth names no pair of this result: nothing can be scored. Check its items")
-    together = (both["left_cluster"] == both["right_cluster"]).to_numpy()
+        raise DataError("the truth and this result have no pair in common: nothing can be scored. Check the item ids")
+    estimated = (both["left_cluster"] == both["right_cluster"]).to_numpy()
     same = both["same"].to_numpy() == 1
-    hit = int((together & same).sum())
-    precision, recall = hit / max(int(together.sum()), 1), hit / max(int(same.sum()), 1)
+    hits = int((estimated & same).sum())
+    precision, recall = hits / max(int(estimated.sum()), 1), hits / max(int(same.sum()), 1)
     return {
         "pairs": len(same),
         "precision": precision,
         "recall": recall,
-        "f1": 2 * hit / max(int(together.sum() + same.sum()), 1),
+        "f1": 2 * hits / max(int(estimated.sum() + same.sum()), 1),
     }
 
 
-def _alike(mine: pl.DataFrame, other: pl.DataFrame, column: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Two tables whose ids in a column are of one type: text, where they were not."""
-    if mine[column].dtype == other[column].dtype:
-        return mine, other
-    texts = [frame.with_columns(to_text(frame[column])) for frame in (mine, other)]
-    return texts[0], texts[1]
+def _with_common_type(one: pl.DataFrame, other: pl.DataFrame, column: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return both tables with the ids of a column in one type: as text, if the types differ."""
+    if one[column].dtype == other[column].dtype:
+        return one, other
+    as_text = [frame.with_columns(to_text(frame[column])) for frame in (one, other)]
+    return as_text[0], as_text[1]

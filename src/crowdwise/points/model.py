@@ -60,9 +60,7 @@ def fit_images(
             return
         fits[i] = fit(i)
         so_far = [each.n_objects for each in fits if each is not None]
-        run.report(
-            Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)})
-        )
+        run.report(Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)}))
 
     if threads == 1:
         for i in range(points.n_images):

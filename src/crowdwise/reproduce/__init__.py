@@ -1,4 +1,4 @@
-"""Published studies, measured anew beside their figures."""
+"""Published studies, measured again and compared with the published numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ParameterError, nearest
-from .study import Asked, Part, Study
+from .study import Part, Study, StudyOptions
 
-STUDIES = ("lecture", "difficulty", "groups", "clicks", "pairs")  # each a module with a function of its name
+STUDIES = ("lecture", "difficulty", "groups", "clicks", "pairs")  # each is a module with a function of its name
 
 
 def study(
@@ -22,12 +22,15 @@ def study(
     quick: bool = False,
     full: bool = False,
 ) -> Study:
-    """Run a study; `data` is the folder of its real set, `out` the folder for its files; `watch` is told of
-    each step; `quick` measures less, in minutes, where a study is long; `full` measures more, where it can."""
+    """Run a study.
+
+    `data` is the folder of its real data sets and `out` the folder for its files. `watch` is called with the name of
+    each step. `quick` measures less, in minutes; `full` measures more, if the study has more to measure.
+    """
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
-    run: Callable[[Asked], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(Asked(data, out, seed, watch, quick, full))
+    run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
+    return run(StudyOptions(data, out, seed, watch, quick, full))
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

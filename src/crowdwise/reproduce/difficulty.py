@@ -1,8 +1,8 @@
-"""The study of difficulty (Xu, Zhang, Zhang and Zhang, `Data Difficulty Specified Crowdsourcing`), measured anew.
+"""The study of difficulty (Xu, Zhang, Zhang and Zhang, `Data Difficulty Specified Crowdsourcing`), measured again.
 
-Table 1, the ROC curves and the experts' skills on two Gaussians are made from seeds; the data set of the authors is
-rebuilt from the seeds of their public code. Cats and dogs of CIFAR-10, a sixth as many and 32 x 32 points small, stand
-in for those of Tables 2 and 3, which are not to be had.
+Table 1, the ROC curves and the experts' skills use simulated data from two Gaussians; the authors' own data set is
+rebuilt from the seeds in their public code. The images of Tables 2 and 3 are not available, so cats and dogs of
+CIFAR-10 replace them: a sixth as many images, of 32 x 32 pixels.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ..answers import Labels
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import classes_of
 from ..learn import CrowdClassifier
-from ..metrics import auc, expertise, judged
+from ..metrics import auc, evaluate, expertise
 from ..report import write_report
 from ..result import LabelsResult
 from ..result.files import write_whole
 from ..simulate import SENSITIVITY, SPECIFICITY, experts
-from .methods import Lot
-from .study import Asked, Part, Study, labelled, require_files
+from .methods import Dataset
+from .study import Part, Study, StudyOptions, read_labelled, require_files
 
 SKILLS = np.column_stack([SPECIFICITY, SENSITIVITY])
-# Our name, the paper's, and its accuracies in Tables 1, 2 and 3.
+# By worker side: its name in the paper, and the paper's accuracies in Tables 1, 2 and 3.
 METHODS = {
     "majority-vote": ("Majority Voting", 93.6, 50.0, 50.0),
     "soft-vote": ("-", None, None, None),
@@ -36,22 +36,25 @@ METHODS = {
     "fixed": ("Fixed Difficulty EM", 94.4, 74.3, 78.2),
     "fixed-literal": ("Algorithm 3 as printed", None, None, None),
 }
-SHOWN = ("adaptive", "two-coin", "fixed", "soft-vote")  # on the page, the first for its subject
+ON_PAGE = ("adaptive", "two-coin", "fixed", "soft-vote")  # the first is the subject of the page
 ON_IMAGES = ("majority-vote", "soft-vote", "two-coin", "adaptive", "fixed")
-TABLES = {  # of images, and what each says
+IMAGE_TABLES = {  # titles and notes
     "Table 2: cats and dogs, structural labels":
-        "A network that is often wrong even when taught the truth is a poor judge of what is hard for experts.",
+        "A network that makes many errors even when trained on the truth gives a poor estimate of what is hard for "
+        "experts.",
     "Table 3: cats and dogs, non-structural labels":
-        "These labels are made without difficulty, so that to look for it can only cost.",
+        "These labels are simulated without difficulty, so modelling it can only reduce accuracy.",
 }  # fmt: skip
-FIGURES = ["test accuracy", "AUC of truth", "accuracy of truth", "error of skills"]
-Images = tuple[Floats, Ints, Floats, Ints]  # to learn from and to be told: channels first, from 0 to 1; cat 0, dog 1
+SCORES = ["test accuracy", "AUC of truth", "accuracy of truth", "error of skills"]
+Images = tuple[Floats, Ints, Floats, Ints]  # train and test: pixels from 0 to 1, channels first; class 0 cat, 1 dog
 
 
-def difficulty(asked: Asked) -> Study:
-    """Tables 1 to 3, the ROC figure and the expertise figure; `data` holds cifar10n and cifar10h_counts; `quick` takes
-    fewer seeds."""
-    data, out, seed, watch, quick, _ = asked
+def difficulty(options: StudyOptions) -> Study:
+    """Tables 1 to 3, the ROC figure and the expertise figure.
+
+    `data` is the folder that holds cifar10n and cifar10h_counts; `quick` uses fewer seeds.
+    """
+    data, out, seed, watch, quick, _ = options
     images = None if data is None else _images(data)
     parts = [_seeds_part(seed, 5 if quick else 40, watch), _published_part()]
     figures, files = _figures(seed, out)
@@ -61,171 +64,179 @@ def difficulty(asked: Asked) -> Study:
     return Study("difficulty", tuple(parts), tuple(files))
 
 
-def published() -> Lot:
-    """The one data set behind Table 1: numbers in the order that the authors' code draws them."""
+def published() -> Dataset:
+    """The data set behind Table 1, with random numbers drawn in the order of the authors' code."""
     rng = np.random.RandomState(1228)
     clouds = [np.column_stack([rng.randn(500) + mean, rng.randn(500) + mean]) for mean in (1, -1, 1, -1)]
     X, truth = np.concatenate(clouds), np.tile(np.repeat([1, 0], 500), 2)
     p = 1 / (1 + np.exp(-X[:1000].sum(1)))
-    right = _right(truth[:1000], 4 * (p - 0.5) ** 2)
+    correct = _accuracy(truth[:1000], 4 * (p - 0.5) ** 2)
     draw = np.random.RandomState(1234).random_sample((1000, 5))
-    said = np.where(truth[:1000, None] == 0, draw >= right, draw >= 1 - right).astype(int)
-    return Lot(X[:1000], table(said), truth[:1000], X[1000:], truth[1000:])
+    label = np.where(truth[:1000, None] == 0, draw >= correct, draw >= 1 - correct).astype(int)
+    return Dataset(X[:1000], as_labels(label), truth[:1000], X[1000:], truth[1000:])
 
 
-def _right(truth: Ints, ease: Floats) -> Floats:
-    """(n, 5) chances of a right answer, by eq (1)."""
-    chance = SKILLS.T[truth]
-    return np.asarray(1 / (1 + np.exp(-np.log(chance / (1 - chance)) * ease[:, None])))
+def _accuracy(truth: Ints, ease: Floats) -> Floats:
+    """Probability that each of the five experts is right on each task, (n, 5), by eq (1)."""
+    skill = SKILLS.T[truth]
+    return np.asarray(1 / (1 + np.exp(-np.log(skill / (1 - skill)) * ease[:, None])))
 
 
-def table(said: Ints) -> Labels:
-    """(n, W) answers of everybody to everything, as answers."""
-    n, W = said.shape
-    return Labels(np.repeat(np.arange(n), W), np.tile(np.arange(W), n), said.ravel(), source="simulation")
+def as_labels(label: Ints) -> Labels:
+    """Convert a dense (n, W) array, with the label of every worker for every task, to answers."""
+    n, W = label.shape
+    return Labels(np.repeat(np.arange(n), W), np.tile(np.arange(W), n), label.ravel(), source="simulation")
 
 
-def score(name: str, lot: Lot, classifier: Any = "logistic", seed: int = 0) -> tuple[list[float], LabelsResult]:
-    """Accuracy on new tasks (percent), AUC and accuracy (percent) of the truth, error of skills; and the result."""
-    model = CrowdClassifier(classifier, name, random_state=seed).fit(lot.X, lot.answers, tasks=lot.answers.tasks)
-    result, told = model.result_, model.predict_proba(lot.new).argmax(1)
+def score(name: str, dataset: Dataset, classifier: Any = "logistic", seed: int = 0) -> tuple[list[float], LabelsResult]:
+    """Test accuracy (%), AUC and accuracy (%) of the estimated truth, and error of skills; and the result."""
+    model = CrowdClassifier(classifier, name, random_state=seed)
+    result = model.fit(dataset.X, dataset.answers, tasks=dataset.answers.tasks).result_
+    predicted = model.predict_proba(dataset.X_test).argmax(1)
     skills = expertise(result)["easiest"].to_numpy().reshape(-1, 2)
-    found = classes_of(result.posterior, result.prevalence, result.answers.gold)
-    new, old = (100 * float(np.mean(hit)) for hit in (told == lot.new_truth, found == lot.truth))
-    return [new, auc(result, lot.labels), old, float(np.abs(skills - SKILLS).mean())], result
+    estimated = classes_of(result.posterior, result.prevalence, result.answers.gold)
+    test, train = (100 * float(np.mean(hit)) for hit in (predicted == dataset.test_truth, estimated == dataset.truth))
+    return [test, auc(result, dataset.labels), train, float(np.abs(skills - SKILLS).mean())], result
 
 
-def _reached(lot: Lot, classifier: Any = "logistic", seed: int | None = None) -> list[float]:
-    """Accuracy (percent) of a classifier of the true labels on new tasks."""
-    model = CrowdClassifier(classifier, "soft-vote", random_state=seed).fit(lot.X, lot.truth)
-    return [100 * float((model.predict(lot.new) == lot.new_truth).mean())]
+def _score_true_labels(dataset: Dataset, classifier: Any = "logistic", seed: int | None = None) -> list[float]:
+    """Test accuracy (percent) of a classifier trained on the true labels."""
+    model = CrowdClassifier(classifier, "soft-vote", random_state=seed).fit(dataset.X, dataset.truth)
+    return [100 * float((model.predict(dataset.X_test) == dataset.test_truth).mean())]
 
 
-def _row(name: str, column: int, spread: str, scores: list[list[float]], per: int = 1) -> dict[str, Any]:
-    """A method, its name and accuracy in the paper, means of its scores, and how far the first spreads, over the root
-    of `per`."""
-    each = np.array(scores)
-    theirs, *accuracy = METHODS.get(name, ("-", None, None, None))
+def _row(name: str, column: int, spread: str, scores: list[list[float]], divisor: int = 1) -> dict[str, Any]:
+    """A method, its name and accuracy in the paper, and the means of its scores over seeds.
+
+    The column `spread` is the standard deviation of the test accuracy, divided by the root of `divisor`.
+    """
+    values = np.array(scores)
+    paper_name, *accuracy = METHODS.get(name, ("-", None, None, None))
     return {
-        "workers": name, "in the paper": theirs, "paper's accuracy": accuracy[column],
-        FIGURES[0]: float(each[:, 0].mean()), spread: float(each[:, 0].std(ddof=1) / per**0.5),
-        **dict(zip(FIGURES[1:], each.mean(0)[1:].tolist(), strict=False)),
+        "workers": name, "in the paper": paper_name, "paper's accuracy": accuracy[column],
+        SCORES[0]: float(values[:, 0].mean()), spread: float(values[:, 0].std(ddof=1) / divisor**0.5),
+        **dict(zip(SCORES[1:], values.mean(0)[1:].tolist(), strict=False)),
     }  # fmt: skip
 
 
 def _seeds_part(seed: int, count: int, watch: Callable[[str], None]) -> Part:
-    """Means over seeds, with the standard error of the first."""
-    lots = [Lot.of(experts(1000, fresh=1000, seed=[2 + seed, s]), 1000) for s in range(count)]
+    """Means over seeds, with the standard error of the test accuracy."""
+    datasets = [Dataset.from_crowd(experts(1000, fresh=1000, seed=[2 + seed, s]), 1000) for s in range(count)]
     rows = []
     for name in METHODS:
         watch(f"{name} on {count} data sets")
-        rows.append(_row(name, 0, "standard error", [score(name, lot)[0] for lot in lots], count))
-    rows.append(_row("true labels", 0, "standard error", [_reached(lot) for lot in lots], count))
-    says = (
-        "The best that any classifier can reach on this mixture is 92.14 %, so that the paper's 93.6 to 94.4 belong to "
-        "one test set, whose chance alone is worth 0.85 points.",
-        "On fresh data the order of accuracies is not the paper's: soft votes are as good as any.",
-        "What difficulty does bring is a better estimate of the truth (AUC) and of skills; accuracy on new tasks does "
-        "not tell the methods apart.",
-        "fixed works because its workers are held near their start; fitted freely, as printed, skills are lost.",
+        rows.append(_row(name, 0, "standard error", [score(name, each)[0] for each in datasets], count))
+    rows.append(_row("true labels", 0, "standard error", [_score_true_labels(each) for each in datasets], count))
+    notes = (
+        "No classifier can exceed 92.14 % on this mixture on average. The paper's 93.6 to 94.4 % come from a single "
+        "test set, on which accuracy has a standard error of 0.85 points.",
+        "On fresh data the methods do not rank as in the paper: soft votes are as accurate as any.",
+        "Modelling difficulty improves the estimates of the truth (AUC) and of skills; accuracy on new tasks does not "
+        "distinguish the methods.",
+        "fixed works because it keeps the workers' skills near their starting values; fixed-literal fits them freely, "
+        "as printed in the paper, and loses them.",
     )
-    return Part.of(f"Table 1: two Gaussians, {count} fresh data sets of 1000 and 1000", rows, says)
+    return Part.of(f"Table 1: two Gaussians, {count} fresh data sets (1000 training, 1000 test points)", rows, notes)
 
 
 def _published_part() -> Part:
-    lot = published()
-    rows: list[Any] = [(name, *METHODS[name][:2], *score(name, lot)[0]) for name in METHODS]
-    bayes = 100 * float(((lot.new.sum(1) > 0) == lot.new_truth).mean())
+    dataset = published()
+    rows: list[Any] = [(name, *METHODS[name][:2], *score(name, dataset)[0]) for name in METHODS]
+    bayes = 100 * float(((dataset.X_test.sum(1) > 0) == dataset.test_truth).mean())
     rows.append(("true boundary", "-", None, bayes, None, None, None))
-    says = (
-        "Within 0.2 points of the paper except fixed (its figure is the best of 30 epochs on the test set; ours is "
-        "where the fit ends).",
+    notes = (
+        "Test accuracies are within 0.2 points of the paper's, except for fixed: the paper reports the best of 30 "
+        "epochs on the test set, and this table the end of the fit.",
     )
-    heads = ["workers", "in the paper", "paper's accuracy", *FIGURES]
-    return Part.of("Table 1: the authors' own data set, rebuilt from their seeds", rows, says, heads=heads)
+    heads = ["workers", "in the paper", "paper's accuracy", *SCORES]
+    return Part.of("Table 1: the authors' own data set, rebuilt from their seeds", rows, notes, heads=heads)
 
 
 def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
-    """The ROC and expertise figures on one data set: as tables, and as a page."""
-    lot = Lot.of(experts(1000, fresh=1000, seed=[2 + seed, 0]), 1000)
-    found = {name: score(name, lot)[1] for name in SHOWN}
-    against = judged(found, lot.labels)
+    """The ROC and expertise figures of one data set: as tables, and on a page if `out` is given."""
+    dataset = Dataset.from_crowd(experts(1000, fresh=1000, seed=[2 + seed, 0]), 1000)
+    results = {name: score(name, dataset)[1] for name in ON_PAGE}
+    evaluation = evaluate(results, dataset.labels)
     grid = np.array([0.01, 0.05, 0.1, 0.2, 0.5])
     curves = [
-        (name, auc(found[name], lot.labels), *np.interp(grid, c["false_positive"], c["true_positive"]).tolist())
-        for name, c in against.curves.items()
+        (name, auc(results[name], dataset.labels), *np.interp(grid, c["false_positive"], c["true_positive"]).tolist())
+        for name, c in evaluation.curves.items()
     ]
-    easiest = [expertise(found[name])["easiest"].to_list() for name in SHOWN]
+    easiest = [expertise(results[name])["easiest"].to_list() for name in ON_PAGE]
     skills = [
-        (f"expert {j + 1}", word, float(SKILLS[j, k]), *(each[2 * j + k] for each in easiest))
+        (f"expert {j + 1}", measure, float(SKILLS[j, k]), *(each[2 * j + k] for each in easiest))
         for j in range(5)
-        for k, word in ((1, "sensitivity"), (0, "specificity"))
+        for k, measure in ((1, "sensitivity"), (0, "specificity"))
     ]
-    says = ("The paper's Original EM seems far off since it estimates another thing: the mean over tasks.",)
-    heads = ["workers", "AUC", *(f"found at {100 * x:g} % false" for x in grid)]
-    parts = [Part.of("Figure 2: ROC of the estimated truth, one data set", curves, heads=heads)]
-    heads = ["worker", "skill", "true", *SHOWN]
-    parts.append(Part.of("Figure 3: skills on the easiest task, one data set", skills, says, heads=heads))
+    notes = (
+        "The paper's Original EM (two-coin) looks inaccurate because it estimates something else: the mean skill over "
+        "all tasks.",
+    )
+    heads = ["workers", "AUC", *(f"TPR at {100 * x:g} % FPR" for x in grid)]
+    rates = ("TPR: true positive rate; FPR: false positive rate.",)
+    parts = [Part.of("Figure 2: ROC of the estimated truth, one data set", curves, rates, heads=heads)]
+    heads = ["worker", "skill", "true", *ON_PAGE]
+    parts.append(Part.of("Figure 3: skills on the easiest task, one data set", skills, notes, heads=heads))
     if out is None:
         return parts, []
-    page = write_report(found["adaptive"], out / "difficulty.html", judged=against)
-    return parts, [page, write_whole(out / "difficulty-roc.csv", against.table().write_csv)]
+    page = write_report(results["adaptive"], out / "difficulty.html", judged=evaluation)
+    return parts, [page, write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)]
 
 
 def _images(folder: Path) -> Images:
     """Cats and dogs of CIFAR-10."""
     files = {"cifar10n": "images_first10000.npz", "cifar10h_counts": "features.npz"}
-    found = []
+    arrays = []
     for name, file in files.items():
         parts = (f"{name}/{file}", f"{name}/truth.parquet")
-        require_files(folder, parts, ". Give the folder of cifar10n and cifar10h_counts")
-        _, X, kind = labelled(folder / name, file, "x")
+        require_files(folder, parts, ". Give the folder that holds cifar10n and cifar10h_counts")
+        _, X, kind = read_labelled(folder / name, file, "x")
         chosen = np.isin(kind, ("cat", "dog"))
         X = X[chosen].transpose(0, 3, 1, 2).astype(np.float32) / 255
-        found += [X, (kind[chosen] == "dog").astype(np.int64)]
-    return tuple(found)
+        arrays += [X, (kind[chosen] == "dog").astype(np.int64)]
+    return tuple(arrays)
 
 
 def _image_parts(images: Images, seed: int, count: int, watch: Callable[[str], None]) -> list[Part]:
-    """Tables 2 and 3, means over seeds: a four-layer network on small cats and dogs, and simulated experts."""
-    watch("how easy each image is")
-    X, truth, new, new_truth = images
+    """Tables 2 and 3, means over seeds: a four-layer network on small images, labelled by simulated experts."""
+    watch("estimating the difficulty of each image")
+    X, truth, X_test, test_truth = images
     ease, parts = _ease(X, truth, seed), []
-    for column, (title, why) in enumerate(TABLES.items(), 1):
-        found: dict[str, list[list[float]]] = {name: [] for name in (*ON_IMAGES, "true labels")}
+    for column, (title, note) in enumerate(IMAGE_TABLES.items(), 1):
+        scores: dict[str, list[list[float]]] = {name: [] for name in (*ON_IMAGES, "true labels")}
         for s in range(count):
             rng = np.random.default_rng([3 + seed, column, s])
-            right = _right(truth, ease) if column == 1 else 1 - 1 / (3 + rng.integers(0, 6, (len(truth), 5)))
-            said = np.where(rng.random(right.shape) < right, truth[:, None], 1 - truth[:, None])
-            lot = Lot(X, table(said), truth, new, new_truth)
+            correct = _accuracy(truth, ease) if column == 1 else 1 - 1 / (3 + rng.integers(0, 6, (len(truth), 5)))
+            label = np.where(rng.random(correct.shape) < correct, truth[:, None], 1 - truth[:, None])
+            dataset = Dataset(X, as_labels(label), truth, X_test, test_truth)
             for name in ON_IMAGES:
                 watch(f"{title}: {name}, seed {s}")
-                found[name].append(score(name, lot, fresh_network(s), s)[0][:3])
-            found["true labels"].append(_reached(lot, fresh_network(s), s))
-        says = (
-            f"Ours: {len(truth)} images to learn from, of 32 x 32 points; the paper's: 12,500, larger. So the last "
-            "row, a network taught true labels, is what could be reached here.",
-            "No method falls to 50 % here: all start from soft votes, and stop by answers held out.",
-            why,
+                scores[name].append(score(name, dataset, untrained_network(s), s)[0][:3])
+            scores["true labels"].append(_score_true_labels(dataset, untrained_network(s), s))
+        notes = (
+            f"Here there are {len(truth)} training images of 32 x 32 pixels; the paper has 12,500 larger images. The "
+            "last row, a network trained on the true labels, shows what can be reached here.",
+            "No method falls to 50 % here: all start from soft votes, and stop early by held-out answers.",
+            note,
         )
-        rows = [_row(name, column, "spread", scores) for name, scores in found.items()]
-        parts.append(Part.of(f"{title} ({count} seeds)", rows, says))
+        rows = [_row(name, column, "spread", values) for name, values in scores.items()]
+        parts.append(Part.of(f"{title} ({count} seeds)", rows, notes))
     return parts
 
 
 def _ease(X: Floats, truth: Ints, seed: int) -> Floats:
-    """(n,) by a network that was taught true labels and has not seen the image."""
+    """Ease of each image, (n,), by networks trained on the true labels of other images."""
     from sklearn.model_selection import KFold
 
     p = np.empty(len(truth))
-    for seen, told in KFold(5, shuffle=True, random_state=seed).split(X):
-        model = CrowdClassifier(fresh_network(seed), "soft-vote", random_state=seed).fit(X[seen], truth[seen])
-        p[told] = model.predict_proba(X[told])[:, 1]
+    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+        model = CrowdClassifier(untrained_network(seed), "soft-vote", random_state=seed).fit(X[train], truth[train])
+        p[test] = model.predict_proba(X[test])[:, 1]
     return 4 * (p - 0.5) ** 2
 
 
-def fresh_network(seed: int) -> Any:
-    """The network of the appendix, scaled to 32 x 32, as a truth side with untaught weights by the seed."""
+def untrained_network(seed: int) -> Any:
+    """The network of the paper's appendix, scaled to 32 x 32, with initial weights drawn from the seed."""
     import torch
     from torch import nn
 

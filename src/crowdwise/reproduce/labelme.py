@@ -1,4 +1,4 @@
-"""Tables 3 and 4 of the study of groups: LabelMe, with its workers known (Individual) and not (Global)."""
+"""Tables 3 and 4 of the study of groups: LabelMe with worker ids (Individual) and without (Global)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import polars as pl
 from ..answers import Labels
 from ..learn import Network
 from ..result.groups import group_table
-from .methods import METHODS, Lot, compared, fitted, measured
-from .study import Figures, Ledger, Part, labelled, mean
+from .methods import METHODS, Dataset, compared, fit_method, measure_method
+from .study import Measurement, MeasurementCache, Part, mean, read_labelled
 
-# Train and test accuracy, I-JS and G-JS; then train, test and G-JS where workers are not known.
+# Train and test accuracy, I-JS and G-JS; then train, test and G-JS without worker ids.
 PAPER: dict[str, tuple[float | None, ...]] = {
     "softMV": (83.32, 81.69, 0.216, 0.024, 83.32, 81.69, 0.024),
     "hardMV": (80.34, 79.95, 0.225, 0.035, 80.34, 79.95, 0.035),
@@ -26,95 +26,99 @@ PAPER: dict[str, tuple[float | None, ...]] = {
 TABLE_4 = ((0.99, 0.91, 0.48), (0.01, 0.02, 2.08), (0.00, 0.03, 2.08))  # share, similarity, entropy in nats
 CROWDS = ("Individual", "Global")
 GLOBAL = ("DL-DS", "DL-EM", "tied", "CMM")
-SHOWN = ("train", "test", "I-JS", "G-JS", "iterations")
+COLUMNS = ("train", "test", "I-JS", "G-JS", "iterations")
 
 
-def needed() -> tuple[str, ...]:
-    """Files in the folder of data."""
+def required_files() -> tuple[str, ...]:
+    """Files that the data folder must hold."""
     return tuple(f"labelme/{name}" for name in ("answers.parquet", "features.npz", "truth.parquet"))
 
 
 def network() -> Network:
-    """The paper's: features as they are."""
+    """The paper's network, without scaling of the features."""
     return Network(hidden=128, dropout=0.5, epochs=50, weight_decay=0.0, holdout=0.0, scale=False)
 
 
-def lots(data: Path) -> tuple[Lot, Lot]:
-    """LabelMe with its workers, and as if every answer came from another."""
+def datasets(data: Path) -> tuple[Dataset, Dataset]:
+    """LabelMe with its worker ids, and as if every answer came from a different worker."""
     folder = data / "labelme"
-    tasks, X, label = labelled(folder, "features.npz", "vgg16_avg")
+    tasks, X, label = read_labelled(folder, "features.npz", "vgg16_avg")
     split = dict(pl.read_parquet(folder / "truth.parquet").select("task", "split").rows())
     part = np.array([split[task] for task in tasks])
     names, number = np.unique(label, return_inverse=True)
     train, test = np.flatnonzero(part == "train"), np.flatnonzero(part == "test")
-    place = {tasks[row]: n for n, row in enumerate(train)}
-    answers = pl.read_parquet(folder / "answers.parquet").filter(pl.col("task").is_in(list(place)))
-    at = np.array([place[task] for task in answers["task"].to_list()])
+    row_of = {tasks[row]: n for n, row in enumerate(train)}
+    answers = pl.read_parquet(folder / "answers.parquet").filter(pl.col("task").is_in(list(row_of)))
+    rows = np.array([row_of[task] for task in answers["task"].to_list()])
     X = X.astype(np.float32)
-    known, unknown = (
-        Lot(X[train], Labels(at, who, answers["label"]), number[train], X[test], number[test])
-        for who in (answers["worker"], np.arange(len(at)))
+    with_ids, without_ids = (
+        Dataset(X[train], Labels(rows, workers, answers["label"]), number[train], X[test], number[test])
+        for workers in (answers["worker"], np.arange(len(rows)))
     )
-    assert known.answers.classes.to_list() == names.tolist()
-    return known, unknown
+    assert with_ids.answers.classes.to_list() == names.tolist()
+    return with_ids, without_ids
 
 
-def tables(data: Path, seed: int, quick: bool, ledger: Ledger) -> list[Part]:
+def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[Part]:
     """Tables 3 and 4."""
-    known, unknown = lots(data)
+    with_ids, without_ids = datasets(data)
     seeds, restarts = (1, 1) if quick else (3, 10)
-    found: dict[tuple[str, str], list[Figures]] = {}
+    measurements: dict[tuple[str, str], list[Measurement]] = {}
     for s, name, title in product(range(seeds), compared(quick), CROWDS):
         if title == "Global" and name not in GLOBAL:
             continue
-        lot = known if title == "Individual" else unknown
+        dataset = with_ids if title == "Individual" else without_ids
         settings = {"start": "random"} if name == "CMM" else {}
         key = f"LabelMe, {title}, seed {seed}.{s}, {restarts} starts: {name}"
-        told = ledger.of(key, measured, name, lot, network(), restarts, seed + s, **settings)
-        found.setdefault((name, title), []).append(told)
-    says = (
-        "To stop as early as the paper did is no loss to DL-EM here.",
-        "CMM is started as its authors did here, by weights drawn for its groups.",
-        "Without workers, CMM is as with them; so is tied, whose single truth a task needs no worker ids.",
+        found = cache.measure(key, measure_method, name, dataset, network(), restarts, seed + s, **settings)
+        measurements.setdefault((name, title), []).append(found)
+    notes = (
+        "Individual: with worker ids. Global: without, as if every answer came from a different worker.",
+        "Stopping DL-EM as early as the paper did costs no accuracy here.",
+        "CMM starts from random group weights, as in the authors' code.",
+        "CMM and tied need no worker ids: they have the same accuracy with and without.",
     )
     title = f"Table 3: LabelMe, means of {seeds} seed(s)"
     order = [(name, crowd) for crowd, name in product(CROWDS, METHODS)]
-    rows = [_row(*key, found[key]) for key in order if key in found]
-    return [Part.of(title, rows, says, 3), _groups(known, restarts, seed, ledger)]
+    rows = [_row(*key, measurements[key]) for key in order if key in measurements]
+    return [Part.of(title, rows, notes, 3), _groups(with_ids, restarts, seed, cache)]
 
 
-def _row(name: str, title: str, figures: list[Figures]) -> dict[str, float | str | None]:
-    cells = {each: mean(figures, each) for each in SHOWN}
-    train, test, single, whole, *of_unknown = PAPER.get(name, (None,) * 7)
+def _row(name: str, title: str, measurements: list[Measurement]) -> dict[str, float | str | None]:
+    cells = {column: mean(measurements, column) for column in COLUMNS}
+    train, test, individual, crowd, *without_ids = PAPER.get(name, (None,) * 7)
     if title == "Global":
-        cells["I-JS"], single = None, None
-        train, test, whole = of_unknown
-    paper = {"paper's train": train, "paper's test": test, "paper's I-JS": single, "paper's G-JS": whole}
+        cells["I-JS"], individual = None, None
+        train, test, crowd = without_ids
+    paper = {"paper's train": train, "paper's test": test, "paper's I-JS": individual, "paper's G-JS": crowd}
     return {"workers": title, "method": name, **cells, **paper}
 
 
-def _groups(lot: Lot, restarts: int, seed: int, ledger: Ledger) -> Part:
-    """Table 4: the matrices that CMM parts the crowd's into."""
+def _groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache) -> Part:
+    """Table 4: the groups that CMM splits the crowd into."""
 
-    def measure(start: str) -> Figures:
-        result = fitted("CMM", lot, network(), restarts, seed, start=start).result_
-        found = result.model.grouping(result.params)
-        assert found is not None
-        rows = (
-            group_table(found).select("share", "similarity", pl.col("entropy") * np.log(2)).rows()
-        )  # as in the paper: nats
-        return {f"{m} {what}": value for m, row in enumerate(rows) for what, value in zip("abc", row, strict=True)}
+    def measure_groups(start: str) -> Measurement:
+        result = fit_method("CMM", dataset, network(), restarts, seed, start=start).result_
+        grouping = result.model.grouping(result.params)
+        assert grouping is not None
+        entropy = pl.col("entropy") * np.log(2)  # nats, as in the paper
+        rows = group_table(grouping).select("share", "similarity", entropy).rows()
+        return {f"{m} {letter}": value for m, row in enumerate(rows) for letter, value in zip("abc", row, strict=True)}
 
     rows = []
     for start in ("k-means", "random"):
-        told = ledger.of(f"Table 4, seed {seed}, {restarts} starts: CMM started by {start}", measure, start)
+        key = f"Table 4, seed {seed}, {restarts} starts: CMM started by {start}"
+        found = cache.measure(key, measure_groups, start)
         for m, theirs in enumerate(TABLE_4):
-            ours = [told[f"{m} {what}"] for what in "abc"]
+            ours = [found[f"{m} {letter}"] for letter in "abc"]
             rows.append((start, m + 1, *(each for pair in zip(ours, theirs, strict=True) for each in pair)))
-    heads = ["start", "group", "share", "paper's", "similarity", "paper's similarity", "entropy", "paper's entropy"]
-    says = (
-        "How the crowd's matrix falls into three is the start's doing: the data know the sum of the parts alone.",
-        "Similarity is 1 minus the Jensen-Shannon divergence from the identity in bits; by it an even matrix of eight "
-        "classes has 0.28, not the 0.02 of the paper, whose scale is not told.",
+    heads = [
+        "start", "group", "share", "paper's share", "similarity", "paper's similarity", "entropy", "paper's entropy",
+    ]  # fmt: skip
+    notes = (
+        "How CMM splits the crowd's confusion matrix into three depends on the start: the data identify only their "
+        "weighted sum.",
+        "Similarity is 1 minus the Jensen-Shannon divergence (bits) from the identity matrix. A uniform matrix of "
+        "eight classes has 0.28 on this scale; the paper has 0.02 and does not give its scale.",
     )
-    return Part.of("Table 4: groups of CMM on LabelMe", rows, says, 2, heads)
+    return Part.of("Table 4: groups of CMM on LabelMe (entropy in nats)", rows, notes, 2, heads)

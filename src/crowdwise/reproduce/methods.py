@@ -1,4 +1,4 @@
-"""The methods of the study of groups, and what is measured of each."""
+"""The methods of the study of groups, and the measurements of each."""
 
 from __future__ import annotations
 
@@ -10,108 +10,110 @@ import numpy as np
 
 from ..answers import Labels
 from ..kernels.layout import Floats, Ints
-from ..kernels.special import divergence as distance
+from ..kernels.special import divergence as js_divergence
 from ..learn import CMM, DLEM, CrowdClassifier, JointGroups, JointPooled, JointTied
 from ..learn.sides import by_name
 from ..metrics import divergence, rand_index
 from ..result import LabelsResult
-from .study import Figures
+from .study import Measurement
 
-SWEEPS = 50  # at most, as the paper has it
-# Our name of a row, what is fitted, and whether it is started many times, as the paper does.
+MAX_ITERATIONS = 50  # as in the paper
+# By the name of the row: the worker side, and whether it gets several random starts, as in the paper.
 METHODS: dict[str, tuple[Any, bool]] = {
     "softMV": ("softMV", False),
     "hardMV": ("hardMV", False),
     "DL-DS": ("DL-DS", False),
     "DL-EM": ("DL-EM", True),
-    "DL-EM, to the end": (DLEM(max_iter=SWEEPS), False),
+    "DL-EM, to the end": (DLEM(max_iter=MAX_ITERATIONS), False),
     "CMM": ("CMM", True),
-    "CMM, one group": (CMM(early=0.03, max_iter=SWEEPS), True),
-    "tied": (JointTied(max_iter=SWEEPS), False),
-    "groups": (JointGroups(max_iter=SWEEPS), False),
-    "pooled": (JointPooled(max_iter=SWEEPS), False),
+    "CMM, one group": (CMM(early=0.03, max_iter=MAX_ITERATIONS), True),
+    "tied": (JointTied(max_iter=MAX_ITERATIONS), False),
+    "groups": (JointGroups(max_iter=MAX_ITERATIONS), False),
+    "pooled": (JointPooled(max_iter=MAX_ITERATIONS), False),
     "Ideal": ("Ideal", False),
 }
 
 
 def compared(quick: bool) -> list[str]:
-    """Methods to measure."""
+    """Names of the methods to measure."""
     return [name for name in METHODS if not quick or name not in ("DL-EM, to the end", "CMM, one group")]
 
 
-class Lot(NamedTuple):
-    """Rows to learn from, answers to them, and rows to be told."""
+class Dataset(NamedTuple):
+    """Training rows with their answers, and test rows."""
 
     X: Floats
-    answers: Labels  # a task a row, in their order
+    answers: Labels  # one task per row of X, in the same order
     truth: Ints
-    new: Floats
-    new_truth: Ints
-    confusions: Floats | None = None  # (W, K, K) true ones, where they are known; else they are counted
-    groups: dict[Any, int] | None = None  # of workers, the same way
+    X_test: Floats
+    test_truth: Ints
+    confusions: Floats | None = None  # (W, K, K) true confusion matrices; counted with the truth if None
+    groups: dict[Any, int] | None = None  # true group of each worker, if known
 
     @classmethod
-    def of(cls, sim: Any, fresh: int) -> Lot:
-        """A simulated crowd, whose last `fresh` tasks are to be told."""
+    def from_crowd(cls, sim: Any, fresh: int) -> Dataset:
+        """Build a dataset from a simulated crowd; its last `fresh` tasks are the test rows."""
         truth = np.unique(sim.truth["label"].to_numpy(), return_inverse=True)[1]
-        old, who = len(truth) - fresh, dict(sim.workers.select("worker", "group").rows())
-        return cls(sim.features[:old], sim.answers, truth[:old], sim.features[old:], truth[old:], sim.confusions, who)
+        n, groups = len(truth) - fresh, dict(sim.workers.select("worker", "group").rows())
+        return cls(sim.features[:n], sim.answers, truth[:n], sim.features[n:], truth[n:], sim.confusions, groups)
 
     @property
     def labels(self) -> dict[Any, Any]:
-        """The true label of each task."""
+        """True label of each training task."""
         return dict(zip(self.answers.tasks.to_list(), self.answers.classes[self.truth].to_list(), strict=True))
 
 
-def fitted(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
-    """One of METHODS on a lot."""
-    workers, many = METHODS[name]
+def fit_method(name: str, dataset: Dataset, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
+    """Fit one of METHODS to a dataset."""
+    workers, restarted = METHODS[name]
     if settings:
         workers = replace(workers, **settings) if not isinstance(workers, str) else by_name(workers, **settings)
-    model = CrowdClassifier(network, workers, restarts=restarts if many else 1, random_state=seed)
-    answers = lot.answers.with_gold(lot.truth) if name == "Ideal" else lot.answers
-    return model.fit(lot.X, answers, tasks=lot.answers.tasks)
+    model = CrowdClassifier(network, workers, restarts=restarts if restarted else 1, random_state=seed)
+    answers = dataset.answers.with_gold(dataset.truth) if name == "Ideal" else dataset.answers
+    return model.fit(dataset.X, answers, tasks=dataset.answers.tasks)
 
 
-def measured(name: str, lot: Lot, network: Any, restarts: int, seed: int, **settings: Any) -> Figures:
-    """Accuracy (percent) on new rows and on those learnt from, divergence of matrices, and what it took."""
+def measure_method(name: str, dataset: Dataset, network: Any, restarts: int, seed: int, **settings: Any) -> Measurement:
+    """Accuracy (percent) on test and training rows, divergence of confusion matrices, iterations and seconds."""
     began = time.process_time()
-    model = fitted(name, lot, network, restarts, seed, **settings)
+    model = fit_method(name, dataset, network, restarts, seed, **settings)
     seconds = time.process_time() - began
     result = model.result_
-    apart = _apart(result, lot, name)
-    grouped = result.model.grouping(result.params)
+    individual, crowd = _divergences(result, dataset, name)
+    grouping = result.model.grouping(result.params)
     return {
-        "test": 100 * float((model.predict_proba(lot.new).argmax(1) == lot.new_truth).mean()),
-        "train": 100 * float((model.predict_proba(lot.X).argmax(1) == lot.truth).mean()),
-        "I-JS": apart[0],
-        "G-JS": apart[1],
-        "ARI": None if grouped is None or lot.groups is None else rand_index(result, lot.groups),
-        "groups": None if grouped is None else float(len(grouped.share)),
+        "test": 100 * float((model.predict_proba(dataset.X_test).argmax(1) == dataset.test_truth).mean()),
+        "train": 100 * float((model.predict_proba(dataset.X).argmax(1) == dataset.truth).mean()),
+        "I-JS": individual,
+        "G-JS": crowd,
+        "ARI": None if grouping is None or dataset.groups is None else rand_index(result, dataset.groups),
+        "groups": None if grouping is None else float(len(grouping.share)),
         "iterations": float(result.trace.height) if result.trace.height else None,
         "seconds": seconds,
     }
 
 
-def _apart(result: LabelsResult, lot: Lot, name: str) -> tuple[float | None, float | None]:
-    """I-JS and G-JS. Votes have no matrices of their own: all workers are given the one that their shares count."""
+def _divergences(result: LabelsResult, dataset: Dataset, name: str) -> tuple[float | None, float | None]:
+    """I-JS and G-JS. Votes estimate no matrices, so all workers get the one counted with the vote's posterior."""
     if name == "Ideal":
         return None, None
     if name not in ("softMV", "hardMV"):
-        truth = lot.labels if lot.confusions is None else None
-        return tuple(divergence(result, truth, confusions=lot.confusions))  # type: ignore[return-value]
-    known = np.eye(result.answers.n_classes)[lot.truth]
-    true = counted(result.answers, known) if lot.confusions is None else lot.confusions
-    crowd, own = (counted(result.answers, Z, together=True)[0] for Z in (known, result.posterior))
-    return float(distance(true, own).mean()), float(distance(crowd, own))
+        truth = dataset.labels if dataset.confusions is None else None
+        return tuple(divergence(result, truth, confusions=dataset.confusions))  # type: ignore[return-value]
+    known = np.eye(result.answers.n_classes)[dataset.truth]
+    true = count_confusions(result.answers, known) if dataset.confusions is None else dataset.confusions
+    crowd, estimated = (count_confusions(result.answers, Z, pooled=True)[0] for Z in (known, result.posterior))
+    return float(js_divergence(true, estimated).mean()), float(js_divergence(crowd, estimated))
 
 
-def counted(answers: Labels, Z: Floats, together: bool = False) -> Floats:
-    """(W, K, K) confusion matrices counted by a posterior (T, K), of all workers `together` (1, K, K); a row without
-    answers is even."""
+def count_confusions(answers: Labels, Z: Floats, pooled: bool = False) -> Floats:
+    """Confusion matrices counted with a posterior (T, K): (W, K, K), or (1, K, K) if workers are `pooled`.
+
+    A row without answers is uniform.
+    """
     layout, K = answers.layout, answers.n_classes
     rows = answers.kernels.confusion_counts(layout, Z, 1)
-    if together:
+    if pooled:
         counts = answers.kernels.group_counts(layout, rows, np.ones((answers.n_workers, 1)), 1)
     else:
         counts = np.zeros((answers.n_workers, K, K))

@@ -1,4 +1,4 @@
-"""What a study is asked for, what it has measured so far, and what it comes to: tables, and pictures as SVG."""
+"""What all studies share: options, a cache of measurements, tables, and figures as SVG."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..kernels.layout import Floats
 from ..result.files import write_whole
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 64, 150, 30, 46
-INK = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
+COLOURS = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
 MARKS = {
     "plus": "M-3,0H3M0,-3V3",
     "diamond": "M0,-7L7,0L0,7L-7,0Z",
@@ -28,38 +28,38 @@ MARKS = {
 }
 
 
-class Asked(NamedTuple):
-    """What a study is asked for."""
+class StudyOptions(NamedTuple):
+    """Options of a study."""
 
-    data: Path | None  # the folder of its real sets
-    out: Path | None  # the folder for its files
+    data: Path | None  # folder of the real data sets
+    out: Path | None  # folder for the files that the study writes
     seed: int
-    watch: Callable[[str], None]  # told of each step
+    watch: Callable[[str], None]  # called with the name of each step
     quick: bool  # measure less
     full: bool = False  # measure more
 
-    def seeds(self, few: int, many: int) -> range:
-        """Seeds to measure by: `few` of them where the study is to be quick."""
-        return range(self.seed, self.seed + (few if self.quick else many))
+    def seeds(self, quick: int, usual: int) -> range:
+        """The seeds to measure with: `quick` of them for a quick study, else `usual`."""
+        return range(self.seed, self.seed + (quick if self.quick else usual))
 
-    def ledger(self, name: str = "measured.json") -> Ledger:
-        """What was measured before, in a file of `out`, where there is one."""
-        return Ledger(None if self.out is None else self.out / name, self.watch)
+    def cache(self, name: str = "measured.json") -> MeasurementCache:
+        """Earlier measurements, kept in a file in `out`; without `out`, a cache in memory."""
+        return MeasurementCache(None if self.out is None else self.out / name, self.watch)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a study."""
+    """One table of a study, with notes on how to read it."""
 
     title: str
     rows: pl.DataFrame
-    says: tuple[str, ...] = ()
-    digits: int = 4  # of its numbers, where it is printed
+    notes: tuple[str, ...] = ()
+    digits: int = 4  # decimals in the printed table
 
     @classmethod
-    def of(cls, title: str, rows: Any, says: tuple[str, ...] = (), digits: int = 4, heads: Any = None) -> Part:
-        """A table of rows: dicts, or tuples under `heads`."""
-        return cls(title, pl.DataFrame(rows, schema=heads, orient="row", infer_schema_length=None), says, digits)
+    def of(cls, title: str, rows: Any, notes: tuple[str, ...] = (), digits: int = 4, heads: Any = None) -> Part:
+        """Build a table from rows: dicts, or tuples with the column names `heads`."""
+        return cls(title, pl.DataFrame(rows, schema=heads, orient="row", infer_schema_length=None), notes, digits)
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Study:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        parts = [{"title": p.title, "rows": p.rows.to_dicts(), "says": list(p.says)} for p in self.parts]
+        parts = [{"title": p.title, "rows": p.rows.to_dicts(), "notes": list(p.notes)} for p in self.parts]
         return {"study": self.name, "parts": parts, "files": [str(file) for file in self.files]}
 
 
 def require_files(folder: Path, files: tuple[str, ...], hint: str) -> None:
-    """Refuse a folder that lacks one of the files."""
+    """Raise FileError if one of the files is missing from the folder."""
     for file in files:
         if not (folder / file).exists():
             raise FileError(f"no {file} in {folder}{hint}")
@@ -85,7 +85,7 @@ def require_files(folder: Path, files: tuple[str, ...], hint: str) -> None:
 
 @contextlib.contextmanager
 def reading(what: str, folder: Path | None, hint: str = "") -> Iterator[Path]:
-    """The folder of data; the set is named where something in it cannot be read."""
+    """Yield the folder of data; an error while reading is raised as a FileError that names the data set."""
     assert folder is not None
     try:
         yield folder
@@ -93,8 +93,10 @@ def reading(what: str, folder: Path | None, hint: str = "") -> Iterator[Path]:
         raise FileError(f"cannot read {what} in {folder}: {error}{hint}") from error
 
 
-def labelled(folder: Path, file: str, array: str, task: str = "task", label: str = "label") -> tuple[Any, Any, Any]:
-    """Tasks of a file of features, one of its arrays, and the true class of each row by truth.parquet."""
+def read_labelled(
+    folder: Path, file: str, array: str, task: str = "task", label: str = "label"
+) -> tuple[Any, Any, Any]:
+    """Read the tasks and one array of a file of features, and the true class of each row from truth.parquet."""
     known = dict(pl.read_parquet(folder / "truth.parquet").select(task, label).rows())
     with np.load(folder / file, allow_pickle=False) as arrays:
         tasks = arrays[task].tolist()
@@ -102,25 +104,25 @@ def labelled(folder: Path, file: str, array: str, task: str = "task", label: str
 
 
 class Layer(NamedTuple):
-    """Points of one kind, or a line through them in their order."""
+    """One series of a figure: markers, or a line through the points in their order."""
 
     name: str
     xy: Floats  # (n, 2)
-    ink: int = 0
-    mark: str = "line"  # or one of MARKS
+    colour: int = 0  # index into COLOURS
+    mark: str = "line"  # or a key of MARKS
     filled: bool = False
 
 
 def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height: int = 420) -> Path:
-    """Write one picture with axes and a key."""
-    every = np.concatenate([layer.xy for layer in layers])
-    low, high = every.min(0), every.max(0)
+    """Write a figure with axes and a legend as SVG, and return its path."""
+    points = np.concatenate([layer.xy for layer in layers])
+    low, high = points.min(0), points.max(0)
     high = np.where(high > low, high, low + 1)
     pad = 0.03 * (high - low)
     low, high = low - pad, high + pad
     size = WIDTH - LEFT - RIGHT, -(height - TOP - BOTTOM)
 
-    def at(xy: Floats) -> Floats:
+    def to_pixels(xy: Floats) -> Floats:
         return np.asarray((LEFT, height - BOTTOM) + (xy - low) / (high - low) * size)
 
     parts = [
@@ -129,18 +131,18 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
         f"<title>{escape(title)}</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
-        *_axes(low, high, at, x, y, height),
+        *_axes(low, high, to_pixels, x, y, height),
     ]
     for row, layer in enumerate(layers):
-        ink, places = INK[layer.ink], at(layer.xy)
+        colour, pixels = COLOURS[layer.colour], to_pixels(layer.xy)
         if layer.mark == "line":
-            path_data = "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in places)
-            parts.append(f'<path d="{path_data}" fill="none" stroke="{ink}" stroke-width="1.5"/>')
-            shape = f'<path d="M-8,0H8" stroke="{ink}" stroke-width="2"/>'
+            path_data = "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in pixels)
+            parts.append(f'<path d="{path_data}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+            shape = f'<path d="M-8,0H8" stroke="{colour}" stroke-width="2"/>'
         else:
-            fill = ink if layer.filled else "none"
-            shape = f'<path d="{MARKS[layer.mark]}" fill="{fill}" stroke="{ink}"/>'
-            parts += [f'<g transform="translate({a:.1f},{b:.1f})">{shape}</g>' for a, b in places]
+            fill = colour if layer.filled else "none"
+            shape = f'<path d="{MARKS[layer.mark]}" fill="{fill}" stroke="{colour}"/>'
+            parts += [f'<g transform="translate({a:.1f},{b:.1f})">{shape}</g>' for a, b in pixels]
         top = TOP + 12 + 20 * row
         parts.append(f'<g transform="translate({WIDTH - RIGHT + 18},{top})">{shape}</g>')
         parts.append(f'<text x="{WIDTH - RIGHT + 32}" y="{top + 4}">{escape(layer.name)}</text>')
@@ -148,18 +150,18 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
-def _axes(low: Floats, high: Floats, at: Callable[[Floats], Floats], x: str, y: str, height: int) -> list[str]:
+def _axes(low: Floats, high: Floats, to_pixels: Callable[[Floats], Floats], x: str, y: str, height: int) -> list[str]:
     parts = [
         f'<path d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="#888"/>',
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{height - 10}" text-anchor="middle">{escape(x)}</text>',
         f'<text transform="translate(14,{height / 2}) rotate(-90)" text-anchor="middle">{escape(y)}</text>',
     ]
     for value in _ticks(low[0], high[0]):
-        place = at(np.array([value, low[1]]))
-        parts.append(f'<text x="{place[0]:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
+        pixel = to_pixels(np.array([value, low[1]]))
+        parts.append(f'<text x="{pixel[0]:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
     for value in _ticks(low[1], high[1]):
-        place = at(np.array([low[0], value]))
-        parts.append(f'<text x="{LEFT - 6}" y="{place[1] + 4:.1f}" text-anchor="end">{value:g}</text>')
+        pixel = to_pixels(np.array([low[0], value]))
+        parts.append(f'<text x="{LEFT - 6}" y="{pixel[1] + 4:.1f}" text-anchor="end">{value:g}</text>')
     return parts
 
 
@@ -170,44 +172,46 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(f"{k * step:.10g}") + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
 
 
-Figures = dict[str, float | None]
+Measurement = dict[str, float | None]  # measured numbers by name
 
 
-class Ledger:
-    """Figures by what they are of. With a file, it is written anew, whole, after every entry."""
+class MeasurementCache:
+    """Measurements by key. With a path, the whole file is rewritten after every new entry."""
 
     def __init__(self, path: Path | None, watch: Callable[[str], None]) -> None:
         self.path, self.watch = path, watch
-        self.known: dict[str, Figures] = {}
+        self.known: dict[str, Measurement] = {}
         if path is not None and path.exists():
             try:
                 found = json.loads(path.read_text(encoding="utf-8"))
                 if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-                    raise ValueError("no table of tables")
+                    raise ValueError("it is not a mapping of mappings")
             except (ValueError, OSError) as error:
                 raise FileError(
-                    f"{path} is not what a study wrote ({error}). Remove it to measure anew, or give another "
+                    f"{path} was not written by a study ({error}). Remove it to measure again, or give another "
                     f"{option('out')}"
                 ) from error
             self.known = found
-            watch(f"{len(self.known)} measurements were there already: {path}")
+            watch(f"{len(self.known)} measurements from an earlier run are used: {path}")
 
-    def of(self, key: str, measure: Callable[..., Figures], *given: Any, **settings: Any) -> Figures:
-        """What is known of `key`; measured, with what is given, where nothing is."""
+    def measure(self, key: str, function: Callable[..., Measurement], *args: Any, **settings: Any) -> Measurement:
+        """Return the measurement with this key; if there is none, call `function` and keep what it returns."""
         if key not in self.known:
             self.watch(key)
-            self.known[key] = measure(*given, **settings)
+            self.known[key] = function(*args, **settings)
             if self.path is not None:
                 text = json.dumps(self.known, indent=1)
                 write_whole(self.path, lambda file: file.write(text.encode()))
         return self.known[key]
 
-    def runs(self, key: str, seeds: Iterable[int], measure: Callable[..., Figures], *given: Any) -> list[Figures]:
-        """The same by each seed, which is given last."""
-        return [self.of(f"{key} seed {seed}", measure, *given, seed) for seed in seeds]
+    def measure_seeds(
+        self, key: str, seeds: Iterable[int], function: Callable[..., Measurement], *args: Any
+    ) -> list[Measurement]:
+        """Return one measurement per seed; the seed is the last argument of `function`."""
+        return [self.measure(f"{key} seed {seed}", function, *args, seed) for seed in seeds]
 
 
-def mean(entries: list[Figures], name: str) -> float | None:
-    """Of one figure over entries, those left out that do not have it."""
-    there = [value for each in entries if (value := each[name]) is not None]
-    return sum(there) / len(there) if there else None
+def mean(measurements: list[Measurement], name: str) -> float | None:
+    """Mean of one number over the measurements that have it; None if none has."""
+    values = [value for each in measurements if (value := each[name]) is not None]
+    return sum(values) / len(values) if values else None

@@ -1,4 +1,4 @@
-"""Clicks made up from one seed: objects and outliers as in the clicks paper's simulations (Sec. 4)."""
+"""Simulated clicks: objects and outliers as in Sec. 4 of the clicks paper, drawn from one seed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import polars as pl
 from ..answers import Points
 from ..errors import ParameterError, nearest
 from ..kernels.layout import Floats
-from .labels import Rng, Whole, write_tables
+from .labels import Codes, Rng, write_tables
 
 BOX = (1.0, 0.0, 4.0, 5.0)
-# Centres of ten objects in that box: five small, four middling, one large. The paper does not list its own. H1 to H5
-# are harder; they were drawn from a seed, with the closest objects from 3.6 to 4.2 standard deviations apart.
+# Centres of ten objects in BOX: five small, four medium, one large. The paper does not list its own centres. H1 to H5
+# are harder: they were drawn from a seed, and their closest objects are 3.6 to 4.2 standard deviations apart.
 LAYOUTS: dict[str, tuple[tuple[float, float], ...]] = {
     "E": ((3.68, 0.36), (2.1, 2.09), (1.32, 1.51), (2.39, 3.14), (1.32, 2.7), (3.55, 3.26), (1.45, 3.99), (2.73, 4.49),
           (3.47, 1.77), (2.37, 0.62)),
@@ -39,12 +39,12 @@ HARD_LAYOUTS: dict[str, tuple[tuple[float, float], ...]] = {
 }  # fmt: skip
 VARIANCES = ((0.04, 0.05),) * 5 + ((0.08, 0.1),) * 4 + ((0.12, 0.15),)
 RELIABILITY = (0.95,) * 15 + (0.75,) * 3 + (0.25,) * 2
-FEWEST, MOST = 36, 48  # clicks of a worker
+MIN_CLICKS_PER_WORKER, MAX_CLICKS_PER_WORKER = 36, 48
 
 
 @dataclass(frozen=True, repr=False)
 class ClickCrowd:
-    """Simulated clicks with everything that is usually hidden."""
+    """Simulated clicks together with their hidden truth."""
 
     points: Points
     centres: Floats  # (M, D) true centres of objects
@@ -62,10 +62,11 @@ class ClickCrowd:
 
 
 def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int = 0) -> ClickCrowd:
-    """Clicks on one image as in the paper: `layout` is E, P1, P2, H1 to H5, or (M, 2) centres of up to ten objects.
+    """Simulate clicks on one image as in the paper.
 
-    Of 20 workers 15 are reliable (0.95), three middling (0.75), two poor (0.25); others repeat that. All clicks lie in
-    the box from (1, 0) to (4, 5).
+    `layout` is E, P1, P2, H1 to H5, or the (M, 2) centres of up to ten objects. Out of 20 workers, 15 are reliable
+    (0.95), three are medium (0.75) and two are poor (0.25); more workers repeat this pattern. All clicks lie in the box
+    from (1, 0) to (4, 5).
 
     >>> clicks("E", seed=3)
     ClickCrowd(Points(850 clicks, 1 image, 20 workers, 20 jobs), 10 objects)
@@ -77,23 +78,23 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, see
         layout = known[layout]
     centres, size = np.asarray(layout, np.float64), len(VARIANCES)
     if centres.ndim != 2 or centres.shape[1] != 2 or not 1 <= len(centres) <= size:
-        raise ParameterError(f"layout has shape {centres.shape}; wanted are up to {size} centres of two numbers")
+        raise ParameterError(f"layout has shape {centres.shape}; give the (x, y) centres of 1 to {size} objects")
     if not ((centres >= BOX[:2]) & (centres <= BOX[2:])).all():
-        raise ParameterError(f"layout has a centre outside the box {BOX}: clicks on it would have to be drawn for ever")
+        raise ParameterError(f"layout has a centre outside the box {BOX}; move all centres inside it")
     if workers < 1 or total < workers:
-        raise ParameterError(f"workers is {workers} and total is {total}; at least one click a worker is wanted")
+        raise ParameterError(f"workers is {workers} and total is {total}; total must be at least the number of workers")
     rng = np.random.default_rng([0, seed])
     reliability = np.resize(RELIABILITY, workers)
     worker = np.repeat(np.arange(workers), _loads(workers, total, rng))
     on = np.where(rng.random(total) < reliability[worker], rng.integers(len(centres), size=total), -1)
     X = rng.uniform(BOX[:2], BOX[2:], (total, 2))
     deviation = np.sqrt(VARIANCES[: len(centres)])
-    open_ = np.flatnonzero(on >= 0)
-    while len(open_):  # clicks outside the box are drawn again
-        X[open_] = centres[on[open_]] + deviation[on[open_]] * rng.standard_normal((len(open_), 2))
-        open_ = open_[~((X[open_] >= BOX[:2]) & (X[open_] <= BOX[2:])).all(1)]
-    who = pl.Series([f"w{w + 1:02d}" for w in range(workers)])
-    frame = pl.DataFrame({"worker": who[worker], "x": X[:, 0], "y": X[:, 1], "on": on + 1})
+    pending = np.flatnonzero(on >= 0)
+    while len(pending):  # draw again until every click is inside the box
+        X[pending] = centres[on[pending]] + deviation[on[pending]] * rng.standard_normal((len(pending), 2))
+        pending = pending[~((X[pending] >= BOX[:2]) & (X[pending] <= BOX[2:])).all(1)]
+    names = pl.Series([f"w{w + 1:02d}" for w in range(workers)])
+    frame = pl.DataFrame({"worker": names[worker], "x": X[:, 0], "y": X[:, 1], "on": on + 1})
     frame = frame.with_columns(pl.lit("image").alias("image"), pl.col("on").replace(0, None))
     points = Points(frame, box=BOX, duplicates="each", source=f"clicks simulated with seed {seed}")
     objects = {"image": "image", "object": np.arange(1, len(centres) + 1), "x": centres[:, 0], "y": centres[:, 1]}
@@ -102,18 +103,18 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, see
         centres,
         deviation[:, :, None] ** 2 * np.eye(2),
         pl.DataFrame(objects),
-        pl.DataFrame({"worker": who, "reliability": reliability}),
+        pl.DataFrame({"worker": names, "reliability": reliability}),
         points.extras["on"].alias("object"),
     )
 
 
-def _loads(workers: int, total: int, rng: Rng) -> Whole:
-    """Clicks of each worker: from 36 to 48 where that can add up to the total, else as even as can be."""
-    if not FEWEST * workers <= total <= MOST * workers:
+def _loads(workers: int, total: int, rng: Rng) -> Codes:
+    """Number of clicks of each worker, (W,): 36 to 48 if that can add up to the total, else an even split."""
+    if not MIN_CLICKS_PER_WORKER * workers <= total <= MAX_CLICKS_PER_WORKER * workers:
         bounds = np.linspace(0, total, workers + 1).astype(np.int64)
         return np.asarray(bounds[1:] - bounds[:-1])
-    sent = rng.integers(FEWEST, MOST + 1, workers)
-    while sent.sum() != total:
+    count = rng.integers(MIN_CLICKS_PER_WORKER, MAX_CLICKS_PER_WORKER + 1, workers)
+    while count.sum() != total:
         w = rng.integers(workers)
-        sent[w] = np.clip(sent[w] + np.sign(total - sent.sum()), FEWEST, MOST)
-    return np.asarray(sent)
+        count[w] = np.clip(count[w] + np.sign(total - count.sum()), MIN_CLICKS_PER_WORKER, MAX_CLICKS_PER_WORKER)
+    return np.asarray(count)

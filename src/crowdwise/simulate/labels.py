@@ -1,4 +1,4 @@
-"""Who answers what, and what they say: what all simulated crowds are made of."""
+"""The parts of a simulated crowd: confusion matrices of workers, assignment of tasks to workers, and labels."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..kernels.layout import Floats
 from ..result.files import write_whole
 
 Load = Literal["even", "skewed"]
-Whole = NDArray[np.int64]
+Codes = NDArray[np.int64]
 Rng = np.random.Generator
 
 
 @dataclass(frozen=True, repr=False)
 class Crowd:
-    """Simulated answers with everything that is usually hidden."""
+    """Simulated labels together with their hidden truth."""
 
     answers: Labels
     truth: pl.DataFrame  # task, label
-    workers: pl.DataFrame  # worker, skill (chance of a right answer), group
-    confusions: Floats  # (W, K, K); of structural experts, on the easiest task
+    workers: pl.DataFrame  # worker, skill (probability of a correct answer), group
+    confusions: Floats  # (W, K, K); for structural experts, the matrices on the easiest task
     features: Floats | None = None  # (tasks, features), in the order of `truth`
-    ease: Floats | None = None  # (tasks,) from 0 to 1, the same way
+    ease: Floats | None = None  # (tasks,) from 0 to 1, in the order of `truth`
 
     def __repr__(self) -> str:
         return f"Crowd({self.answers!r})"
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write answers.csv, truth.csv and workers.csv, and features.parquet where there are any."""
+        """Write answers.csv, truth.csv and workers.csv, and features.parquet if the crowd has features."""
         files = write_tables(folder, answers=self.answers.frame(), truth=self.truth, workers=self.workers)
         if self.features is None:
             return files
@@ -45,51 +45,57 @@ class Crowd:
 
 
 def write_tables(folder: str | Path, **tables: pl.DataFrame) -> list[Path]:
-    """Each table as a CSV file of its name."""
+    """Write each table to a CSV file with its name, and return the paths."""
     return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
 
 
 def confusion(workers: int, classes: int, *, accuracy: float = 0.75, concentration: float = 10.0, rng: Rng) -> Floats:
-    """(W, K, K) matrices whose rows are Dirichlet around `accuracy` on the diagonal."""
-    mean = _coins(np.array([accuracy]), classes)
+    """Confusion matrices (W, K, K) with Dirichlet rows whose mean has `accuracy` on the diagonal."""
+    mean = _one_coin_matrices(np.array([accuracy]), classes)
     draws = rng.standard_gamma(np.maximum(concentration * mean, 1e-3), size=(workers, classes, classes))
     return np.asarray(draws / draws.sum(2, keepdims=True))
 
 
 def one_coin(workers: int, classes: int, *, a: float = 6.0, b: float = 2.0, rng: Rng) -> Floats:
-    """(W, K, K) matrices of workers who are right with a Beta(a, b) chance and err evenly."""
-    return _coins(rng.beta(a, b, workers), classes)
+    """Confusion matrices (W, K, K): accuracies are drawn from Beta(a, b), and all errors are equally likely."""
+    return _one_coin_matrices(rng.beta(a, b, workers), classes)
 
 
 def hammer_spammer(workers: int, classes: int, *, spammers: float = 0.3, accuracy: float = 0.9, rng: Rng) -> Floats:
-    """(W, K, K): hammers are right with chance `accuracy`, spammers answer at random."""
-    return _coins(np.where(rng.random(workers) < spammers, 1 / classes, accuracy), classes)
+    """Confusion matrices (W, K, K): hammers are right with probability `accuracy`, spammers answer at random."""
+    return _one_coin_matrices(np.where(rng.random(workers) < spammers, 1 / classes, accuracy), classes)
 
 
 def groups(
     workers: int, classes: int, *, shares: tuple[float, ...] = (0.5, 0.3, 0.2), rng: Rng
-) -> tuple[Floats, Whole]:
-    """(W, K, K) matrices, and the group of each worker: good ones, confusers of neighbours, givers of one label."""
+) -> tuple[Floats, Codes]:
+    """Confusion matrices (W, K, K) and the group of each worker, (W,).
+
+    Group 0 is accurate, group 1 confuses neighbouring classes, and group 2 nearly always gives the first label.
+    """
     same = np.eye(classes)
     neighbours = 0.55 * same + (1 - 0.55) * np.roll(same, 1, axis=1)
     one_label = np.full((classes, classes), 0.05 / max(classes - 1, 1))
     one_label[:, 0] = 0.95 if classes > 1 else 1.0
-    kinds = np.stack([_coins(np.array([0.85]), classes)[0], neighbours, one_label])
+    kinds = np.stack([_one_coin_matrices(np.array([0.85]), classes)[0], neighbours, one_label])
     if not 1 <= len(shares) <= len(kinds) or min(shares) < 0 or sum(shares) <= 0:
         raise ParameterError(f"shares is {shares!r}; give 1 to {len(kinds)} numbers of at least 0")
     member = rng.choice(len(shares), workers, p=np.array(shares) / sum(shares))
     return kinds[member], member
 
 
-def _coins(hit: Floats, classes: int) -> Floats:
-    """(W, K, K) matrices of workers who are right with chances (W,) and err evenly."""
-    matrices = np.repeat(((1 - hit) / max(classes - 1, 1))[:, None, None], classes, 1).repeat(classes, 2)
-    matrices[:, np.arange(classes), np.arange(classes)] = hit[:, None] if classes > 1 else 1.0
+def _one_coin_matrices(accuracy: Floats, classes: int) -> Floats:
+    """Confusion matrices (W, K, K) of workers with accuracies (W,) whose errors are equally likely."""
+    matrices = np.repeat(((1 - accuracy) / max(classes - 1, 1))[:, None, None], classes, 1).repeat(classes, 2)
+    matrices[:, np.arange(classes), np.arange(classes)] = accuracy[:, None] if classes > 1 else 1.0
     return matrices
 
 
-def who_answers(tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: Rng) -> tuple[Whole, Whole]:
-    """(task, worker) of every answer: `per_task` workers a task, all alike or a few doing most of the work."""
+def assign_workers(tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: Rng) -> tuple[Codes, Codes]:
+    """Return the task and the worker of every answer, with `per_task` different workers per task.
+
+    With an even load all workers are equally likely; with a skewed load a few workers give most of the answers.
+    """
     if not 1 <= per_task <= workers:
         raise ParameterError(f"per_task is {per_task}; it must be from 1 to the number of workers, {workers}")
     weight = np.ones(workers) if load == "even" else 1 / np.arange(1, workers + 1)
@@ -97,8 +103,8 @@ def who_answers(tasks: int, workers: int, per_task: int, *, load: Load = "even",
     return np.repeat(np.arange(tasks), per_task), chosen.ravel()
 
 
-def _dense(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Whole:
-    """Weighted draws without replacement: the largest of log(weight) plus Gumbel noise."""
+def _dense(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Codes:
+    """Draw workers without replacement, (tasks, per_task): those with the largest log(weight) plus Gumbel noise."""
     if per_task == len(weight):
         return np.tile(np.arange(per_task), (tasks, 1))
     rows = max(1, 10_000_000 // len(weight))
@@ -109,39 +115,41 @@ def _dense(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Whole:
     return np.concatenate(parts)
 
 
-def _sparse(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Whole:
-    """Draw with replacement, and again those tasks that got a worker twice."""
+def _sparse(tasks: int, weight: Floats, per_task: int, rng: Rng) -> Codes:
+    """Draw workers with replacement, (tasks, per_task), and draw again for tasks that got one worker twice."""
     edges = np.cumsum(weight / weight.sum())
     chosen = np.empty((tasks, per_task), np.int64)
-    left = np.arange(tasks)
+    pending = np.arange(tasks)
     for _ in range(200):
-        drawn = np.searchsorted(edges, rng.random((len(left), per_task))).clip(max=len(weight) - 1)
-        chosen[left] = drawn
+        drawn = np.searchsorted(edges, rng.random((len(pending), per_task))).clip(max=len(weight) - 1)
+        chosen[pending] = drawn
         ordered = np.sort(drawn, axis=1)
-        left = left[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
-        if not len(left):
+        pending = pending[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+        if not len(pending):
             return chosen
-    chosen[left] = _dense(len(left), weight, per_task, rng)
+    chosen[pending] = _dense(len(pending), weight, per_task, rng)
     return chosen
 
 
-def spoken(truth: Whole, task: Whole, worker: Whole, confusions: Floats, rng: Rng) -> Whole:
-    """(N,) labels drawn from the workers' confusion rows."""
-    said = np.empty(len(task), np.int64)
+def draw_labels(truth: Codes, task: Codes, worker: Codes, confusions: Floats, rng: Rng) -> Codes:
+    """Draw the label of each answer, (N,), from the worker's row of confusions for the true class."""
+    label = np.empty(len(task), np.int64)
     for start in range(0, len(task), 1_000_000):
         part = slice(start, start + 1_000_000)
-        said[part] = drawn(confusions[worker[part], truth[task[part]]], rng)
-    return said
+        label[part] = draw_classes(confusions[worker[part], truth[task[part]]], rng)
+    return label
 
 
-def drawn(shares: Floats, rng: Rng) -> Whole:
-    """(M,) a column drawn for every row of probabilities (M, K)."""
-    edges = np.cumsum(shares, axis=1)
-    return np.asarray((rng.random(len(edges))[:, None] > edges).sum(1).clip(max=shares.shape[1] - 1))
+def draw_classes(probabilities: Floats, rng: Rng) -> Codes:
+    """Draw one class per row of probabilities (M, K); shape (M,)."""
+    edges = np.cumsum(probabilities, axis=1)
+    return np.asarray((rng.random(len(edges))[:, None] > edges).sum(1).clip(max=probabilities.shape[1] - 1))
 
 
-def named(truth: Whole, task: Whole, worker: Whole, label: Whole, matrices: Floats, group: Whole, rho: Floats) -> Crowd:
-    """The crowd of these answers, with a name for each task, worker and class."""
+def build_crowd(
+    truth: Codes, task: Codes, worker: Codes, label: Codes, matrices: Floats, group: Codes, rho: Floats
+) -> Crowd:
+    """Build a crowd from coded answers, and name its tasks, workers and classes."""
     tasks, workers, classes = numbered("t", len(truth)), numbered("w", len(matrices)), numbered("c", len(rho))
     skill = np.einsum("k,jkk->j", rho, matrices)
     return Crowd(
@@ -153,6 +161,6 @@ def named(truth: Whole, task: Whole, worker: Whole, label: Whole, matrices: Floa
 
 
 def numbered(letter: str, count: int) -> pl.Series:
-    """t001, t002, ...: as long as needed, so that they sort as they count."""
+    """Names t001, t002, ..., padded with zeros so that they sort in numeric order."""
     width = len(str(count))
     return pl.Series([f"{letter}{n:0{width}d}" for n in range(1, count + 1)], dtype=pl.String)

@@ -1,4 +1,4 @@
-"""Same/different answers made up from one seed: a pinwheel of items, and workers of given skill."""
+"""Simulated same/different answers: items in a pinwheel, and workers of given skill, drawn from one seed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .labels import Rng, numbered, write_tables
 
 @dataclass(frozen=True, repr=False)
 class PairCrowd:
-    """Simulated pairs with everything that is usually hidden."""
+    """Simulated pairs together with their hidden truth."""
 
     pairs: Pairs
-    features: tuple[pl.Series, Floats]  # ids, and a row an item
+    features: tuple[pl.Series, Floats]  # item ids, and one row of features per item
     truth: pl.DataFrame  # item, label
     workers: pl.DataFrame  # worker, sensitivity, specificity
 
@@ -46,10 +46,11 @@ def pinwheel(
     beta: float | Sequence[float] | None = None,
     seed: int = 0,
 ) -> PairCrowd:
-    """The pinwheel of the paper: arms of items that wind around a middle, and answers about some of them.
+    """Simulate the paper's pinwheel: clusters that spiral around a centre, and answers about some of the items.
 
-    `asked` items are drawn, among which each of `workers` compares `each` pairs; `alpha` and `beta` (as alpha, if not
-    given) are the chances to call the same what is the same, and different what is not, one for all or one a worker.
+    `asked` items are drawn at random, and each of the `workers` compares `each` pairs of them. `alpha` is the
+    probability of answering "same" for items of one cluster (sensitivity), and `beta` that of answering "different" for
+    items of two (specificity; `alpha` by default). Both are one number for all workers, or one per worker.
 
     >>> pinwheel(seed=3)
     PairCrowd(Pairs(980 answers on 892 pairs of 100 items, 20 workers), 5 clusters)
@@ -57,8 +58,8 @@ def pinwheel(
     n = clusters * per_cluster
     if min(clusters, per_cluster, workers, each) < 1 or not 2 <= asked <= n:
         raise ParameterError(
-            f"{clusters} clusters of {per_cluster} items, {asked} asked, {workers} workers of {each} pairs cannot be: "
-            "all must be at least 1, and from 2 items to all can be asked about"
+            f"clusters is {clusters}, per_cluster {per_cluster}, asked {asked}, workers {workers} and each {each}; "
+            f"asked must be from 2 to {n}, the number of items, and the others at least 1"
         )
     rng = np.random.default_rng([1, seed])
     truth = np.repeat(np.arange(clusters), per_cluster)
@@ -67,9 +68,10 @@ def pinwheel(
     turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(-1, 2, 2)
     X = 10.0 * np.einsum("ni,nij->nj", arm, turn)
     some = np.sort(rng.choice(n, asked, replace=False))
-    made = answers_about(truth, some, workers, each, alpha, beta, rng, source=f"pinwheel simulated with seed {seed}")
+    source = f"pinwheel simulated with seed {seed}"
+    pairs, skills = answers_about(truth, some, workers, each, alpha, beta, rng, source=source)
     names = numbered("i", n).alias("item")
-    return PairCrowd(made[0], (names, X), pl.DataFrame({"item": names, "label": truth}), made[1])
+    return PairCrowd(pairs, (names, X), pl.DataFrame({"item": names, "label": truth}), skills)
 
 
 def answers_about(
@@ -85,28 +87,37 @@ def answers_about(
     names: Sequence[Any] | None = None,
     source: str = "simulated pairs",
 ) -> tuple[Pairs, pl.DataFrame]:
-    """Answers of workers to random pairs of `some` items, whose clusters are `truth` (N,), no worker meeting a pair
-    twice; `balanced` has as many pairs that are the same as pairs that are not."""
+    """Simulate answers about random pairs; returns the pairs, and the skills of the workers.
+
+    `truth` (N,) gives the cluster of every item, and `some` the items that pairs are drawn from. No worker gets the
+    same pair twice. With `balanced`, half of the pairs are the same and half are different.
+    """
     a = _skills(alpha, workers, "alpha")
     b = a if beta is None else _skills(beta, workers, "beta")
     worker = np.repeat(np.arange(workers), each)
-    left, right = _pairs(truth, some, worker, balanced, rng)
+    left, right = _draw_pairs(truth, some, worker, balanced, rng)
     same = truth[left] == truth[right]
-    right_answer = rng.random(len(left)) < np.where(same, a[worker], b[worker])
+    correct = rng.random(len(left)) < np.where(same, a[worker], b[worker])
     ids = numbered("i", len(truth)) if names is None else pl.Series(names)
-    who = pl.Series([f"w{w + 1:02d}" for w in range(workers)])
-    answer = (same == right_answer).astype(np.int64)
-    frame = pl.DataFrame({"left": ids[left], "right": ids[right], "worker": who[worker], "answer": answer})
-    return Pairs(frame, source=source), pl.DataFrame({"worker": who, "sensitivity": a, "specificity": b})
+    worker_ids = pl.Series([f"w{w + 1:02d}" for w in range(workers)])
+    answer = (same == correct).astype(np.int64)
+    frame = pl.DataFrame({"left": ids[left], "right": ids[right], "worker": worker_ids[worker], "answer": answer})
+    return Pairs(frame, source=source), pl.DataFrame({"worker": worker_ids, "sensitivity": a, "specificity": b})
 
 
 def sorting_jobs(
     truth: Ints, some: Ints, jobs: int, size: int, right: float, workers: int, rng: Rng, *, names: Any = None
 ) -> Pairs:
-    """Answers of workers who sort `size` of `some` items into piles, a job at a time, and put each on the pile of its
-    cluster with a chance of `right`, else on another: all pairs of a job, with its number as `hit`."""
+    """Simulate workers who sort `size` of `some` items into piles in each job.
+
+    An item lands on the pile of its cluster with probability `right`, else on another pile. The answers are all pairs
+    of a job, with the number of the job in the column `hit`.
+    """
     if not 2 <= size <= len(some) or jobs < 1 or workers < 1 or not 0 <= right <= 1:
-        raise ParameterError(f"{jobs} jobs of {size} items by {workers} workers, right with {right}, cannot be")
+        raise ParameterError(
+            f"jobs is {jobs}, size {size}, workers {workers} and right {right}; jobs and workers must be at least 1, "
+            f"size from 2 to {len(some)}, and right from 0 to 1"
+        )
     C = int(truth.max()) + 1
     a, b = np.triu_indices(size, 1)
     ids = np.arange(len(truth)) if names is None else np.asarray(names)
@@ -115,37 +126,39 @@ def sorting_jobs(
         items = rng.choice(some, size, replace=False)
         wrong = rng.random(size) >= right
         pile = np.where(wrong, (truth[items] + rng.integers(1, max(C, 2), size)) % C, truth[items])
-        told = {"left": ids[items[a]], "right": ids[items[b]], "answer": (pile[a] == pile[b]).astype(np.int64)}
-        who = pl.lit(f"w{job % workers + 1:02d}").alias("worker")
-        parts.append(pl.DataFrame(told).with_columns(who, pl.lit(job).alias("hit")))
+        columns = {"left": ids[items[a]], "right": ids[items[b]], "answer": (pile[a] == pile[b]).astype(np.int64)}
+        worker = pl.lit(f"w{job % workers + 1:02d}").alias("worker")
+        parts.append(pl.DataFrame(columns).with_columns(worker, pl.lit(job).alias("hit")))
     return Pairs(pl.concat(parts), source="simulated sorting jobs")
 
 
 def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
     skills = np.broadcast_to(np.asarray(value, np.float64), (workers,)) if np.ndim(value) == 0 else np.asarray(value)
     if skills.shape != (workers,) or not ((skills >= 0) & (skills <= 1)).all():
-        raise ParameterError(f"{name} is {value!r}; wanted is a chance from 0 to 1, for all or one a worker")
+        raise ParameterError(f"{name} is {value!r}; give one probability from 0 to 1, or one per worker")
     return skills.astype(np.float64)
 
 
-def _pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: Rng) -> tuple[Ints, Ints]:
-    """A random pair of two different items for each place of `worker`; balanced: every other one the same."""
+def _draw_pairs(truth: Ints, some: Ints, worker: Ints, balanced: bool, rng: Rng) -> tuple[Ints, Ints]:
+    """Draw a pair of different items for each entry of `worker`, (N,); if balanced, every other pair is the same."""
     count, sizes = len(worker), np.unique(truth[some], return_counts=True)[1]
     same = int((sizes * (sizes - 1) // 2).sum())
-    there = min(same, len(some) * (len(some) - 1) // 2 - same) * 2 if balanced else len(some) * (len(some) - 1) // 2
-    if np.bincount(worker).max() > there:
+    total = len(some) * (len(some) - 1) // 2
+    available = 2 * min(same, total - same) if balanced else total
+    if np.bincount(worker).max() > available:
         raise ParameterError(
-            f"a worker is to compare {np.bincount(worker).max()} pairs, but {len(some)} items have {there} such pairs"
+            f"{np.bincount(worker).max()} pairs per worker were asked for, but {len(some)} items have only {available} "
+            "such pairs; ask for fewer pairs per worker, or use more items"
         )
     left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-    open_ = np.arange(count)
-    while len(open_):
-        left[open_], right[open_] = rng.choice(some, len(open_)), rng.choice(some, len(open_))
+    pending = np.arange(count)
+    while len(pending):
+        left[pending], right[pending] = rng.choice(some, len(pending)), rng.choice(some, len(pending))
         low, high = np.minimum(left, right), np.maximum(left, right)
         bad = np.ones(count, bool)
         bad[np.unique((worker * len(truth) + low) * len(truth) + high, return_index=True)[1]] = False
         bad |= left == right
         if balanced:
             bad |= (truth[left] == truth[right]) != (np.arange(count) % 2 == 0)
-        open_ = np.flatnonzero(bad)
+        pending = np.flatnonzero(bad)
     return left, right

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ....metrics import Judged
+from ....metrics import Evaluation
 from ....result import LabelsResult
 from ...registry import section
 from ...text import MAX_NAME_CHARS, percent, rounded, short
@@ -40,7 +40,7 @@ class Expertise:
     intro="How often each worker gives a class when it is true: estimated by each method, and counted where the truth "
           "is known.",
 )  # fmt: skip
-def expertise(result: LabelsResult, *, judged: Judged | None = None) -> Expertise | None:
+def expertise(result: LabelsResult, *, judged: Evaluation | None = None) -> Expertise | None:
     if judged is None or not judged.skills:
         return None
     busiest = result.workers.sort("answers", descending=True, maintain_order=True)["worker"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....kernels.layout import Bools, Floats, Ints
 from ....kernels.special import divergence
-from ....metrics import Judged, true_counts
+from ....metrics import Evaluation, true_counts
 from ....result import LabelsResult
 from ...parts import MatrixCell
 from ...registry import section
@@ -62,7 +62,7 @@ class Groups:
           "label given.",
     terms=("group", "confusion matrix", "similarity to the identity", "entropy of a row"),
 )  # fmt: skip
-def groups(result: LabelsResult, *, judged: Judged | None = None) -> Groups | None:
+def groups(result: LabelsResult, *, judged: Evaluation | None = None) -> Groups | None:
     found = result.model.grouping(result.params)
     if found is None:
         return None
@@ -89,7 +89,7 @@ def groups(result: LabelsResult, *, judged: Judged | None = None) -> Groups | No
     return Groups(headline, note, rows, *_compared(result, judged))
 
 
-def _compared(result: LabelsResult, judged: Judged | None) -> tuple[str, list[Compared]]:
+def _compared(result: LabelsResult, judged: Evaluation | None) -> tuple[str, list[Compared]]:
     """Return a sentence, and matrices of all workers and of the busy workers estimated best and worst."""
     if judged is None or judged.gold is None:
         return "", []

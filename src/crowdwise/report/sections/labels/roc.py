@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ....metrics import Judged, area
+from ....metrics import Evaluation, area
 from ....result import LabelsResult
 from ...parts import spread
 from ...registry import section
@@ -44,7 +44,7 @@ class Roc:
           "chance.",
     terms=("ROC curve", "area under the curve"),
 )  # fmt: skip
-def roc(result: LabelsResult, *, judged: Judged | None = None) -> Roc | None:
+def roc(result: LabelsResult, *, judged: Evaluation | None = None) -> Roc | None:
     if judged is None or not judged.curves:
         return None
     names = result.classes.to_list()
