@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from .. import labels  # noqa: F401 - its models register
 from ..answers.rows import Rows
 from ..engine import Run
-from ..engine.registry import MODELS, make
+from ..engine.registry import MODELS, discover, make
 from ..errors import ParameterError, nearest
 from ..labels.model import LabelModel
 from ..result import LabelsResult
-from .cmm import CMM
-from .difficulty import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
-from .joint import DLEM, Ideal, JointGroups, JointPooled, JointTied
 
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
+
+discover("crowdwise.learn")
 
 # The comparison of Mena and Nanculef, 2019, with the settings of their runs.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -65,9 +64,3 @@ def rivals(
                 watch(name)
             found[name] = made.fit(X, open_, run=run).result_
     return found
-
-
-__all__ = [
-    "CMM", "DLEM", "PUBLISHED", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups", "JointPooled",
-    "JointTied", "Learned", "TwoCoin", "by_name", "rivals",
-]  # fmt: skip

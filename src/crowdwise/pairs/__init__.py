@@ -1,9 +1,12 @@
-"""Models of same/different answers about pairs. Importing this package registers them."""
+"""Models of same/different answers about pairs. Adding a file that registers a class is all it takes."""
 
+from ..engine.registry import discover
 from .baselines import GaussianItems, Itml, KMeansItems, Mmc, PairVote
 from .mixture import PairMixture
 from .model import PairsModel
 from .scdc import BayesScdc, Scdc
+
+discover(__name__)
 
 __all__ = [
     "BayesScdc", "GaussianItems", "Itml", "KMeansItems", "Mmc", "PairMixture", "PairVote", "PairsModel", "Scdc",
