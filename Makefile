@@ -4,9 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := page/node_modules/.installed
 APT := $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get
+SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test quick check page bench tools clean
+.PHONY: demo test quick check docs page wheel lock lowest bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
@@ -20,11 +21,35 @@ quick: $(VENV)/.dev
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA) vendor.citation-file-format CITATION.cff
+	$(BIN)/pre-commit validate-config
+
+# What docs/ and examples/ show, run.
+docs: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 tests/surface/test_docs.py tests/surface/test_surface.py -k 'snippets or example or pages'
 
 # The types, script and style of the report page, written to page/src/generated.ts and src/crowdwise/report/static.
 page: $(PACKAGES) $(VENV)/.dev
 	$(BIN)/python page/generate.py
 	cd page && npm run check && npm run build
+
+# The wheel and the source archive, in dist/.
+wheel: $(VENV)/.dev
+	$(BIN)/hatchling build --target wheel --target sdist
+
+# constraints.txt from pyproject.toml: pins stay where they can. `make lock UPGRADE=--upgrade` moves all of them.
+lock: $(VENV)/.dev
+	$(BIN)/python scripts/lock.py $(UPGRADE)
+
+# The package with the lowest versions that pyproject.toml allows, in an environment of its own: import and demonstration.
+lowest:
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(PYTHON) scripts/lowest.py > $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/lowest.txt '.[learn,pandas]'
+	$(VENV)-lowest/bin/crowdwise demo --out $(VENV)-lowest/demo
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/quality.py
@@ -58,5 +83,5 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo build dist page/node_modules
+	rm -rf $(VENV) $(VENV)-lowest demo build dist page/node_modules
 	find src -name "*.nb[ic]" -delete

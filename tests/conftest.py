@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,50 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("crowdwise")
+
+
+# Libraries that an environment may lack, because it is small or because there is no build for its Python.
+LACKING = {
+    module: f"{name} is not installed; to run this test: pip install '{package}'"
+    for module, name, package in (
+        ("torch", "torch", "crowdwise[deep]"),
+        ("metric_learn", "metric-learn", "metric-learn"),
+    )
+    if importlib.util.find_spec(module) is None
+}
+
+
+def _lacks(problem: BaseException | None) -> str | None:
+    """The reason to skip a test that failed for want of a library; None if it failed otherwise."""
+    while problem is not None:
+        for module, reason in LACKING.items():
+            if f"No module named '{module}" in str(problem) or f"needs {reason.split()[0]}, which is" in str(problem):
+                return reason
+        problem = problem.__cause__ or problem.__context__
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """Skip a test that needs a library which this environment lacks."""
+    try:
+        return (yield)
+    except Exception as problem:
+        if reason := _lacks(problem):
+            pytest.skip(reason)
+        raise
+
+
+pytest_runtest_setup = pytest_runtest_call  # for fixtures that need it
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a module of tests that imports a library which this environment lacks."""
+    report = yield
+    if report.failed and (reason := _lacks(Exception(report.longreprtext))):
+        report.outcome, report.longrepr = "skipped", (str(report.nodeid), 0, f"Skipped: {reason}")
+    return report
 
 
 @pytest.fixture(scope="session")

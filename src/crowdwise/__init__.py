@@ -10,11 +10,13 @@ result.labels, result.workers, result.tasks
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> its module. Modules are loaded at first use, so that `import crowdwise` is fast.
+# Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.
+# Models are not listed: `_homes` finds their classes in labels/, points/ and pairs/. Those of learn/ are in `cw.learn`.
 _HOME = {
     "Labels": "answers",
     "Points": "answers",
@@ -26,31 +28,8 @@ _HOME = {
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
-    "MajorityVote": "labels.majority_vote",
-    "SoftVote": "labels.soft_vote",
-    "WeightedVote": "labels.weighted_vote",
-    "DawidSkene": "labels.dawid_skene",
-    "OneCoin": "labels.one_coin",
-    "Pooled": "labels.pooled",
-    "Groups": "labels.groups",
-    "Tied": "labels.groups",
-    "Glad": "labels.glad",
-    "Mace": "labels.mace",
-    "ClickMixture": "points",
-    "FuzzyCMeans": "points",
-    "KMeansClicks": "points",
-    "Dbscan": "points",
-    "Hdbscan": "points",
     "ClickStream": "points",
     "soft_assignments": "points",
-    "PairMixture": "pairs",
-    "PairVote": "pairs",
-    "BayesScdc": "pairs",
-    "Scdc": "pairs",
-    "KMeansItems": "pairs",
-    "GaussianItems": "pairs",
-    "Itml": "pairs",
-    "Mmc": "pairs",
     "CrowdClassifier": "learn",
     "learn": "learn",
     "rate": "rating",
@@ -82,44 +61,97 @@ _HOME = {
 }
 _MODULES = {"simulate", "errors", "compat", "learn"}
 
-__all__ = ["__version__", *_HOME]
+
+@cache
+def _homes() -> dict[str, str]:
+    """Public name -> full name of its module, model classes included."""
+    from .discovery import PACKAGES, model_homes
+
+    found = {name: f"{__name__}.{module}" for name, module in _HOME.items()}
+    for package in PACKAGES:
+        if package != "learn":
+            found |= model_homes(f"{__name__}.{package}")
+    return found
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name == "__all__":
+        return __dir__()
+    home = "" if name.startswith("_") else _homes().get(name)
+    if not home:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
-    module = importlib.import_module(f".{_HOME[name]}", __name__)
+    module = importlib.import_module(home)
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *_homes()])
 
 
+# What type checkers see. A model that is missing here works, and has the type Any.
 if TYPE_CHECKING:
-    from . import compat, errors, learn, simulate
-    from .acquisition import cost_curve, expected_accuracy, next_answers, next_images, next_pairs, next_tasks, review
-    from .aggregation import aggregate, model, models
-    from .answers import Labels, Pairs, Points
-    from .comparison import compare
-    from .engine import Run
-    from .inspection import inspect
-    from .inter_rater import agreement
-    from .io import load, read, read_features, read_pairs, read_points
-    from .labels.dawid_skene import DawidSkene
-    from .labels.glad import Glad
-    from .labels.groups import Groups, Tied
-    from .labels.mace import Mace
-    from .labels.majority_vote import MajorityVote
-    from .labels.one_coin import OneCoin
-    from .labels.pooled import Pooled
-    from .labels.soft_vote import SoftVote
-    from .labels.weighted_vote import WeightedVote
-    from .learn.estimator import CrowdClassifier
-    from .metrics import auc, divergence, expertise, match_clusters, match_objects, rand_index, roc
-    from .pairs import BayesScdc, GaussianItems, Itml, KMeansItems, Mmc, PairMixture, PairVote, Scdc
-    from .points import ClickMixture, ClickStream, Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks, soft_assignments
-    from .rating import rate
-    from .result import LabelsResult, PairsResult, PointsResult
+    from . import compat as compat, errors as errors, learn as learn, simulate as simulate
+    from .acquisition import (
+        cost_curve as cost_curve,
+        expected_accuracy as expected_accuracy,
+        next_answers as next_answers,
+        next_images as next_images,
+        next_pairs as next_pairs,
+        next_tasks as next_tasks,
+        review as review,
+    )
+    from .aggregation import aggregate as aggregate, model as model, models as models
+    from .answers import Labels as Labels, Pairs as Pairs, Points as Points
+    from .comparison import compare as compare
+    from .engine import Run as Run
+    from .inspection import inspect as inspect
+    from .inter_rater import agreement as agreement
+    from .io import (
+        load as load,
+        read as read,
+        read_features as read_features,
+        read_pairs as read_pairs,
+        read_points as read_points,
+    )
+    from .labels.dawid_skene import DawidSkene as DawidSkene
+    from .labels.glad import Glad as Glad
+    from .labels.groups import Groups as Groups, Tied as Tied
+    from .labels.mace import Mace as Mace
+    from .labels.majority_vote import MajorityVote as MajorityVote
+    from .labels.one_coin import OneCoin as OneCoin
+    from .labels.pooled import Pooled as Pooled
+    from .labels.soft_vote import SoftVote as SoftVote
+    from .labels.weighted_vote import WeightedVote as WeightedVote
+    from .learn.estimator import CrowdClassifier as CrowdClassifier
+    from .metrics import (
+        auc as auc,
+        divergence as divergence,
+        expertise as expertise,
+        match_clusters as match_clusters,
+        match_objects as match_objects,
+        rand_index as rand_index,
+        roc as roc,
+    )
+    from .pairs import (
+        BayesScdc as BayesScdc,
+        GaussianItems as GaussianItems,
+        Itml as Itml,
+        KMeansItems as KMeansItems,
+        Mmc as Mmc,
+        PairMixture as PairMixture,
+        PairVote as PairVote,
+        Scdc as Scdc,
+    )
+    from .points import (
+        ClickMixture as ClickMixture,
+        ClickStream as ClickStream,
+        Dbscan as Dbscan,
+        FuzzyCMeans as FuzzyCMeans,
+        Hdbscan as Hdbscan,
+        KMeansClicks as KMeansClicks,
+        soft_assignments as soft_assignments,
+    )
+    from .rating import rate as rate
+    from .result import LabelsResult as LabelsResult, PairsResult as PairsResult, PointsResult as PointsResult

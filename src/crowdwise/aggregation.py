@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from dataclasses import fields
 from typing import Any
@@ -11,15 +10,14 @@ import polars as pl
 
 from .answers import KINDS, Answers, options_of, recognise
 from .answers.frames import to_frame
+from .discovery import PACKAGES
 from .engine import Model, Run, registry
 from .errors import ParameterError, nearest
-
-PACKAGES = ("labels", "points", "pairs", "learn.sides")  # whose models register themselves
 
 
 def _discover() -> None:
     for package in PACKAGES:
-        importlib.import_module(f".{package}", __package__)
+        registry.discover(f"{__package__}.{package}")
 
 
 def model_class(name: str, kind: str | None = None) -> type[Model[Any, Any]]:

@@ -1,45 +1,42 @@
-"""The guides: every block of Python runs, in the order of the page and in a folder with example files; links lead
-somewhere."""
+"""The docs: every Python block of a page is run, in order, and prints what the page shows; links lead somewhere."""
 
 from __future__ import annotations
 
-import doctest
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-import crowdwise as cw
+import snippets
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-GUIDES = [page for page in sorted((ROOT / "docs" / "guide").glob("*.md")) if "```python" in page.read_text()]
+LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if ">>>" in page.read_text()]
 
 
-@pytest.fixture(scope="module")
-def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that guides read: answers.csv, truth.csv, known.csv, and crowd/ with features."""
-    folder = tmp_path_factory.mktemp("guides")
-    crowd = cw.simulate.crowd(tasks=200, workers=20, per_task=5, seed=1)
-    crowd.save(folder)
-    crowd.truth.head(50).write_csv(folder / "known.csv")
-    cw.simulate.crowd("experts", tasks=1000, fresh=200, workers=5, classes=2, seed=1).save(folder / "crowd")
-    return folder
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
+    """In a process of its own, as a page may register a kind of answers."""
+    monkeypatch.chdir(tmp_path)
+    for words in snippets.commands(page.read_text()):
+        assert command(*words)[0] == 0
+    run = [sys.executable, snippets.__file__, str(page)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_the_python_of_a_guide_runs(page: Path, example_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(example_files)
-    names: dict[str, object] = {"__name__": "__main__"}
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL), 1):
-        if ">>>" in block:
-            test = doctest.DocTestParser().get_doctest(block, names, f"{page.name} block {number}", str(page), 0)
-            printed: list[str] = []
-            done = doctest.DocTestRunner().run(test, out=printed.append, clear_globs=False)
-            assert done.failed == 0, "".join(printed)
-            names = test.globs
-        else:
-            exec(compile(block, f"{page.name} block {number}", "exec"), names)
+def test_pages_with_snippets_are_found(tmp_path: Path) -> None:
+    assert {"learning-a-classifier", "objects-from-clicks", "clusters-from-pairs"} <= {page.stem for page in PAGES}
+    command = "made by `crowdwise simulate experts\n--out crowd`."
+    assert snippets.commands(command) == [["simulate", "experts", "--out", "crowd"]]
+    page = tmp_path / "page.md"
+    for shown, failed in (("3", 0), ("4", 1)):
+        page.write_text(
+            f"text\n```python\none = 1\n```\n```python\n>>> two = 2\n```\n```python\n>>> one + two\n{shown}\n```\n"
+        )
+        assert snippets.run(page) == failed
 
 
 def anchors(text: str) -> set[str]:
@@ -49,7 +46,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if re.match(r"[a-z]+:", target):

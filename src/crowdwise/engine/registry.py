@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from ..discovery import model_homes
 from ..errors import ParameterError, nearest, phrase
 from .model import Model
 
@@ -42,10 +42,9 @@ def _described(model: type[Model[Any, Any]]) -> str:
 
 
 def discover(package: str) -> None:
-    """Import every module of a package, which registers its models."""
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if not info.ispkg:
-            importlib.import_module(f"{package}.{info.name}")
+    """Import the modules of a package that hold models, so that they register."""
+    for module in dict.fromkeys(model_homes(package).values()):
+        importlib.import_module(module)
 
 
 def find(name: str, kind: str | None = None) -> type[Model[Any, Any]]:

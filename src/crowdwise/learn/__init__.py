@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..discovery import model_homes
 from ..engine.resources import require
 
 # Module -> extras that it needs, and its public names. Torch is imported only for networks.
@@ -18,10 +19,11 @@ _MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "refit": (("learn",), ("Refit",)),
     "network": (("deep",), ("Network",)),
     "store": (("learn",), ("load",)),
-    "sides": ((), ("PUBLISHED", "TwoCoin", "Confusion", "Adaptive", "Learned", "Fixed", "FixedLiteral", "JointGroups",
-                   "JointTied", "JointPooled", "DLEM", "CMM", "Ideal")),
-}  # fmt: skip
-_HOME = {name: module for module, (_, names) in _MODULES.items() for name in names}
+    "sides": ((), ("PUBLISHED",)),
+}
+# Public name -> its module and the extras that it needs; models are found in their files.
+_HOME = {name: (f"{__name__}.{module}", extras) for module, (extras, names) in _MODULES.items() for name in names}
+_HOME |= {name: (module, ()) for name, module in model_homes(__name__).items()}
 
 __all__ = list(_HOME)
 
@@ -29,6 +31,6 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'crowdwise.learn' has no attribute {name!r}")
-    module = _HOME[name]
-    require(_MODULES[module][0], f"crowdwise.learn.{name}")
-    return getattr(importlib.import_module(f".{module}", __name__), name)
+    module, extras = _HOME[name]
+    require(extras, f"crowdwise.learn.{name}")
+    return getattr(importlib.import_module(module), name)

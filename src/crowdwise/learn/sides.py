@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from .. import labels  # noqa: F401 - its models register
 from ..answers.rows import Rows
 from ..engine import Run
-from ..engine.registry import MODELS, make
+from ..engine.registry import MODELS, discover, make
 from ..errors import ParameterError, nearest, phrase
 from ..labels.model import LabelModel
 from ..result import LabelsResult
-from .cmm import CMM
-from .difficulty import Adaptive, Confusion, Fixed, FixedLiteral, Learned, TwoCoin
-from .joint import DLEM, Ideal, JointGroups, JointPooled, JointTied
 
 if TYPE_CHECKING:
     from .estimator import CrowdClassifier
+
+discover("crowdwise.learn")
 
 # The methods compared by Mena and Nanculef (2019), with their hyperparameters.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -72,9 +71,3 @@ def rivals(
                 watch(name)
             found[name] = made.fit(X, without_gold, run=run).result_
     return found
-
-
-__all__ = [
-    "CMM", "DLEM", "PUBLISHED", "Adaptive", "Confusion", "Fixed", "FixedLiteral", "Ideal", "JointGroups", "JointPooled",
-    "JointTied", "Learned", "TwoCoin", "by_name", "rivals",
-]  # fmt: skip
