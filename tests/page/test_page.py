@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_the_old_file(
 
     (tmp_path / "report.html").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(cw.errors.FileError, match=r"No space left.*kept"):
+    with pytest.raises(cw.errors.FileError, match=r"No space left.*an existing file was not changed"):
         result.report(tmp_path / "report.html")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("report.html", "old")]
 
@@ -496,7 +496,7 @@ def test_the_range_of_expected_accuracy_is_that_of_real_sets(shared_data: Path) 
 
 @pytest.mark.parametrize("name", cw.models("labels")["name"].to_list())
 def test_every_model_says_how_far_it_was_off(name: str) -> None:
-    low, high = MODELS["labels"][name].off
+    low, high = MODELS["labels"][name].calibration_offset
     assert low < 0 <= high
 
 
