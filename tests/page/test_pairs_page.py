@@ -147,14 +147,14 @@ def test_the_tiles_tell_what_the_tables_hold(wheel: cw.PairsResult, bare: cw.Pai
     elsewhere = round((1 - p).sum())
     assert 0 < (p < 0.8).sum() < 10
     assert tiles["Clusters found"] == (str(len(sizes)), f"of {sizes.min()} to {sizes.max()} items")
-    assert tiles["Items"] == ("60", "24 in at least one pair, 36 placed by features alone")
+    assert tiles["Items"] == ("60", "24 in pairs, 36 placed by features alone")
     assert tiles["Doubtful items to review"] == (
-        str((p < 0.8).sum()), f"probability below 80\u202f%; about {elsewhere} items in total may belong elsewhere"
+        str((p < 0.8).sum()), f"probability below 80\u202f%; about {elsewhere} items may belong elsewhere"
     )  # fmt: skip
     assert tiles["Median skill"] == (percent(wheel.workers["skill"].median()), "of 4 workers")
     assert tiles["Answers"] == ("120", f"on {wheel.asked.height} pairs")
     tiles = {tile.name: tile.detail for tile in summarise(bare).tiles}
-    assert tiles["Items"] == "all in at least one pair"
+    assert tiles["Items"] == "all in pairs"
 
 
 def test_answers_of_one_job_count_for_less() -> None:

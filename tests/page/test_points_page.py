@@ -175,7 +175,7 @@ def test_the_tiles_tell_what_the_tables_hold(page: ReportPage) -> None:
     assert tiles["Clicks on no object"] == ("22.2\u202f%", "6 of 27")
     assert tiles["Median reliability"] == ("88.0\u202f%", "of 3 workers")
     assert tiles["Doubtful objects to review"] == (
-        "2", "probability below 90\u202f%; about 1 object in total may not be real"
+        "2", "probability below 90\u202f%; about 1 object may not be real"
     )  # fmt: skip
 
 

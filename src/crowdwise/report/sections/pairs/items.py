@@ -49,7 +49,7 @@ class ItemMap:
 
 @section(
     "pairs", "items", order=10, title="Items",
-    intro="Each item, placed by its features, in the colour and shape of its cluster. A ring marks a doubtful item.",
+    intro="Each item, placed by its features, with the mark of its cluster. A ring marks a doubtful item.",
     terms=("item", "cluster", "doubtful", "probability"),
 )  # fmt: skip
 def items(result: PairsResult, *, pictures: Any = None) -> ItemMap | None:

@@ -54,16 +54,16 @@ def _tiles(result: PairsResult) -> list[Tile]:
         Tile(
             "Items",
             count(pairs.n_items),
-            f"{count(asked)} in at least one pair, {count(pairs.n_items - asked)} placed by features alone"
+            f"{count(asked)} in pairs, {count(pairs.n_items - asked)} placed by features alone"
             if asked < pairs.n_items
-            else "all in at least one pair",
+            else "all in pairs",
             "What is put into clusters.",
         ),
         Tile(
             "Doubtful items to review",
             count(int((sure < DOUBTFUL_ITEM).sum())),
-            f"probability below {percent(DOUBTFUL_ITEM, 0)}; about {many(round(float((1 - sure).sum())), 'item')} in "
-            "total may belong elsewhere",
+            f"probability below {percent(DOUBTFUL_ITEM, 0)}; about {many(round(float((1 - sure).sum())), 'item')} "
+            "may belong elsewhere",
             "An expert, or another answer, helps most here.",
         ),
         Tile(

@@ -79,7 +79,7 @@ def _tiles(result: PointsResult) -> list[Tile]:
         Tile(
             "Doubtful objects to review",
             count(int(objects.select(is_doubtful().sum()).item())),
-            f"probability below {percent(DOUBTFUL_OBJECT, 0)}; about {unreal} in total may not be real",
+            f"probability below {percent(DOUBTFUL_OBJECT, 0)}; about {unreal} may not be real",
             "An expert, or another worker, helps most here.",
         ),
     ]  # fmt: skip
