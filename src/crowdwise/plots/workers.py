@@ -116,7 +116,8 @@ def _draw(axes: Axes, data: pl.DataFrame) -> None:
     size = 7 if close else 26
     lines: dict[str, Any] = {"color": PALE, "lw": 0.6} if close else {"color": MUTED, "lw": 1.3}
     axes.hlines(y, low, high, zorder=2, label="95\u202f% interval", **lines)
-    axes.scatter(skill[~flagged], y[~flagged], s=size, color=BLUE, zorder=3, label="not flagged")
+    if not flagged.all():
+        axes.scatter(skill[~flagged], y[~flagged], s=size, color=BLUE, zorder=3, label="not flagged")
     if flagged.any():
         axes.scatter(skill[flagged], y[flagged], s=size, zorder=4, label="flagged", **DIAMONDS)
     axes.set_ylim(data.height - 0.4, -0.6)
