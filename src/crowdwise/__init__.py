@@ -73,6 +73,7 @@ _HOME = {
     "rand_index": "metrics",
     "simulate": "simulate",
     "read": "io",
+    "read_content": "io",
     "read_features": "io",
     "read_points": "io",
     "read_pairs": "io",
@@ -107,7 +108,7 @@ if TYPE_CHECKING:
     from .engine import Run
     from .inspection import inspect
     from .inter_rater import agreement
-    from .io import load, read, read_features, read_pairs, read_points
+    from .io import load, read, read_content, read_features, read_pairs, read_points
     from .labels.dawid_skene import DawidSkene
     from .labels.glad import Glad
     from .labels.groups import Groups, Tied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,25 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     >>> cw.match_objects(cw.aggregate(sim.points), sim.objects, within=0.3).select("found", "matched", "f1").rows()
     [(10, 10, 1.0)]
     """
+    matched = matchings(found, truth, within=within)
+    rows = [_scores(each) for each in matched.values()]
+    counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
+    shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
+    table = pl.DataFrame(rows, schema={**counts, **shares}, orient="row")
+    return table.insert_column(0, pl.Series("image", list(matched)))
+
+
+class Matching(NamedTuple):
+    """The objects of an image, found and true, and which of them are one: `found[rows[n]]` is `true[columns[n]]`."""
+
+    found: Floats  # (F, D)
+    true: Floats  # (T, D)
+    rows: Ints  # (P,)
+    columns: Ints  # (P,)
+
+
+def matchings(found: Any, truth: Any, *, within: float) -> dict[Any, Matching]:
+    """The objects of every image matched one to one; arguments are those of `match_objects`."""
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < np.inf:
         raise ParameterError(f"within is {within!r}; it must be a distance above 0")
     require(("learn",), "match_objects")
@@ -45,11 +64,8 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     names = list(theirs) + [name for name in ours if name not in theirs]
     if fitted:
         names += [name for name in found.answers.images.to_list() if name not in ours and name not in theirs]
-    rows = [(name, *_matched(ours.get(name), theirs.get(name), within)) for name in names]
-    counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
-    shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
-    table = pl.DataFrame([row[1:] for row in rows], schema={**counts, **shares}, orient="row")
-    return table.insert_column(0, pl.Series("image", names))
+    none = np.empty((0, 0))
+    return {name: _matching(ours.get(name, none), theirs.get(name, none), within) for name in names}
 
 
 def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) -> dict[Any, Floats]:
@@ -73,22 +89,23 @@ def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) ->
     return found
 
 
-def _matched(
-    mine: Floats | None, true: Floats | None, within: float
-) -> tuple[int, int, int, float, float, float, float | None]:
-    n, m = 0 if mine is None else len(mine), 0 if true is None else len(true)
-    pairs, error = 0, None
-    if mine is not None and true is not None and n and m:
-        if mine.shape[1] != true.shape[1]:
-            raise DataError(f"objects have {mine.shape[1]} coordinates, the truth has {true.shape[1]}")
-        from scipy.optimize import linear_sum_assignment
+def _matching(mine: Floats, true: Floats, within: float) -> Matching:
+    if not len(mine) or not len(true):
+        return Matching(mine, true, np.empty(0, np.int64), np.empty(0, np.int64))
+    if mine.shape[1] != true.shape[1]:
+        raise DataError(f"objects have {mine.shape[1]} coordinates, the truth has {true.shape[1]}")
+    from scipy.optimize import linear_sum_assignment
 
-        away = np.sqrt(((mine[:, None] - true[None]) ** 2).sum(2))
-        rows, columns = linear_sum_assignment(np.where(away <= within, away / within - 1e4, 0.0))
-        distance = away[rows, columns]
-        good = distance <= within
-        pairs = int(good.sum())
-        error = float(np.sqrt((distance[good] ** 2).mean())) if pairs else None
+    away = np.sqrt(((mine[:, None] - true[None]) ** 2).sum(2))
+    rows, columns = linear_sum_assignment(np.where(away <= within, away / within - 1e4, 0.0))
+    good = away[rows, columns] <= within
+    return Matching(mine, true, rows[good], columns[good])
+
+
+def _scores(matching: Matching) -> tuple[int, int, int, float, float, float, float | None]:
+    found, true, rows, columns = matching
+    n, m, pairs = len(found), len(true), len(rows)
+    error = float(np.sqrt(((found[rows] - true[columns]) ** 2).sum(1).mean())) if pairs else None
     precision, recall = pairs / n if n else float(m == 0), pairs / m if m else float(n == 0)
     return n, m, pairs, precision, recall, 2 * pairs / (n + m) if n + m else 1.0, error
 
