@@ -27,7 +27,7 @@ export function clickLines(images: Images, image: ImageRow, i: number): Child[][
   ];
 }
 
-export const truthWords = (matched: boolean): string => (matched ? "matches a true object" : "no true object here");
+const truthWords = (matched: boolean): string => (matched ? "matches a true object" : "matches no true object");
 
 export function objectLines({ jobs }: ImageRow, object: ObjectRow): Child[][] {
   const { probability, supporters, clicks, spread, doubtful, matched } = object;

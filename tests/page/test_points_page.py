@@ -455,7 +455,7 @@ def test_without_objects_clicks_or_a_search_there_is_less(
     bare = clicked(("some", "none"), objects=1, trace=result.trace.clear(), best=None)
     page = visit(bare.report(tmp_path / "page.html"))
     page.get_by_role("button", name="Next").click()
-    expect(page.locator("#images figcaption")).to_have_text("3 workers looked at this image, and nobody clicked.")
+    expect(page.locator("#images figcaption")).to_have_text("3 workers looked at this image, and none clicked.")
     assert page.locator("#search").count() == 0
     page = look(of_images(bare, [0]).report(tmp_path / "nothing.html"))  # sorted by name: none, some
     assert page.locator("#images .status").inner_text() == "Showing 0 of 0 objects."

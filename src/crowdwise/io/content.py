@@ -60,9 +60,9 @@ class Content:
         """Refuse a table that names none of these ids."""
         known = [_id(each) for each in ids]
         if self.ids and self.ids.isdisjoint(known):
+            named, wanted = (", ".join(repr(each[:80]) for each in some[:2]) for some in (sorted(self.ids), known))
             raise DataError(
-                f"0 of {len(known)} {noun}s are in {self.source}, which names {len(self.ids)} others, for instance "
-                f"{min(self.ids)[:80]!r}; the answers are about {', '.join(repr(each[:80]) for each in known[:2])}. "
+                f"0 of {len(known)} {noun}s are in {self.source}, which has {named}; the answers are about {wanted}. "
                 f"Check its column of {noun}s"
             )
 

@@ -46,7 +46,7 @@ const COLUMNS: Column<ObjectRow>[] = [
     downFirst: false,
     phone: "line",
     value: (o) => (o.matched === null ? null : Number(o.matched)),
-    cell: (o) => orDash(o.matched, (matched) => (matched ? "matched" : "not true")),
+    cell: (o) => orDash(o.matched, (matched) => (matched ? "matched" : "no match")),
   }),
   column({
     title: "Clicks",
@@ -109,8 +109,8 @@ function truthAbout({ objects, truth }: ImageRow): string {
   if (truth === null) return "";
   const found = truth.filter(([, , object]) => object !== null).length;
   const wrong = objects.filter((o) => o.matched === false).length;
-  const true_ = `Of ${plural(truth.length, "true object")}, ${count(found)} found and ${count(truth.length - found)} missed`;
-  return ` ${true_}; ${count(wrong)} of ${plural(objects.length, "object")} found ${wrong === 1 ? "is" : "are"} not true.`;
+  const seen = `Of ${plural(truth.length, "true object")}, ${count(found)} were found and ${count(truth.length - found)} missed`;
+  return ` ${seen}; ${count(wrong)} of ${plural(objects.length, "object")} found ${wrong === 1 ? "matches" : "match"} no true object.`;
 }
 
 // -------------------------------------------------------------------------------------------------------- keys
@@ -118,7 +118,7 @@ function truthAbout({ objects, truth }: ImageRow): string {
 const TRUTH: [TruthMark, string][] = [
   ["found", "true object, found"],
   ["missed", "true object, missed"],
-  ["none", "object found that is not true"],
+  ["none", "object that matches no true one"],
 ];
 
 const circle = (r: number, of: string, cx = 8, cy = 7) => svg("circle", { cx, cy, r, class: of });

@@ -78,9 +78,7 @@ def _members(result: PairsResult, about: Shown) -> Folds:
     notes = list(about.notes)
     if len(listed) < first:
         notes.append(f"Members of the first {count(len(listed))} clusters are listed; clusters.csv holds all.")
-    headline = (
-        "Open a cluster to see its items, the most certain first. Numbers: probability of being in it."
-    )
+    headline = "Open a cluster to see its items, the most certain first. Numbers: probability of being in it."
     return Folds("Members of the clusters", headline, "probability", notes, folds)
 
 
