@@ -4,6 +4,8 @@ import { count, decimal, percent, plain } from "./format";
 export type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined>;
 
+const LONG = 240; // characters of a text from which it is cut
+const LINES = 3; // likewise
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill<E extends Element>(node: E, attributes: Attributes, children: Child[]): E {
@@ -68,4 +70,18 @@ export function aside(text: string): HTMLElement {
 
 export function sentence(text: string): HTMLElement {
   return el("p", { class: "empty" }, text);
+}
+
+/** A text from the data, in its own direction; a long one is cut to a few lines until it is opened. */
+export function passage(text: string): HTMLElement {
+  const whole = el("p", { class: "passage", dir: "auto" }, text);
+  if (text.length <= LONG && text.split("\n").length <= LINES) return whole;
+  whole.classList.add("cut");
+  const toggle = button("open", "Show the whole text", () => {
+    const cut = whole.classList.toggle("cut");
+    toggle.textContent = cut ? "Show the whole text" : "Show less of the text";
+    toggle.setAttribute("aria-expanded", String(!cut));
+  });
+  toggle.setAttribute("aria-expanded", "false");
+  return el("div", {}, whole, toggle);
 }

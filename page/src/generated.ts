@@ -76,6 +76,7 @@ export interface Tasks {
   headline: string;
   total: number;
   to_review: number;
+  notes: string[];
   rows: TaskRow[];
 }
 
@@ -94,6 +95,8 @@ export interface TaskRow {
   posterior: Chance[];
   votes: Vote[];
   more_votes: number;
+  text: string | null;
+  picture: string | null;
 }
 
 export type Chance = [label: number, probability: number];
@@ -265,6 +268,7 @@ export interface Dots {
   second_probability: (number | null)[];
   answers: number[];
   number: number[];
+  text: string[];
 }
 
 export interface PairsWorkers {
@@ -331,6 +335,8 @@ export interface ImageRow {
   clicks: Clicks;
   objects: ObjectRow[];
   picture: string | null;
+  text: string | null;
+  truth: TrueObject[] | null;
 }
 
 export interface Clicks {
@@ -353,9 +359,12 @@ export interface ObjectRow {
   share: number | null;
   spread: number | null;
   ellipse: Ellipse | null;
+  matched: boolean | null;
 }
 
 export type Ellipse = [long: number, short: number, angle: number];
+
+export type TrueObject = [x: number, y: number, object: number | null];
 
 export interface PointsWorkers {
   headline: string;

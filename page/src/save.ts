@@ -31,6 +31,7 @@ const HEAD = [
 ];
 
 export function tasksCsv(rows: TaskRow[], classes: string[]): string {
+  const texts = rows.some((r) => r.text !== null);
   const lines = rows.map((r): Value[] => [
     r.task,
     r.label === null ? null : (classes[r.label] ?? null),
@@ -43,8 +44,9 @@ export function tasksCsv(rows: TaskRow[], classes: string[]): string {
     r.disagreement,
     r.difficulty,
     r.gain,
+    ...(texts ? [r.text] : []),
   ]);
-  return csv([HEAD, ...lines]);
+  return csv([texts ? [...HEAD, "text"] : HEAD, ...lines]);
 }
 
 export function saveTasks(rows: TaskRow[], classes: string[]): void {

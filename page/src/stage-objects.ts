@@ -1,7 +1,7 @@
 // Objects as ellipses, which can be reached by keys, with their number beside them: the one of the table.
 import { svg } from "./dom";
 import { percent, plural } from "./format";
-import type { Box, ImageRow, ObjectRow } from "./generated";
+import type { Box, ImageRow, ObjectRow, TrueObject } from "./generated";
 import { extent, type Scale } from "./stage-scale";
 
 const [DIGIT, HIGH] = [7.7, 12]; // pixels
@@ -101,4 +101,27 @@ export function drawFinder(object: ObjectRow, { clicks }: ImageRow, shown: numbe
     svg("circle", { class: "find halo", ...ring }),
     svg("circle", { class: "find", ...ring }),
   ];
+}
+
+export type TruthMark = "found" | "missed" | "none";
+
+/** The shape of a mark of the truth around a place: a square, a cross or a triangle. */
+export function truthPath(mark: TruthMark, x: number, y: number, size: number): string {
+  const [left, top, side] = [x - size, y - size, 2 * size];
+  if (mark === "found") return `M${left} ${top}h${side}v${side}h${-side}Z`;
+  if (mark === "missed") return `M${left} ${top}l${side} ${side}M${left} ${y + size}l${side} ${-side}`;
+  return `M${x} ${top - 1}L${x + size + 1} ${y + size - 1}H${left - 1}Z`;
+}
+
+/** True objects, found or missed, and the objects that match none; the more there are, the smaller are the marks. */
+export function drawTruth(truth: TrueObject[], objects: ObjectRow[], { x, y, width, height }: Scale): SVGElement[] {
+  const size = Math.min(6, Math.max(2.5, 0.16 * Math.sqrt((width * height) / Math.max(1, truth.length))));
+  const marks: [TruthMark, number, number][] = [
+    ...truth.map(([left, top, object]): [TruthMark, number, number] => [object === null ? "missed" : "found", left, top]),
+    ...objects.filter((o) => o.matched === false).map((o): [TruthMark, number, number] => ["none", o.x, o.y]),
+  ];
+  return marks.flatMap(([mark, left, top]) => {
+    const d = truthPath(mark, x(left), y(top), size);
+    return [svg("path", { class: "halo", d }), svg("path", { class: `truth-${mark}`, d })];
+  });
 }

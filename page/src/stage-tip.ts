@@ -27,13 +27,16 @@ export function clickLines(images: Images, image: ImageRow, i: number): Child[][
   ];
 }
 
+const truthWords = (matched: boolean): string => (matched ? "matches a true object" : "matches no true object");
+
 export function objectLines({ jobs }: ImageRow, object: ObjectRow): Child[][] {
-  const { probability, supporters, clicks, spread, doubtful } = object;
+  const { probability, supporters, clicks, spread, doubtful, matched } = object;
   return [
     [el("strong", {}, `Object ${object.object}`), doubtful && ", doubtful"],
     [probability !== null && `probability ${percent(probability)}`],
     [supporters !== null && `${count(supporters)} of ${plural(jobs, "worker")}`],
     [clicks !== null && `${decimal(clicks, 1)} clicks expected`],
     [spread !== null && `spread ${significant(spread)}`],
+    [matched !== null && truthWords(matched)],
   ];
 }

@@ -6,7 +6,7 @@ import { onWidth } from "./figure";
 import { count, plain, plural } from "./format";
 import type { Box, Images, ImageRow, ObjectRow } from "./generated";
 import { type Colouring, type Look, paint, visible } from "./stage-marks";
-import { drawFinder, drawFrame, drawNumbers, drawObject } from "./stage-objects";
+import { drawFinder, drawFrame, drawNumbers, drawObject, drawTruth } from "./stage-objects";
 import { distance, fits, scaleOf } from "./stage-scale";
 import { clickLines, clickWords, objectLines } from "./stage-tip";
 import { tip as makeTip } from "./tip";
@@ -20,6 +20,7 @@ export interface Wanted {
   off: boolean; // those on none
   objects: boolean;
   picture: boolean;
+  truth: boolean;
   colouring: Colouring;
   least: number; // probability of objects
   zoom: number;
@@ -41,7 +42,8 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
   const ellipses = svg("g", { role: "group" });
   const numbers = svg("g", { class: "numbers", "aria-hidden": "true" });
   const rings = svg("g", { class: "rings", "aria-hidden": "true" });
-  const overlay = svg("svg", { class: "objects" }, ellipses, numbers, rings);
+  const truths = svg("g", { class: "truths", "aria-hidden": "true" }); // the caption counts them
+  const overlay = svg("svg", { class: "objects" }, ellipses, truths, numbers, rings);
   const tip = makeTip(() => node);
   const inner = el("div", { class: "stage" }, picture, canvas, overlay, tip.node);
   const node = el("div", { class: "stage-box" }, inner);
@@ -96,6 +98,7 @@ export function stage(images: Images, wanted: Wanted, pick: (object: ObjectRow) 
 
   function drawObjects(): void {
     ellipses.replaceChildren(drawFrame(box, scale), ...objects.map((o) => drawObject(o, scale, o === chosen)));
+    truths.replaceChildren(...(wanted.truth && image.truth ? drawTruth(image.truth, objects, scale) : []));
     const drawn = drawNumbers(objects, chosen, scale);
     numbers.replaceChildren(...drawn);
     hint.hidden = drawn.length === objects.length;

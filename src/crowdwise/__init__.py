@@ -52,6 +52,7 @@ _HOME = {
     "rand_index": "metrics",
     "simulate": "simulate",
     "read": "io",
+    "read_content": "io",
     "read_features": "io",
     "read_points": "io",
     "read_pairs": "io",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from .io import (
         load as load,
         read as read,
+        read_content as read_content,
         read_features as read_features,
         read_pairs as read_pairs,
         read_points as read_points,

@@ -366,7 +366,11 @@ def pictures_in(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     return {item: src for src, item in found}, data_of(path)["items"]["pictures"]
 
 
-def test_pictures_are_small_and_each_is_kept_once(wheel: cw.PairsResult, file: Path) -> None:
+def test_pictures_are_small_and_each_is_kept_once(
+    wheel: cw.PairsResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_shown, "MAX_MEMBERS_PER_CLUSTER", 5)
+    file = changed(wheel).report(tmp_path / "page.html", pictures=IMAGES)
     in_tables, in_script = pictures_in(file)
     assert in_tables
     assert in_script

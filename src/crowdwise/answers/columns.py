@@ -114,6 +114,15 @@ PAIR_ROLES = Roles(
     },
     required=("left", "right", "worker", "answer"),
 )
+CONTENT_ROLES = Roles(
+    {
+        "task": "task taskid item itemid id unit unitid questionid hitid example exampleid instance instanceid docid "
+        "subject subjectid subjectids object objectid record recordid sample sampleid imageid question document image",
+        "text": "text sentence content body title name description document question",
+        "image": "image imagefile imagename file filename picture photo",
+    },
+    required=("task",),
+)
 
 
 def _plain(name: str) -> str:

@@ -98,6 +98,7 @@ def points(
         int | None, typer.Option(help="Number of objects in every image; estimated by default", rich_help_panel=FITTING)
     ] = None,
     pictures: opt.Pictures = None,
+    content: opt.Content = None,
     truth: opt.Truth = None,
     within: opt.Within = None,
 ) -> None:
@@ -106,7 +107,7 @@ def points(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(pictures=pictures, truth=truth, within=within)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
     settings = {"method": method, "objects": objects}
     fit(Job(source=source, name=model, out=out, options=options, settings=settings), page)
 
@@ -263,7 +264,7 @@ def compare(
     among, run = check_models(model, folds), Run(seed=seed, threads=threads)
     page = PageOptions(truth=truth, within=within)
     answers, joined = features.joined(source.answers(among))
-    options = {"folds": folds, "truth": page.truth_table(), "within": within, "features": joined}
+    options = {"folds": folds, "truth": page.truth_table, "within": within, "features": joined}
     rows = side_by_side(answers, model, run=run, watch=watch_models(), **options)
     if as_json:
         say_json(rows.to_dicts())
@@ -299,7 +300,7 @@ def report(
 
     check_models(compare_with, None)
     page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
-    result = source.result()
+    result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, check)
     words(f"wrote {result.report(place, command=command_line(), **options)}")

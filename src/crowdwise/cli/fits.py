@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from ..acquisition import cost_curve, next_pairs
 from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..engine.resources import require
-from ..errors import DataError, ParameterError
-from ..io import read_features, read_table
+from ..errors import CrowdwiseError, DataError, ParameterError
+from ..io import Content, read_content, read_features, read_table
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
@@ -48,32 +48,35 @@ class PageOptions:
         if self.ask is not None and self.ask < 1:
             raise ParameterError(f"--ask is {self.ask}; it must be at least 1")
 
+    @cached_property
     def truth_table(self) -> pl.DataFrame | None:
         """The true labels, objects or clusters."""
         return None if self.truth is None else read_table(self.truth, None, None, None).frame
 
+    @cached_property
+    def about(self) -> Content | None:
+        """Text and pictures of tasks, images or items."""
+        return None if self.content is self.pictures is None else read_content(self.content, self.pictures)
+
+    def check(self, answers: Any) -> None:
+        """Refuse, before the fit, what these answers have no use for."""
+        flag = next((flag for flag, value in self._given().items() if value is not None), None)
+        if flag is not None and answers.kind not in SCORERS:
+            raise ParameterError(f"{flag} does not apply to {answers.title}. Omit it")
+        if self.about is not None:
+            self.about.check(getattr(answers, f"{ABOUT[answers.kind]}s").to_list(), ABOUT[answers.kind])
+
+    def _given(self) -> dict[str, Path | None]:
+        return {"--truth": self.truth, "--content": self.content, "--pictures": self.pictures}
+
     def page(self, result: Any, features: Any = None) -> dict[str, Any]:
         """The options of the page of a result that follow from these."""
-        found = KIND_PAGES[result.kind](self, result, features) if result.kind in KIND_PAGES else {}
+        found: dict[str, Any] = {"content": self.about}
+        if result.kind == "pairs" and features is not None and _are_images(features.x.shape):
+            found["pictures"] = features.x
+        if result.kind == "points" and self.truth is not None:
+            found |= {"truth": self.truth_table, "within": self.within or WITHIN}
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _labels_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
-    return {"pictures": options.pictures, "content": options.content}
-
-
-def _points_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
-    return {"pictures": options.pictures}
-
-
-def _pairs_page(options: PageOptions, result: Any, features: Any) -> dict[str, Any]:
-    images = features.x if features is not None and _are_images(features.x.shape) else None
-    return {"pictures": images}
-
-
-KIND_PAGES: dict[str, Callable[[PageOptions, Any, Any], dict[str, Any]]] = {
-    "labels": _labels_page, "points": _points_page, "pairs": _pairs_page,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ def score_pairs(result: Any, truth: pl.DataFrame, within: float) -> Scores:
 
 
 SCORERS = {"labels": score_labels, "points": score_points, "pairs": score_pairs}
+ABOUT = {"labels": "task", "points": "image", "pairs": "item"}  # by kind: what text and pictures are about
 SHOWN = {"points": "images", "pairs": "sizes"}  # by kind: the table that JSON has, and people of pairs see
 
 
@@ -130,17 +134,22 @@ def fit(job: Job, page: PageOptions) -> None:
     answers, features = job.read()
     if not job.source.insisted and not getattr(job.source, "kind", None):
         words(f"{answers.intake.source}: {answers.title}, recognised by the columns {_columns(answers)}")
-    if page.truth is not None and answers.kind not in SCORERS:
-        raise ParameterError(f"--truth does not apply to {answers.title}. Omit it")
-    truth = page.truth_table()
+    page.check(answers)
+    truth = page.truth_table
     result = job.fit(job.models[answers.kind], answers, features)
     files: list[Path] = []
+    scores, problem = None, None
+    try:
+        scores = None if truth is None else SCORERS[answers.kind](result, truth, page.within or WITHIN)
+    except CrowdwiseError as error:  # a truth that does not fit costs the scores, not the results
+        problem, page = error, replace(page, truth=None)
     if job.out is not None:
         further: dict[str, pl.DataFrame | None] = {"matched": None} if answers.kind == "points" else {}
         if answers.kind == "pairs":
             further = {"next": next_pairs(result, page.ask or 100)}
         files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
-    scores = None if truth is None else SCORERS[answers.kind](result, truth, page.within or WITHIN)
+    if problem is not None:
+        raise problem
     if scores is not None and scores.file is not None and job.out is not None:
         files.append(write_csv(scores.file, job.out / f"{scores.name}.csv", job.options.excel_safe))
     main, first = next(iter(result.tables().items()))
@@ -224,6 +233,7 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
         learner.classifier, side, random_state=job.options.seed, threshold=learner.threshold, restarts=learner.restarts
     )
     answers = job.source.answers()
+    page.check(answers)
     found = read_features(learner.features, answers.tasks, array=learner.array)
     x, rows = found.x.reshape(len(found.x), -1), answers.by_row(found.tasks)
     with warnings.catch_warnings(record=True) as raised:

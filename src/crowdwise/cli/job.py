@@ -102,9 +102,10 @@ class Job:
             raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
         return self.features.joined(answers)
 
-    def fitted(self) -> Any:
-        """The result of the fit of the answers."""
+    def fitted(self, check: Callable[[Any], None]) -> Any:
+        """The result of the fit of the answers, which `check` may refuse before."""
         answers, features = self.read()
+        check(answers)
         return self.fit(self.models[answers.kind], answers, features)
 
     def fit(

@@ -366,15 +366,17 @@ class FittedSource(FeatureOptions, AnswersOrResult):
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)] = None
     threads: Threads = 0
 
-    def result(self) -> Any:
-        """The saved result, or a fit of the answers."""
+    def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:
+        """The saved result, or a fit of the answers, which `check` may refuse before."""
         from .job import Job
 
         if self.saved:
-            return self.loaded()
+            result = self.loaded()
+            check(result.answers)
+            return result
         features = FeatureOptions(features=self.features, array=self.array, unknown=self.unknown)
         options = FitOptions(seed=self.seed or 0, threads=self.threads)
-        return Job(source=self, name=self.model, options=options, features=features).fitted()
+        return Job(source=self, name=self.model, options=options, features=features).fitted(check)
 
 
 @functools.cache

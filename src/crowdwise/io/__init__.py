@@ -9,6 +9,7 @@ from typing import Any
 
 from ..answers import KINDS, Pairs, Points, candidates, recognise
 from ..answers.reading import given
+from .content import Content, read_content
 from .features import Features, read_features
 from .tables import file_name, read_table
 
@@ -84,4 +85,6 @@ def load(path: str | Path) -> Any:
     return stored(file_name(path), model_class)
 
 
-__all__ = ["Features", "load", "read", "read_features", "read_pairs", "read_points", "read_table"]
+__all__ = [
+    "Content", "Features", "load", "read", "read_content", "read_features", "read_pairs", "read_points", "read_table",
+]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,24 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     >>> cw.match_objects(cw.aggregate(sim.points), sim.objects, within=0.3).select("found", "matched", "f1").rows()
     [(10, 10, 1.0)]
     """
+    matched = match_images(found, truth, within=within)
+    counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
+    shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
+    table = pl.DataFrame([_scores(each) for each in matched.values()], schema={**counts, **shares}, orient="row")
+    return table.insert_column(0, pl.Series("image", list(matched)))
+
+
+class Matching(NamedTuple):
+    """Estimated and true objects of an image, and which match: `found[rows[n]]` is `true[columns[n]]`."""
+
+    found: Floats  # (F, D)
+    true: Floats  # (T, D)
+    rows: Ints  # (P,)
+    columns: Ints  # (P,)
+
+
+def match_images(found: Any, truth: Any, *, within: float) -> dict[Any, Matching]:
+    """The one-to-one matching of every image; arguments are those of `match_objects`."""
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < np.inf:
         raise ParameterError(f"within is {within!r}; it must be a distance above 0")
     require(("learn",), "match_objects")
@@ -46,11 +64,8 @@ def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     names = list(true) + [name for name in estimated if name not in true]
     if fitted:
         names += [name for name in found.answers.images.to_list() if name not in estimated and name not in true]
-    rows = [(name, *_match_one_image(estimated.get(name), true.get(name), within)) for name in names]
-    counts = dict.fromkeys(("found", "true", "matched"), pl.Int64)
-    shares = dict.fromkeys(("precision", "recall", "f1", "error"), pl.Float64)
-    table = pl.DataFrame([row[1:] for row in rows], schema={**counts, **shares}, orient="row")
-    return table.insert_column(0, pl.Series("image", names))
+    none = np.empty((0, 0))
+    return {name: _match(estimated.get(name, none), true.get(name, none), within) for name in names}
 
 
 def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) -> dict[Any, Floats]:
@@ -74,23 +89,24 @@ def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) ->
     return by_image
 
 
-def _match_one_image(
-    estimated: Floats | None, true: Floats | None, within: float
-) -> tuple[int, int, int, float, float, float, float | None]:
-    """Numbers of estimated, true and matched objects, precision, recall, F1 and error."""
-    n, m = 0 if estimated is None else len(estimated), 0 if true is None else len(true)
-    matches, error = 0, None
-    if estimated is not None and true is not None and n and m:
-        if estimated.shape[1] != true.shape[1]:
-            raise DataError(f"objects have {estimated.shape[1]} coordinates, the truth has {true.shape[1]}")
-        from scipy.optimize import linear_sum_assignment
+def _match(estimated: Floats, true: Floats, within: float) -> Matching:
+    if not len(estimated) or not len(true):
+        return Matching(estimated, true, np.empty(0, np.int64), np.empty(0, np.int64))
+    if estimated.shape[1] != true.shape[1]:
+        raise DataError(f"objects have {estimated.shape[1]} coordinates, the truth has {true.shape[1]}")
+    from scipy.optimize import linear_sum_assignment
 
-        distances = np.sqrt(((estimated[:, None] - true[None]) ** 2).sum(2))
-        rows, columns = linear_sum_assignment(np.where(distances <= within, distances / within - 1e4, 0.0))
-        distance = distances[rows, columns]
-        close = distance <= within
-        matches = int(close.sum())
-        error = float(np.sqrt((distance[close] ** 2).mean())) if matches else None
+    distances = np.sqrt(((estimated[:, None] - true[None]) ** 2).sum(2))
+    rows, columns = linear_sum_assignment(np.where(distances <= within, distances / within - 1e4, 0.0))
+    close = distances[rows, columns] <= within
+    return Matching(estimated, true, rows[close], columns[close])
+
+
+def _scores(matching: Matching) -> tuple[int, int, int, float, float, float, float | None]:
+    """Numbers of estimated, true and matched objects, precision, recall, F1 and error."""
+    found, true, rows, columns = matching
+    n, m, matches = len(found), len(true), len(rows)
+    error = float(np.sqrt(((found[rows] - true[columns]) ** 2).sum(1).mean())) if matches else None
     precision, recall = matches / n if n else float(m == 0), matches / m if m else float(n == 0)
     return n, m, matches, precision, recall, 2 * matches / (n + m) if n + m else 1.0, error
 

@@ -12,32 +12,42 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from ..errors import FileError
+from ..io import Content
 
 ENDINGS = ("", ".png", ".jpg", ".jpeg", ".webp", ".gif")
 MAX_CHARS = 20_000_000  # of all pictures in a page
+NOT_NAMED = "No file is named"
 MISSING = "No file of that name in the folder"
 TOO_LARGE = f"Omitted, as the pictures of a page may take {MAX_CHARS // 1_000_000} MB"
 NOT_A_PICTURE = "Not a PNG, JPEG, WebP or GIF"
 
 
-def pictures_of(names: Sequence[str], folder: Path, room: int = MAX_CHARS) -> tuple[list[str | None], list[str]]:
-    """Return the picture of each name as a data URI while there is room, and notes on those without one."""
+def pictures_of(
+    names: Sequence[str | None],
+    folder: Path,
+    room: int = MAX_CHARS,
+    noun: str = "image",
+    copies: Sequence[int] | None = None,
+) -> tuple[list[str | None], list[str]]:
+    """Return the picture of each name as a data URI while there is room, and notes on those without one. `copies` says
+    how many times a page holds each (default: once)."""
     if not folder.is_dir():
         raise FileError(f"no folder {folder} to take pictures from. Name the folder that holds the images")
     pictures: list[str | None] = []
     problems: Counter[str] = Counter()
-    for name in names:
-        found = _picture(name, folder.resolve(), room)
-        if found in (MISSING, TOO_LARGE, NOT_A_PICTURE):
+    for name, times in zip(names, copies or [1] * len(names), strict=True):
+        found = NOT_NAMED if name is None else _picture(name, folder.resolve(), room // times)
+        if found in (NOT_NAMED, MISSING, TOO_LARGE, NOT_A_PICTURE):
             problems[found] += 1
             pictures.append(None)
         else:
-            room -= len(found)
+            room -= len(found) * times
             pictures.append(found)
     if not problems:
         return pictures, []
     reasons = " ".join(f"{reason}: {count}." for reason, count in problems.items())
-    return pictures, [f"{len(names) - problems.total()} of {len(names)} images are shown with their picture. {reasons}"]
+    shown = f"{len(names) - problems.total()} of {len(names)} {noun}s"
+    return pictures, [f"{shown} are shown with their picture. {reasons}"]
 
 
 def _picture(name: str, folder: Path, room: int) -> str:
@@ -78,3 +88,10 @@ def _kind(data: bytes) -> str | None:
     if data.startswith((b"GIF87a", b"GIF89a")):
         return "gif"
     return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def content_pictures(content: Content | None, ids: Sequence[object], noun: str) -> tuple[list[str | None], list[str]]:
+    """Return the pictures that the content of tasks has, as `pictures_of` does."""
+    if content is None or content.folder is None:
+        return [None] * len(ids), []
+    return pictures_of([content.image(each) for each in ids], content.folder, noun=noun)

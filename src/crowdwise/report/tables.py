@@ -17,14 +17,36 @@ class Thumb:
     src: str  # data URI
     alt: str = ""  # empty beside a name
     item: int | None = None
+    photo: bool = False  # a file, which is larger than it is shown
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Pictures, then a name from the data."""
+    """Pictures, then a name from the data and what it is about."""
 
     name: str = ""
     thumbs: list[Thumb] = field(default_factory=list)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A list that a reader can open."""
+
+    title: str
+    rows: list[tuple[Cell, str]]  # with a number, in words
+    more: str = ""  # what is not listed
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Lists below a table."""
+
+    title: str
+    headline: str
+    number: str  # what the numbers are
+    notes: list[str]
+    folds: list[Fold]
 
 
 @dataclass(frozen=True)
@@ -37,6 +59,7 @@ class Table:
     headline: str = ""
     title: str = ""
     terms: Sequence[str] = ()  # words of the glossary that it uses
+    folds: Folds | None = None
 
 
 def table_of(frame: pl.DataFrame, headline: str = "", caption: str = "") -> Table:

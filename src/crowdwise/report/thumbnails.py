@@ -16,7 +16,7 @@ from ..errors import ParameterError
 Bytes = npt.NDArray[np.uint8]
 Pixels = npt.NDArray[Any]  # (height, width), or with a third axis for colours
 
-MAX_PICTURES = 200  # of different items in a page
+MAX_PICTURES = 600  # of different items in a page
 MAX_SIDE = 48  # pixels of a picture
 GAP = 2  # pixels between pictures in a row
 

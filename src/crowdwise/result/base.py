@@ -116,8 +116,10 @@ class BaseResult(ABC):
 
         Options of labels: `comparison`, the frame of `crowdwise.compare(answers, models, folds=0, against=result)`;
         `cost`, a `crowdwise.cost_curve(result)` (default: one that is not checked); `judged`, methods compared with the
-        truth. Options of clicks: `pictures`, a folder of images. Options of pairs: `pictures`, an array (items, height,
-        width). `command` is the line that makes the page again (default: a line of Python).
+        truth. Options of clicks: `pictures`, a folder of images; `truth`, a table of true objects (image, x, y), which
+        objects found match at a distance of up to `within`. Options of pairs: `pictures`, an array (items, height,
+        width). Options of all: `content`, the texts and pictures of tasks, images or items (see
+        `crowdwise.read_content`); `command`, the line that makes the page again (default: a line of Python).
         """
         from ..report import write_report
 

@@ -1,6 +1,6 @@
 // Tasks worth another look, most uncertain first.
 import type { Shared, TaskRow, Tasks, Vote } from "../../generated";
-import { aside, button, type Child, chip, el, name, sentence, unknown } from "../../dom";
+import { aside, button, type Child, chip, el, name, passage, sentence, unknown } from "../../dom";
 import { count, decimal, percent, plain, plural } from "../../format";
 import { saveTasks } from "../../save";
 import { walk } from "../../walk";
@@ -97,6 +97,12 @@ function facts(row: TaskRow): string {
   return parts.flatMap(([value, words]) => (value === null ? [] : [words(value)])).join(" \u00b7 ");
 }
 
+/** The picture of a task, with its text below. */
+function pictured({ task, text }: TaskRow, picture: string): HTMLElement {
+  const shown = el("img", { src: picture, alt: `Picture of task ${plain(task)}` });
+  return el("div", { class: "about" }, shown, text !== null && passage(text));
+}
+
 function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
   const states: Child[] = [
     row.tie && el("span", { class: "flag" }, "\u2248 tie"),
@@ -114,16 +120,18 @@ function card(row: TaskRow, position: number, classes: string[]): HTMLElement {
       el("p", { class: "verdict" }, aside("Estimated label: "), verdict, sure && aside(","), " ", sure),
     ),
     el("p", { class: "note" }, facts(row)),
+    row.picture === null && row.text !== null && el("div", { class: "about" }, passage(row.text)),
     el(
       "div",
       { class: "columns" },
+      row.picture !== null && pictured(row, row.picture),
       el("div", {}, el("h4", {}, "Probability of each class"), posterior(row, classes)),
       el("div", {}, el("h4", {}, "Votes, with the skill of each worker"), votes(row, classes)),
     ),
   );
 }
 
-export function draw({ headline, rows, total }: Tasks, { classes }: Shared): HTMLElement[] {
+export function draw({ headline, notes, rows, total }: Tasks, { classes }: Shared): HTMLElement[] {
   const intro = el("p", { class: "headline" }, headline);
   const list = el("div", { class: "tasks" });
   const status = el("p", { class: "status", role: "status" });
@@ -152,5 +160,5 @@ export function draw({ headline, rows, total }: Tasks, { classes }: Shared): HTM
     el("span", {}, "Keys ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), " move through the tasks"),
   );
   const save = button("save", "Save this list", () => saveTasks(rows, classes));
-  return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more)];
+  return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more), ...notes.map((note) => el("p", { class: "note" }, note))];
 }

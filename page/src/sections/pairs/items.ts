@@ -1,6 +1,6 @@
 // The section on items: their picture, the key of clusters by which one can be picked, and the list.
 import { box, folded, zoom } from "../../controls";
-import { asCount, asPercent, button, type Child, el, name } from "../../dom";
+import { asCount, asPercent, button, type Child, el, name, passage } from "../../dom";
 import { key } from "../../figure";
 import { count, plain, plural } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
@@ -70,7 +70,8 @@ function columnsOf(map: ItemMap, rows: number[]): Column<number>[] {
 function detail({ dots }: ItemMap, dot: number, picture: string | null): HTMLElement[] {
   const lines = [...sureWords(dots, dot), answersWords(dots, dot)].filter(Boolean);
   const facts = el("ul", { class: "facts-line" }, ...lines.map((text) => el("li", {}, text)));
-  return picture === null ? [facts] : [el("img", { class: "thumb", src: picture, alt: "" }), facts];
+  const text = dots.text[dot] ? [passage(dots.text[dot]!)] : [];
+  return [...(picture === null ? [] : [el("img", { class: "thumb", src: picture, alt: "" })]), ...text, facts];
 }
 
 /** The clusters with their marks: the first can be picked, one at a time. */

@@ -1,13 +1,13 @@
 // One image at a time, with its clicks, and the list of its objects.
 import { box, folded, select, zoom } from "../../controls";
-import { asCount, asPercent, button, type Child, el, name, sentence, svg, orDash } from "../../dom";
+import { asCount, asPercent, button, type Child, el, name, passage, sentence, svg, orDash } from "../../dom";
 import { key, sample } from "../../figure";
 import { count, percent, plural, short, significant } from "../../format";
 import { type Column, column as of, filled, ledger } from "../../ledger";
 import type { ImageRow, Images, ObjectRow } from "../../generated";
 import { isShown, stage, type Wanted } from "../../stage";
 import { type Colouring, sizeOf, STEPS } from "../../stage-marks";
-import { objectWords } from "../../stage-objects";
+import { objectWords, type TruthMark, truthPath } from "../../stage-objects";
 import { table } from "../../table";
 
 const MOST = 60; // clicks that are listed of an object
@@ -39,6 +39,14 @@ const COLUMNS: Column<ObjectRow>[] = [
     phone: "line",
     cell: (o) =>
       el("span", {}, asCount(o.supporters), o.share !== null && el("small", {}, ` (${percent(o.share, 0)})`)),
+  }),
+  column({
+    title: "Truth",
+    help: "Whether it matches a true object",
+    downFirst: false,
+    phone: "line",
+    value: (o) => (o.matched === null ? null : Number(o.matched)),
+    cell: (o) => orDash(o.matched, (matched) => (matched ? "matched" : "no match")),
   }),
   column({
     title: "Clicks",
@@ -96,7 +104,22 @@ function about({ jobs, total, off, objects }: ImageRow): string {
   return `${seen}; ${percent(off / total)} of the clicks are on no object.`;
 }
 
+/** How many true objects were found. */
+function truthAbout({ objects, truth }: ImageRow): string {
+  if (truth === null) return "";
+  const found = truth.filter(([, , object]) => object !== null).length;
+  const wrong = objects.filter((o) => o.matched === false).length;
+  const seen = `Of ${plural(truth.length, "true object")}, ${count(found)} were found and ${count(truth.length - found)} missed`;
+  return ` ${seen}; ${count(wrong)} of ${plural(objects.length, "object")} found ${wrong === 1 ? "matches" : "match"} no true object.`;
+}
+
 // -------------------------------------------------------------------------------------------------------- keys
+
+const TRUTH: [TruthMark, string][] = [
+  ["found", "true object, found"],
+  ["missed", "true object, missed"],
+  ["none", "object that matches no true one"],
+];
 
 const circle = (r: number, of: string, cx = 8, cy = 7) => svg("circle", { cx, cy, r, class: of });
 const ellipse = (of: string) => sample(24, svg("ellipse", { cx: 12, cy: 7, rx: 10, ry: 5.5, class: of }));
@@ -106,7 +129,7 @@ function stepWords(low: number, high: number | undefined): string {
   return high === undefined ? `${percent(low, 0)} and more` : `${100 * low}\u2013${percent(high, 0)}`;
 }
 
-function keyOf(colouring: Colouring): HTMLElement {
+function keyOf({ colouring, truth }: Wanted): HTMLElement {
   const steps = [0, ...STEPS].map((low, step): [SVGElement, Child] => [
     sample(16, circle(4 * sizeOf(step), `step-${step}`)),
     stepWords(low, STEPS[step]),
@@ -116,11 +139,16 @@ function keyOf(colouring: Colouring): HTMLElement {
     sample(24, spoke, circle(3, "mark-cool full", 4, 11)),
     "click, tied to its object",
   ];
+  const marks = TRUTH.map(([mark, words]): [SVGElement, Child] => [
+    sample(16, svg("path", { d: truthPath(mark, 8, 7, 5), class: `truth-${mark}` })),
+    words,
+  ]);
   return key(
     ...(colouring === "reliability" ? steps : [tied]),
     [sample(16, circle(4, "mark-off hollow")), "on no object"],
     [ellipse("mark-object"), "object"],
     [ellipse("mark-object doubtful"), "doubtful object"],
+    ...(truth ? marks : []),
   );
 }
 
@@ -129,11 +157,13 @@ export function draw(images: Images): HTMLElement[] {
   const notes = images.notes.map((note) => el("p", { class: "note" }, note));
   const { rows } = images;
 
+  const judged = rows.some((row) => row.truth !== null);
   const wanted: Wanted = {
     clicks: true,
     objects: true,
     off: true,
     picture: true,
+    truth: judged,
     colouring: "reliability",
     least: 0,
     zoom: 1,
@@ -144,7 +174,7 @@ export function draw(images: Images): HTMLElement[] {
   const caption = el("figcaption", { "aria-live": "polite" });
   const pick = el("select", {}, ...rows.map((row, i) => el("option", { value: i }, optionWords(row))));
   pick.addEventListener("change", () => go(Number(pick.value)));
-  const keyBox = el("div", {}, keyOf(wanted.colouring));
+  const keyBox = el("div", {}, keyOf(wanted));
   const list = ledger<ObjectRow>({
     what: "object",
     rows: [],
@@ -167,7 +197,7 @@ export function draw(images: Images): HTMLElement[] {
     const row = rows[at]!;
     pick.value = String(at);
     title.replaceChildren("Image ", name(row.image));
-    caption.textContent = about(row);
+    caption.replaceChildren(about(row) + truthAbout(row), ...(row.text === null ? [] : [passage(row.text)]));
     opened = null;
     view.show(row);
     list.fill(row.objects);
@@ -177,6 +207,7 @@ export function draw(images: Images): HTMLElement[] {
   const change = (part: Partial<Wanted>) => {
     Object.assign(wanted, part);
     view.update();
+    keyBox.replaceChildren(keyOf(wanted));
   };
   const least = el("input", { type: "range", min: 0, max: 100, step: 1, value: 0 });
   const level = el("output", {}, percent(0, 0));
@@ -199,10 +230,8 @@ export function draw(images: Images): HTMLElement[] {
     box("Clicks on no object", true, (off) => change({ off })),
     box("Objects", true, (objects) => change({ objects })),
     rows.some((row) => row.picture !== null) && pictureBox,
-    select<Colouring>("Colour clicks by", ["reliability", "object"], (colouring) => {
-      change({ colouring });
-      keyBox.replaceChildren(keyOf(colouring));
-    }),
+    judged && box("Truth", true, (truth) => change({ truth })),
+    select<Colouring>("Colour clicks by", ["reliability", "object"], (colouring) => change({ colouring })),
     zoom((zoom) => change({ zoom })),
     el("label", {}, "Objects with probability at least ", least, level),
   );

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ....acquisition import expected, hull_slopes, open_tasks
+from ....io import read_content
 from ....kernels.layout import Ints
 from ....kernels.special import classes_of
 from ....result import LabelsResult
 from ...parts import has_any
+from ...pictures import content_pictures
 from ...registry import section
-from ...text import MAX_NAME_CHARS, count, rounded, short
+from ...text import MAX_NAME_CHARS, count, many, rounded, short
 from .summary import doubtful
 
 MAX_TASKS_SHOWN = 250
@@ -55,6 +57,8 @@ class TaskRow:
     posterior: list[Chance]  # most probable first
     votes: list[Vote]
     more_votes: int  # that are not listed
+    text: str | None  # what the task is about
+    picture: str | None  # data URI
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Tasks:
     headline: str
     total: int
     to_review: int
+    notes: list[str]  # on tasks without text or picture
     rows: list[TaskRow]  # most uncertain first
 
     @property
@@ -74,7 +79,10 @@ class Tasks:
     intro="The most uncertain tasks first. Answers of better workers count for more.",
     terms=("probability",),
 )  # fmt: skip
-def tasks(result: LabelsResult) -> Tasks | None:
+def tasks(result: LabelsResult, *, content: Any = None) -> Tasks | None:
+    """`content` is what `crowdwise.read_content` returns, or a table or mapping that it takes."""
+    about = read_content(content)
+    about.check(result.answers.tasks.to_list(), "task")
     open_ = open_tasks(result)
     if not open_.any():
         return None
@@ -82,16 +90,24 @@ def tasks(result: LabelsResult) -> Tasks | None:
     order = np.lexsort((np.arange(len(p)), p, ~open_))[: min(MAX_TASKS_SHOWN, int(open_.sum()))]
     gain = hull_slopes(expected(result, tasks=order))[:, 0]
     found = classes_of(result.posterior, result.prevalence, result.answers.gold)
-    rows = [_task_row(result, found, int(i), float(g)) for i, g in zip(order, gain, strict=True)]
+    names = result.answers.tasks[order].to_list()
+    pictures, notes = content_pictures(about, names, "task")
+    rows = [
+        _task_row(result, found, int(i), float(g), about.text(name), picture)
+        for i, g, name, picture in zip(order, gain, names, pictures, strict=True)
+    ]
+    texts = sum(row.text is not None for row in rows)
+    if about.texts and texts < len(rows):
+        notes = [f"{count(texts)} of {many(len(rows), 'task')} are shown with their text.", *notes]
     wrong, review = doubtful(p[open_])
     headline = f"About {wrong:.0f} of {count(len(p))} labels are expected to be wrong"
     headline += f", half of them on {count(review)} tasks" if review else ""
     if len(rows) < open_.sum():
         headline += f"; the list holds the {len(rows)} most uncertain tasks"
-    return Tasks(headline + ".", result.answers.n_tasks, review, rows)
+    return Tasks(headline + ".", result.answers.n_tasks, review, notes, rows)
 
 
-def _task_row(result: LabelsResult, found: Ints, i: int, gain: float) -> TaskRow:
+def _task_row(result: LabelsResult, found: Ints, i: int, gain: float, text: str | None, picture: str | None) -> TaskRow:
     label, task = result.labels.row(i, named=True), result.tasks.row(i, named=True)
     q = result.posterior[i]
     top = np.argsort(-q, kind="stable")[:MAX_CLASSES_SHOWN]
@@ -117,4 +133,6 @@ def _task_row(result: LabelsResult, found: Ints, i: int, gain: float) -> TaskRow
         posterior=[Chance(int(k), rounded(q[k])) for k in top if q[k] >= MIN_PROBABILITY],
         votes=votes[:MAX_VOTES_SHOWN],
         more_votes=max(len(votes) - MAX_VOTES_SHOWN, 0),
+        text=text,
+        picture=picture,
     )

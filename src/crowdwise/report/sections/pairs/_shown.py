@@ -1,28 +1,33 @@
-"""The items that the sections of a page about pairs show. The sections share pictures, so that each is kept once."""
+"""The items that the sections of a page about pairs show, with their pictures and texts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import chain
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ....acquisition import next_pairs
+from ....io import read_content
 from ....kernels.layout import Ints
 from ....result import PairsResult
 from ...glossary import DOUBTFUL_ITEM
 from ...parts import spread
+from ...pictures import pictures_of
 from ...registry import once_per_result
 from ...tables import Cell, Thumb
-from ...text import MAX_NAME_CHARS, short
+from ...text import MAX_NAME_CHARS, MAX_SENTENCE_CHARS, short
 from ...thumbnails import album, checked
 
 MAX_ITEMS_DRAWN = 4000
 MAX_DOUBTFUL_DRAWN = 1000  # of these
 MAX_CLUSTERS_PICTURED = 15
 ITEMS_PER_CLUSTER = 4  # pictures of the most certain items of a cluster
+MAX_MEMBERS_LISTED = 3000  # items in the lists of all clusters
+MAX_MEMBERS_PER_CLUSTER = 60
 MAX_ITEMS_LISTED, MAX_NEXT_LISTED, MAX_DISPUTED_LISTED = 30, 30, 20
 MIN_CERTAIN = 0.995  # probability from which an item is not listed as doubtful
 
@@ -94,20 +99,65 @@ def drawn(result: PairsResult) -> Ints:
     return np.asarray(chosen[np.argsort(sure[chosen], kind="stable")])
 
 
+@once_per_result
+def members(result: PairsResult) -> dict[int, list[int]]:
+    """Return the numbers of the items that are listed of each cluster, the most certain first; clusters from 0."""
+    order = np.argsort(-result.params.chances[:, 0], kind="stable")
+    order = order[np.argsort(result.cluster[order], kind="stable")]
+    starts = np.searchsorted(result.cluster[order], np.arange(result.n_clusters + 1))
+    found, room = dict[int, list[int]](), MAX_MEMBERS_LISTED
+    for c in range(result.n_clusters):
+        listed = order[starts[c] : starts[c + 1]][: min(MAX_MEMBERS_PER_CLUSTER, room)]
+        if not room:
+            break
+        found[c] = listed.tolist()
+        room -= len(listed)
+    return found
+
+
 def in_tables(result: PairsResult) -> list[int]:
-    """Return the numbers of the items that tables show."""
+    """Return the numbers of the items that tables and lists show, as often as they do: doubtful ones first, then one
+    member of every cluster after the other."""
     doubts = doubts_of(result)
     ends = (frame[end].to_list() for frame in (doubts.next, doubts.disputed) for end in ("from_", "to"))
-    return [*doubts.items.tolist(), *chain.from_iterable(most_certain(result).values()), *chain.from_iterable(ends)]
+    by_rank = chain.from_iterable(zip_longest(*members(result).values()))
+    return [
+        *doubts.items.tolist(),
+        *chain.from_iterable(most_certain(result).values()),
+        *chain.from_iterable(ends),
+        *(number for number in by_rank if number is not None),
+    ]
 
 
-def pictures_of(result: PairsResult, pictures: Any) -> dict[int, str]:
-    """Return pictures as data URIs by the number of the item, for the items of tables and then for those of the map.
-    `pictures` (items, height, width) are in the order of `result.clusters`."""
-    images = checked(pictures, result.answers.n_items)
-    return {} if images is None else album(images, chain(in_tables(result), drawn(result).tolist()))
+@dataclass(frozen=True)
+class Shown:
+    """Pictures and texts of items, by the number of the item."""
+
+    pictures: dict[int, str] = field(default_factory=dict)  # data URIs
+    photos: bool = False  # pictures are files, not small pictures from an array
+    texts: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # on items without a picture
+
+    def thumbs(self, number: int, alt: str = "") -> list[Thumb]:
+        """Return the picture of an item, if it has one."""
+        return [Thumb(self.pictures[number], alt, number, self.photos)] if number in self.pictures else []
+
+    def cell(self, name: object, number: int) -> Cell:
+        """Return a cell with the name of an item, its picture and its text."""
+        return Cell(short(name, MAX_NAME_CHARS), self.thumbs(number), self.texts.get(number, ""))
 
 
-def named(name: object, number: int, found: dict[int, str]) -> Cell:
-    """Return a cell with the name of an item and its picture."""
-    return Cell(short(name, MAX_NAME_CHARS), [Thumb(found[number], "", number)] if number in found else [])
+def shown(result: PairsResult, pictures: Any, content: Any) -> Shown:
+    """Return pictures and texts for the items of tables and then for those of the map. Pictures are those of `content`
+    (see `crowdwise.read_content`), else `pictures` (items, height, width) in the order of `result.clusters`."""
+    about, items = read_content(content), result.answers.items.to_list()
+    about.check(items, "item")
+    images = checked(pictures, len(items))
+    listed = Counter(in_tables(result))  # keeps the order
+    wanted = list(dict.fromkeys([*listed, *drawn(result).tolist()]))
+    texts = {n: short(text, MAX_SENTENCE_CHARS) for n in wanted if (text := about.text(items[n])) is not None}
+    if about.folder is None:
+        return Shown({} if images is None else album(images, wanted), False, texts)
+    names, copies = [about.image(items[n]) for n in wanted], [max(listed[n], 1) for n in wanted]
+    found, notes = pictures_of(names, about.folder, noun="item", copies=copies)
+    return Shown({n: src for n, src in zip(wanted, found, strict=True) if src is not None}, True, texts, notes)

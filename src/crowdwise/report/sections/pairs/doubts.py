@@ -9,20 +9,20 @@ from ...glossary import DOUBTFUL_ITEM
 from ...registry import section
 from ...tables import Cell, Table
 from ...text import DASH, MAX_NAME_CHARS, count, many, percent, short
-from ._shown import Doubts, doubts_of, named, pictures_of
+from ._shown import Doubts, Shown, doubts_of, shown
 
 
 @section(
     "pairs", "doubts", order=50, nav="Doubts", title="Items and pairs to review",
     intro="Doubtful items, the most informative pairs to ask about, and pairs where clusters contradict most answers.",
 )  # fmt: skip
-def doubts(result: PairsResult, *, pictures: Any = None) -> list[Table] | None:
-    found, pictured = doubts_of(result), pictures_of(result, pictures)
+def doubts(result: PairsResult, *, pictures: Any = None, content: Any = None) -> list[Table] | None:
+    found, pictured = doubts_of(result), shown(result, pictures, content)
     tables = [_items(result, found, pictured), _next(found, pictured), _disputed(found, pictured)]
     return [table for table in tables if table.rows] or None
 
 
-def _items(result: PairsResult, doubts: Doubts, pictured: dict[int, str]) -> Table:
+def _items(result: PairsResult, doubts: Doubts, pictured: Shown) -> Table:
     doubtful = int((result.params.chances[:, 0] < DOUBTFUL_ITEM).sum())
     headline = f"{count(doubtful)} of {many(result.answers.n_items, 'item')} {'has' if doubtful == 1 else 'have'} a "
     headline += f"probability below {percent(DOUBTFUL_ITEM, 0)}. An expert, or another answer, helps most here."
@@ -31,7 +31,7 @@ def _items(result: PairsResult, doubts: Doubts, pictured: dict[int, str]) -> Tab
     names = ["item", "cluster", "probability", "second", "second_probability", "answers"]
     rows: list[list[str | Cell]] = [
         [
-            named(item, number, pictured),
+            pictured.cell(item, number),
             count(cluster),
             percent(p),
             DASH if second is None else count(second),
@@ -45,13 +45,13 @@ def _items(result: PairsResult, doubts: Doubts, pictured: dict[int, str]) -> Tab
     return _titled("Most doubtful items", heads, rows, headline, "doubtful", "second")
 
 
-def _next(doubts: Doubts, pictured: dict[int, str]) -> Table:
+def _next(doubts: Doubts, pictured: Shown) -> Table:
     heads = [("Item", False), ("With", False), ("Probability", True), ("Gain in bits", True), ("To place", False)]
     names = ["left", "right", "probability", "gain", "about", "from_", "to"]
     rows: list[list[str | Cell]] = [
         [
-            named(left, from_, pictured),
-            named(right, to, pictured),
+            pictured.cell(left, from_),
+            pictured.cell(right, to),
             percent(p),
             f"{gain:.3f}",
             DASH if about is None else Cell(short(about, MAX_NAME_CHARS)),
@@ -62,7 +62,7 @@ def _next(doubts: Doubts, pictured: dict[int, str]) -> Table:
     return _titled("Pairs to ask about next", heads, rows, headline, "gain", "bit")
 
 
-def _disputed(doubts: Doubts, pictured: dict[int, str]) -> Table:
+def _disputed(doubts: Doubts, pictured: Shown) -> Table:
     heads = [
         ("Item", False),
         ("With", False),
@@ -73,8 +73,8 @@ def _disputed(doubts: Doubts, pictured: dict[int, str]) -> Table:
     names = ["left", "right", "said_same", "answers", "probability", "together", "from_", "to"]
     rows: list[list[str | Cell]] = [
         [
-            named(left, from_, pictured),
-            named(right, to, pictured),
+            pictured.cell(left, from_),
+            pictured.cell(right, to),
             f"{count(same)} of {count(answers)}",
             percent(p),
             "yes" if together else "no",

@@ -13,7 +13,7 @@ from ...glossary import DOUBTFUL_ITEM
 from ...parts import Box
 from ...registry import section
 from ...text import MAX_NAME_CHARS, count, decimals_for, many, rounded_column, short
-from ._shown import drawn, in_tables, pictures_of
+from ._shown import drawn, in_tables, shown
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Dots:
     second_probability: list[float | None]
     answers: list[int]  # about it
     number: list[int]  # of the item in the result, by which its picture is found; empty without pictures
+    text: list[str]  # what it is about; empty without texts
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,12 @@ class ItemMap:
     intro="Each item, placed by its features, with the mark of its cluster. A ring marks a doubtful item.",
     terms=("item", "cluster", "doubtful", "probability"),
 )  # fmt: skip
-def items(result: PairsResult, *, pictures: Any = None) -> ItemMap | None:
+def items(result: PairsResult, *, pictures: Any = None, content: Any = None) -> ItemMap | None:
     view, numbers = result.params.view, drawn(result)
     if not len(numbers):
         return None
-    found, tables = pictures_of(result, pictures), set(in_tables(result))
+    about, tables = shown(result, pictures, content), set(in_tables(result))
+    found = about.pictures
     finite = view[np.isfinite(view).all(1)]
     low, high = finite.min(0), finite.max(0)
     digits = decimals_for(float((high - low).max()))
@@ -72,6 +74,7 @@ def items(result: PairsResult, *, pictures: Any = None) -> ItemMap | None:
         second_probability=rounded_column(table["second_probability"], 4),
         answers=table["answers"].to_list(),
         number=numbers.tolist() if found else [],
+        text=[about.texts.get(n, "") for n in numbers.tolist()] if about.texts else [],
     )
     left, bottom, right, top = (round(float(end), digits) for end in (*low, *high))
     doubtful = int((result.params.chances[:, 0] < DOUBTFUL_ITEM).sum())

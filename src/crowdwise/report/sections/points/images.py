@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from ....errors import ParameterError, option
+from ....io import read_content
+from ....metrics import Matching, match_images
 from ....result import PointsResult
 from ...parts import Box
-from ...pictures import pictures_of
+from ...pictures import content_pictures
 from ...registry import section
 from ...text import MAX_NAME_CHARS, count, decimals_for, many, rounded, rounded_column, short
 from .summary import is_doubtful
@@ -45,6 +48,13 @@ class ObjectRow:
     share: float | None  # of the workers who looked at the image
     spread: float | None
     ellipse: Ellipse | None
+    matched: bool | None  # with a true object; None: there is no truth
+
+
+class TrueObject(NamedTuple):
+    x: float
+    y: float
+    object: int | None  # found there; None: missed
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,8 @@ class ImageRow:
     clicks: Clicks
     objects: list[ObjectRow]
     picture: str | None  # data URI
+    text: str | None  # what the image is about
+    truth: list[TrueObject] | None
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,21 @@ class Images:
           "number beside it is that of the object in the table. Images with most doubtful objects come first.",
     terms=("object", "click", "probability", "doubtful", "ellipse", "spread", "on no object"),
 )  # fmt: skip
-def images(result: PointsResult, *, pictures: str | Path | None = None) -> Images | None:
-    """`pictures` is a folder with files named as the images, with or without .png, .jpg, .jpeg, .webp or .gif."""
+def images(
+    result: PointsResult,
+    *,
+    pictures: str | Path | None = None,
+    content: Any = None,
+    truth: Any = None,
+    within: float | None = None,
+) -> Images | None:
+    """`pictures` is a folder with files named as the images, with or without .png, .jpg, .jpeg, .webp or .gif;
+    `content` is what `crowdwise.read_content` returns, or a table or mapping that it takes;
+    `truth` is a table of true objects (image, x, y), which match objects found at a distance of up to `within`."""
+    about = read_content(content, pictures)
+    about.check(result.answers.images.to_list(), "image")
     axes = result.answers.axes
+    true = _truth(result, truth, within)
     table = _by_doubt(result)
     if table.is_empty():
         return None
@@ -102,9 +126,9 @@ def images(result: PointsResult, *, pictures: str | Path | None = None) -> Image
     used = pl.concat([part.select(key=pl.col("worker").cast(pl.String)) for part in clicks.values()])
     used = used.unique(maintain_order=True).join(workers, on="key", how="left", maintain_order="left")
     code = {key: n for n, key in enumerate(used["key"].to_list())}
-    found, lacking = ([None] * len(keys), []) if pictures is None else pictures_of(keys, Path(pictures))
+    found, lacking = content_pictures(about, keys, "image")
     rows = [
-        _image(row, clicks[row["key"]], objects[row["key"]], axes, code, picture)
+        _image(row, clicks[row["key"]], objects[row["key"]], axes, code, picture, about.text(row["key"]), true)
         for row, picture in zip(shown.iter_rows(named=True), found, strict=True)
     ]
     measured = result.answers.box_from not in ("clicks", "data")
@@ -155,7 +179,12 @@ def _image(
     axes: Sequence[str],
     code: dict[str, int],
     picture: str | None,
+    text: str | None,
+    true: dict[str, Matching],
 ) -> ImageRow:
+    match = true.get(row["key"])
+    partners = {} if match is None else dict(zip(match.columns.tolist(), match.rows.tolist(), strict=True))
+    paired = set(partners.values())
     box = _box(row, axes)
     digits = decimals_for(max(box.right - box.left, box.bottom - box.top))
     off = clicks["object"].null_count()
@@ -175,9 +204,33 @@ def _image(
             probability=rounded_column(clicks["probability"], 3),
             outlier=rounded_column(clicks["outlier"], 3),
         ),
-        objects=[_object(each, axes, row["jobs"], digits) for each in objects[:MAX_CLICKS_SHOWN].iter_rows(named=True)],
+        objects=[
+            _object(each, axes, row["jobs"], digits, None if match is None else n in paired)
+            for n, each in enumerate(objects[:MAX_CLICKS_SHOWN].iter_rows(named=True))
+        ],
         picture=picture,
+        text=text,
+        truth=None if match is None else _true_objects(match, partners, objects["object"].to_list(), digits),
     )
+
+
+def _truth(result: PointsResult, truth: Any, within: float | None) -> dict[str, Matching]:
+    """Return the true objects of each image, matched with those found; an image that the truth omits has none."""
+    if truth is None:
+        return {}
+    if within is None:
+        raise ParameterError(
+            f"the truth needs a distance within which an object found matches a true one; say {option('within', 4)}"
+        )
+    return {str(name): each for name, each in match_images(result, truth, within=within).items()}
+
+
+def _true_objects(match: Matching, partners: dict[int, int], numbers: list[int], digits: int) -> list[TrueObject]:
+    places = match.true[:MAX_CLICKS_SHOWN].round(digits).tolist()
+    return [
+        TrueObject(place[0], place[1] if len(place) > 1 else 0.0, numbers[partners[n]] if n in partners else None)
+        for n, place in enumerate(places)
+    ]
 
 
 def _box(row: dict[str, Any], axes: Sequence[str]) -> Box:
@@ -188,7 +241,7 @@ def _box(row: dict[str, Any], axes: Sequence[str]) -> Box:
     return box if len(axes) > 1 else box._replace(top=-height, bottom=height)
 
 
-def _object(row: dict[str, Any], axes: Sequence[str], jobs: int, digits: int) -> ObjectRow:
+def _object(row: dict[str, Any], axes: Sequence[str], jobs: int, digits: int, matched: bool | None) -> ObjectRow:
     supporters = None if row["supporters"] is None else int(row["supporters"])
     return ObjectRow(
         object=int(row["object"]),
@@ -201,6 +254,7 @@ def _object(row: dict[str, Any], axes: Sequence[str], jobs: int, digits: int) ->
         share=None if supporters is None or not jobs else round(supporters / jobs, 4),
         spread=rounded(row["spread"], digits),
         ellipse=_ellipse(row, axes, digits),
+        matched=matched,
     )
 
 
