@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import crowdwise as cw
-from crowdwise.answers.coding import MANY
+from crowdwise.answers.coding import MIN_ROWS_TO_HASH
 from crowdwise.errors import ColumnError, DataError, DuplicateError, EmptyDataError, MemoryNeedError, ParameterError
 from crowdwise.kernels import fast, plain
 from crowdwise.kernels.layout import sort_answers
@@ -176,7 +176,7 @@ def test_d5_a_missing_column_names_what_there_is_the_nearest_and_the_flag(comman
     with pytest.raises(ColumnError) as caught:
         cw.read(file)
     assert str(caught.value).startswith(
-        "no column 'label' in answers.csv; columns are task, worker, lable. Did you mean 'lable'? Say label='lable'"
+        "no column 'label' in answers.csv; columns are task, worker, lable. Did you mean 'lable'? Use label='lable'"
     )
     status, out, err = command("aggregate", file)
     assert (status, out) == (1, "")
@@ -240,8 +240,8 @@ def test_d7_one_class_works_and_says_that_nothing_can_be_estimated(name):
 
 # ------------------------------------------------------------------------------------------------------- D8, D9: twice
 
-AGAIN = "same worker, same task, same label again (kept once)"
-OTHER = "same worker, same task, another label (kept the {})"
+AGAIN = "same label again by the same worker (kept once)"
+OTHER = "another label by the same worker (kept the {})"
 
 
 @pytest.mark.parametrize(("policy", "kept"), [(None, 2), ("last", 2), ("first", 2), ("error", 2), ("each", 5)])
@@ -395,7 +395,7 @@ def test_one_array_of_pandas_is_no_table(data):
     with pytest.raises(DataError, match="answers cannot be made from"):
         cw.Labels(data)
     if isinstance(data, pd.MultiIndex):
-        with pytest.raises(ColumnError, match="a tuple; one answer is one plain value"):
+        with pytest.raises(ColumnError, match="a tuple; each cell must hold one plain value"):
             cw.Labels(data, ["a"], ["x"])
 
 
@@ -455,7 +455,7 @@ def test_d15_ties_and_labels_do_not_depend_on_the_order_of_rows(name, rows, rand
 
 @pytest.mark.parametrize("kind", ["text", "numbers"])
 def test_d15_a_long_table_is_coded_the_same_in_any_order(kind):
-    N, rng = 1 + MANY, np.random.default_rng(0)
+    N, rng = 1 + MIN_ROWS_TO_HASH, np.random.default_rng(0)
     table = pl.DataFrame(
         {"task": np.arange(N) // 4, "worker": rng.integers(0, 5000, N), "label": rng.integers(0, 7, N)}
     )
@@ -563,14 +563,14 @@ def test_d19_lists_as_labels_are_refused_with_one_of_them(command, table, tmp_pa
         {**base, "label": lists},
         {**base, "label": [{"x"}, {"y"}, {"x"}]},
     ):
-        with pytest.raises(ColumnError, match=r"label column 'label' .*row 1.*one answer is one plain value"):
+        with pytest.raises(ColumnError, match=r"label column 'label' .*row 1.*each cell must hold one plain value"):
             cw.Labels(frame)
     pl.DataFrame({**base, "label": lists}).write_parquet(tmp_path / "a.parquet")
     records = json.dumps([{"task": 1, "worker": "a", "label": ["x"]}])
     for file in (tmp_path / "a.parquet", table(records, "a.json")):
         status, out, err = command("aggregate", file)
         assert (status, out) == (1, "")
-        assert "one answer is one plain value" in err
+        assert "each cell must hold one plain value" in err
 
 
 def test_d19_the_row_of_the_list_is_named():
@@ -718,7 +718,7 @@ def test_d23_too_many_classes_are_refused_with_an_estimate_before_the_start(name
     finally:
         tracemalloc.stop()
     assert seen == []
-    said = rf"{name} needs about \d+\.\d GB for 50 tasks, 202 workers and 99\d\d classes, and 0\.8 GB.*one-coin"
+    said = rf"{name} needs about \d+\.\d GB for 50 tasks, 202 workers and 99\d\d classes, but 0\.8 GB.*one-coin"
     assert re.match(said, str(caught.value))
 
 
@@ -856,7 +856,7 @@ def test_d26_gold_for_an_unknown_task_is_counted_and_ignored(label, command, tab
 
 def test_d26_gold_that_contradicts_itself_is_refused():
     gold = pl.DataFrame({"task": ["t1", "t1"], "label": ["x", "y"]})
-    with pytest.raises(DataError, match="names task 't1' twice with different labels"):
+    with pytest.raises(DataError, match="has two different labels for task 't1'"):
         cw.Labels(["t1"], ["a"], ["x"], gold=gold)
 
 

@@ -97,7 +97,7 @@ def test_answers_stand_by_left_right_and_worker() -> None:
 
 def test_an_item_with_itself_is_dropped_and_counted() -> None:
     pairs = cw.Pairs({"left": ["a", "b", "c"], "right": ["a", "a", "c"], "worker": ["w"] * 3, "answer": [0, 1, 1]})
-    assert dropped(pairs) == {"an item with itself": 2}
+    assert dropped(pairs) == {"both items are the same": 2}
     assert pairs.intake.dropped[0].examples[0] == "row 1: a, a, w, 0"
     assert pairs.items.to_list() == ["a", "b"]
     assert (pairs.intake.rows_read, pairs.intake.rows_used) == (3, 1)
@@ -108,7 +108,7 @@ def test_an_equal_answer_again_counts_once() -> None:
         "left": ["a", "b", "a", "a"], "right": ["b", "a", "b", "b"], "worker": ["w", "w", "w", "v"],
         "answer": [1, 1, "yes", 1],
     })  # fmt: skip
-    assert dropped(pairs) == {"the same answer again": 2}
+    assert dropped(pairs) == {"same answer again by the same worker (kept once)": 2}
     assert rows(pairs) == [("a", "b", "v", 1), ("a", "b", "w", 1)]  # another worker's is no repeat
 
 
@@ -117,7 +117,7 @@ CLASH = {"left": list("abac"), "right": list("bacd"), "worker": list("wwww"), "a
 
 def test_contradictions_go_by_the_rule() -> None:
     pairs = cw.Pairs(CLASH)
-    assert dropped(pairs) == {"contradicts the worker's own other answer": 2}
+    assert dropped(pairs) == {"contradicts another answer of the same worker": 2}
     assert pairs.intake.dropped[0].examples == ("row 1: a, b, w, 1", "row 2: b, a, w, 0")
     assert rows(pairs) == [("a", "c", "w", 1), ("c", "d", "w", 0)]
     assert pairs.items.to_list() == ["a", "b", "c", "d"]
@@ -125,7 +125,7 @@ def test_contradictions_go_by_the_rule() -> None:
     assert rows(each) == [("a", "b", "w", 0), ("a", "b", "w", 1), ("a", "c", "w", 1), ("c", "d", "w", 0)]
     assert each.intake.options == {"contradictions": "each"}
     with pytest.raises(
-        DuplicateError, match=r"2 answers in table contradict .*row 1: a, b, w, 1; row 2: b, a, w, 0\. Say"
+        DuplicateError, match=r"2 answers in table contradict .*row 1: a, b, w, 1; row 2: b, a, w, 0\. Use"
     ):
         cw.Pairs(CLASH, contradictions="error")
     assert cw.Pairs(SMALL, contradictions="error").n_answers == 3
@@ -133,7 +133,10 @@ def test_contradictions_go_by_the_rule() -> None:
 
 def test_repeats_of_a_contradiction_are_folded_first() -> None:
     clash = {"left": ["a"] * 4, "right": ["b", "b", "b", "c"], "worker": ["w"] * 4, "answer": [1, 1, 0, 0]}
-    assert dropped(cw.Pairs(clash)) == {"the same answer again": 1, "contradicts the worker's own other answer": 2}
+    assert dropped(cw.Pairs(clash)) == {
+        "same answer again by the same worker (kept once)": 1,
+        "contradicts another answer of the same worker": 2,
+    }
     assert cw.Pairs(clash, contradictions="each").n_answers == 3
 
 
@@ -159,7 +162,7 @@ def test_rows_that_say_nothing_are_dropped_and_counted() -> None:
 
 @pytest.mark.parametrize("nobody", [None, ""])
 def test_an_answer_without_worker_is_refused(nobody: Any) -> None:
-    with pytest.raises(ColumnError, match=r"1 answer\(s\) in table have no worker, the first at row 2\. Name who"):
+    with pytest.raises(ColumnError, match=r"1 answer\(s\) in table have no worker, the first at row 2\. Name"):
         cw.Pairs({**SMALL, "worker": ["ann", nobody, "bob"]})
 
 
@@ -193,7 +196,7 @@ def test_categories_are_words_too() -> None:
 
 @pytest.mark.parametrize("strange", ["maybe", "2", 0.5])
 def test_a_word_that_is_neither_is_refused_by_its_row(strange: Any) -> None:
-    said = rf"answer column 'answer' of table has {strange!r} at row 2, which is neither the same nor different.*same="
+    said = rf"answer column 'answer' of table has {strange!r} at row 2, which means neither same nor different.*same="
     with pytest.raises(ColumnError, match=said):
         cw.Pairs({**SMALL, "answer": pl.Series([1, strange, 0], dtype=pl.Object) if strange == 0.5 else
                   ["1", strange, "0"]})  # fmt: skip
@@ -215,14 +218,14 @@ def test_same_names_the_values(answer: Any, same: Any, wanted: Any) -> None:
 
 
 def test_same_that_nobody_said_is_refused() -> None:
-    with pytest.raises(ColumnError, match="no answer in table is 'oui' or 'si'; there are 'ja', 'nein'"):
+    with pytest.raises(ColumnError, match="no answer in table is 'oui' or 'si'; answers are 'ja', 'nein'"):
         cw.Pairs({**SMALL, "answer": ["ja", "nein", "nein"]}, same=["oui", "si"])
     assert cw.Pairs({**SMALL, "answer": ["ja", "si", "no"]}, same=["ja", "si"]).intake.options == {"same": ["ja", "si"]}
 
 
 @pytest.mark.parametrize("same", ["yes", [], 1])
 def test_same_must_be_a_list(same: Any) -> None:
-    with pytest.raises(ParameterError, match="give the values that mean the same, as a list"):
+    with pytest.raises(ParameterError, match="give a list of the values that mean same"):
         cw.Pairs(SMALL, same=same)
 
 
@@ -254,7 +257,7 @@ def test_ids_of_any_type_come_back(kind: str) -> None:
 def test_numbers_on_one_side_and_text_on_the_other_are_text() -> None:
     pairs = cw.Pairs({"left": [1, 2, 3], "right": ["2", "3", "x"], "worker": ["w"] * 3, "answer": [1, 0, 0]})
     assert pairs.items.to_list() == ["1", "2", "3", "x"]
-    assert any("hold Int64 and String: items are taken as text" in text for text in pairs.intake.warnings)
+    assert any("hold Int64 and String: items were converted to text" in text for text in pairs.intake.warnings)
 
 
 def test_fractions_that_are_whole_are_whole_as_text() -> None:
@@ -273,8 +276,8 @@ def test_names_that_look_alike_are_reported() -> None:
     pairs = cw.Pairs({"left": ["Cup", "x"], "right": ["x", "cup "], "worker": ["Ann", "ann"], "answer": [1, 0]})
     assert pairs.n_items == 3
     said = " ".join(pairs.intake.warnings)
-    assert "1 item name(s) look alike and are kept apart: 'Cup' and 'cup '" in said
-    assert "1 worker name(s) look alike and are kept apart: 'Ann' and 'ann'" in said
+    assert "1 item name(s) look alike but are kept as different names: 'Cup' and 'cup '" in said
+    assert "1 worker name(s) look alike but are kept as different names: 'Ann' and 'ann'" in said
     assert not cw.Pairs(SMALL).intake.warnings
 
 
@@ -301,7 +304,7 @@ def test_columns_are_guessed_by_their_names() -> None:
 
 @pytest.mark.parametrize("role", SMALL)
 def test_a_column_that_is_not_there_is_named(role: str) -> None:
-    with pytest.raises(ColumnError, match=f"no column '{role}' in table; columns are .* Say {role}="):
+    with pytest.raises(ColumnError, match=f"no column '{role}' in table; columns are .* Use {role}="):
         cw.Pairs({name: values for name, values in SMALL.items() if name != role})
     with pytest.raises(ColumnError, match=r"no column 'lft' in table.*Did you mean 'left'"):
         cw.Pairs(SMALL, left="lft")
@@ -310,7 +313,7 @@ def test_a_column_that_is_not_there_is_named(role: str) -> None:
 @pytest.mark.parametrize(("data", "error", "said"), [
     ({**SMALL, "left": ["a"]}, ColumnError, "columns differ in length"),
     ({**SMALL, "left": [["a"], ["b"], ["c"]]}, ColumnError, "one plain value"),
-    ("pairs.csv", DataError, "is a name, not a table"),
+    ("pairs.csv", DataError, "is a file name, not a table"),
     (7, DataError, "cannot be made from int"),
 ])  # fmt: skip
 def test_what_is_no_table_of_pairs_is_refused(data: Any, error: Any, said: str) -> None:
@@ -329,7 +332,7 @@ def test_a_file_is_read(table: Any) -> None:
 
 def test_a_bad_cell_of_a_file_is_named_by_its_line(table: Any) -> None:
     file = table("left,right,worker,answer\na,b,ann,1\n\na,c,bob,perhaps\n", "pairs.csv")
-    with pytest.raises(ColumnError, match=r"'answer' of pairs\.csv has 'perhaps' at pairs\.csv:4, which is neither"):
+    with pytest.raises(ColumnError, match=r"'answer' of pairs\.csv has 'perhaps' at pairs\.csv:4, which means neither"):
         cw.read_pairs(file)
 
 
@@ -428,7 +431,7 @@ def test_components_are_what_hangs_together(links: list[tuple[int, int]]) -> Non
 def test_a_sorted_set_counts_for_less_than_its_answers(shared_data: Any) -> None:
     frame = pl.read_parquet(shared_data / "mnist_pairs" / "pairs.parquet")
     with_hits, without = cw.Pairs(frame), cw.Pairs(frame.drop("hit"))
-    assert dropped(with_hits) == {"the same answer again": 1}
+    assert dropped(with_hits) == {"same answer again by the same worker (kept once)": 1}
     assert 10_000 < with_hits.weight.sum() < 20_000 < without.weight.sum() == with_hits.n_answers == 57_329
     assert with_hits.intake.notes[0].startswith("91 jobs by 'hit': the 57329 answers count as 14821")
     first = frame.filter(pl.col("hit") == 0)
@@ -471,7 +474,7 @@ def test_unknown_items_are_an_error_or_dropped() -> None:
         pairs.on(["b", "a"])
     left = pairs.on(["b", "a", "d"], "drop")
     assert rows(left) == [("b", "a", "ann", 1)]
-    assert dropped(left) == {"an item without features": 2}
+    assert dropped(left) == {"item without features": 2}
     assert (left.intake.rows_read, left.intake.rows_used) == (3, 1)
     assert left.workers.to_list() == ["ann", "bob"]
     assert pairs.on(["x", "y"], "drop").n_answers == 0
@@ -490,7 +493,7 @@ def test_numbers_and_text_that_say_the_same_are_the_same_items(own: Any, theirs:
 @pytest.mark.parametrize(("ids", "said"), [
     (["a", "b", "c", "b"], "item 'b' has more than one row of features. Keep one row per item"),
     (["a", "b", "c", None], r"1 row\(s\) of the features have no item"),
-    ([], "no features"),
+    ([], "the features have no rows"),
     ([1, 2, 3], "3 of 3 items in pairs have no features, for instance 'a', 'b', 'c'; the features name items like 1"),
 ])  # fmt: skip
 def test_ids_that_name_no_items_are_refused(ids: Any, said: str) -> None:

@@ -185,7 +185,7 @@ def test_rules_that_do_not_exist_are_refused(name: str) -> None:
     ({"image": [], "worker": [], "x": [], "y": []}, EmptyDataError, "no clicks in table: it has 4"),
     ({**SMALL, "x": [None] * 3}, EmptyDataError, "none with an image and coordinates"),
     ({**SMALL, "x": [1]}, ColumnError, "columns differ in length"),
-    ("clicks.csv", DataError, "is a name, not a table"),
+    ("clicks.csv", DataError, "is a file name, not a table"),
     (7, DataError, "cannot be made from int"),
 ])  # fmt: skip
 def test_what_is_no_table_of_clicks_is_refused(data: Any, error: Any, said: str) -> None:
@@ -214,7 +214,7 @@ def test_text_that_says_nothing_is_nowhere_too(text: str) -> None:
 
 @pytest.mark.parametrize("x", [["1", "two", "3"], [1, "two", 3.5]])
 def test_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
-    with pytest.raises(ColumnError, match="coordinate column 'x' of table has 'two' at row 2, which is no number"):
+    with pytest.raises(ColumnError, match="coordinate column 'x' of table has 'two' at row 2, which is not a number"):
         cw.Points({**SMALL, "x": x})
 
 
@@ -337,7 +337,7 @@ def test_the_box_of_the_table_of_jobs(names: tuple[str, str]) -> None:
     points = cw.Points(SMALL, jobs=jobs | low)
     assert points.box.tolist() == CORNERS
     assert points.box_from == "jobs"
-    assert any("box of each image is that of the table of jobs" in note for note in points.intake.notes)
+    assert any("box of each image is taken from the table of jobs" in note for note in points.intake.notes)
     assert cw.Points(SMALL, jobs=jobs | low, box=BOX).box_from == "given"  # what is said outright counts
 
 
@@ -356,7 +356,7 @@ def test_without_a_box_it_is_taken_from_the_clicks_and_said() -> None:
     {"image": ["a", "b"], "width": [9, -9], "height": [9, 9]},
 ], ids=str)  # fmt: skip
 def test_a_box_without_area_is_refused(box: Any) -> None:  # D28
-    with pytest.raises(ParameterError, match="holds no area; give the low corner, then the high one"):
+    with pytest.raises(ParameterError, match=r"has no area\. Give the low corner, then the high one"):
         cw.Points(SMALL, box=box)
 
 
@@ -372,7 +372,7 @@ def test_what_is_no_box_is_refused(box: Any) -> None:
 @pytest.mark.parametrize(("box", "said"), [
     ({"a": BOX}, r"no box for 1 image\(s\), for instance 'b'"),
     ({"image": ["a", "b"], "width": [9, float("nan")], "height": [9, 9]}, r"no box for 1 image\(s\), for instance 'b'"),
-    ({"image": ["a", "b", "a"], "width": [9, 9, 8], "height": [9, 9, 9]}, "gives image 'a' two boxes"),
+    ({"image": ["a", "b", "a"], "width": [9, 9, 8], "height": [9, 9, 9]}, "has two boxes for image 'a'"),
 ])  # fmt: skip
 def test_a_box_that_is_missing_or_double_is_named(box: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
@@ -392,7 +392,7 @@ def test_clicks_outside_are_dropped_and_counted_or_refused() -> None:  # D28
 
 
 def test_with_all_clicks_outside_nothing_is_left() -> None:
-    with pytest.raises(EmptyDataError, match="no clicks in table lie in the box of their image"):
+    with pytest.raises(EmptyDataError, match="no click in table lies in the box of its image"):
         cw.Points(SMALL, box=(0, 0, 1, 1))
 
 
@@ -402,12 +402,15 @@ def test_with_all_clicks_outside_nothing_is_left() -> None:
 def test_clicks_on_one_spot_go_by_the_rule() -> None:
     frame = {**SMALL, "image": ["a"] * 3, "worker": ["ann", "ann", "bob"], "x": [5, 5, 5], "y": [6, 6, 6]}
     first = cw.Points(frame, box=BOX)
-    assert dropped(first) == {"a worker's click on the very spot of another": 1}
+    assert dropped(first) == {"repeated click of a worker on the same spot": 1}
     assert first.worker.tolist() == [0, 1]  # two workers on one spot are no doubles
     each = cw.Points(frame, box=BOX, duplicates="each")
     assert each.n_clicks == 3
     assert not each.intake.dropped
-    with pytest.raises(DuplicateError, match=r"1 click\(s\) in table are on the very spot .* row 2: a, ann, 5, 6"):
+    with pytest.raises(
+        DuplicateError,
+        match=r"1 click\(s\) in table repeat a click .* spot: row 2: a, ann, 5, 6",
+    ):
         cw.Points(frame, box=BOX, duplicates="error")
     assert cw.Points(SMALL, box=BOX, duplicates="error").n_clicks == 3
 
@@ -422,7 +425,7 @@ def test_parts_of_the_box_become_its_own_unit(unit: Any, whole: float) -> None:
     points = cw.Points(frame, unit=unit, box={"a": (10, 20, 210, 120), "b": (0, 0, 50, 1000)})
     assert np.allclose(points.X, [[10, 120], [60, 70], [50, 100]])
     assert points.intake.options == {"unit": unit}
-    with pytest.raises(ParameterError, match=f"unit is '{unit}', so a box is needed"):
+    with pytest.raises(ParameterError, match=f"unit is '{unit}', so the box of the images is needed"):
         cw.Points(frame, unit=unit)
     with pytest.raises(DataError, match=rf"unit is '{unit}', but table has a coordinate of {1.5 * whole:g}\."):
         cw.Points({**frame, "x": frame["x"] * 1.5}, unit=unit, box=BOX)
@@ -437,7 +440,7 @@ def mixed(n: int = 40, seed: int = 0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("box", [(0, 0, 1000, 800), None])
 def test_percent_among_pixels_is_refused(box: Any) -> None:  # D28
-    with pytest.raises(DataError, match=r"all 40 clicks of worker 'odd' lie in 0 to 100.*Percent among pixels"):
+    with pytest.raises(DataError, match=r"all 40 clicks of worker 'odd' in table lie between 0 and 100.*percent"):
         cw.Points(mixed(), box=box)
     assert cw.Points(mixed(), box=box, unit="pixels").n_clicks == 160  # said to be pixels after all
 
@@ -504,7 +507,7 @@ def test_jobs_of_another_type_are_taken_where_they_say_the_same() -> None:
     frame = {**SMALL, "image": [1, 1, 2]}
     assert cw.Points(frame, jobs={"image": ["1", "3"], "worker": ["ann", "ann"]}, box=BOX).images.to_list() == [1, 2, 3]
     for images in (["one"], [1.5]):
-        with pytest.raises(DataError, match=r"table of jobs has images of .* the clicks have Int64\. Give both alike"):
+        with pytest.raises(DataError, match=r"table of jobs has images of .* the clicks have Int64\. Give both"):
             cw.Points(frame, jobs={"image": images, "worker": ["ann"]}, box=BOX)
 
 

@@ -432,7 +432,7 @@ def test_columns_and_words_can_be_named(files: Path, tmp_path: Path, command: An
     assert (options["left"], options["right"]) == ("p", "q")
     status, _, err = command("pairs", files / "german.csv", *plain, tmp_path / "d")
     assert status == 1
-    assert "at german.csv:2, which is neither the same nor different. Say which values mean the same: --same" in err
+    assert "at german.csv:2, which means neither same nor different. List the values that mean same with --same" in err
     assert not (tmp_path / "d").exists()
 
 
@@ -445,7 +445,7 @@ def test_unknown_items_are_refused_or_dropped(files: Path, tmp_path: Path, comma
     assert not (tmp_path / "a").exists()
     status, _, err = command(*words, tmp_path / "b", "--unknown", "drop")
     assert status == 0
-    assert "left out: an item without features" in err
+    assert "left out: item without features" in err
     kept = cw.load(tmp_path / "b")
     assert isinstance(kept, cw.PairsResult)
     assert kept.answers.n_items == 100
@@ -459,12 +459,12 @@ def test_jobs_and_contradictions(table: Any, tmp_path: Path, command: Any) -> No
     kept = cw.load(tmp_path / "a")
     assert isinstance(kept, cw.PairsResult)
     assert kept.answers.weight.tolist() == pytest.approx([1, 0.5**0.5, 0.5**0.5])
-    assert "2 left out: contradicts the worker's own other answer" in err
+    assert "2 left out: contradicts another answer of the same worker" in err
     assert command(*words, tmp_path / "b", "--contradictions", "each")[0] == 0
     assert rows(tmp_path / "b" / "asked.csv")[-1]["answers"] == "2"
     status, _, err = command(*words, tmp_path / "c", "--contradictions", "error")
     assert status == 1
-    assert "Say --contradictions drop or each" in err
+    assert "Use --contradictions drop or each" in err
 
 
 @pytest.mark.parametrize("words", [

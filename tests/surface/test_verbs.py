@@ -205,7 +205,7 @@ def test_options_and_models_decide_where_columns_do_not(table: Any, command: Any
     [
         (("--gold-column", "gold", "--box", "0,0,1,1"), "--box is an option of points, --gold is an option of labels"),
         (("--kind", "clicks"), "--kind is 'clicks'; it can be 'labels', 'pairs' or 'points'"),
-        (("--kind", "pairs", "--task", "task"), "answers of pairs are not read with --task"),
+        (("--kind", "pairs", "--task", "task"), "--task is not an option for reading answers of pairs"),
         (("--kind", "labels", "--model", "click-mixture"), "'click-mixture' is a model of points, not of labels"),
         (("--duplicates", "never"), "duplicates is 'never'"),
         (("--set", "no_such=1"), "pooled has no setting 'no_such'"),
@@ -236,9 +236,12 @@ def test_columns_that_were_named_are_not_reported_as_recognised(table: Any, comm
 
 def test_python_users_read_arguments_and_shell_users_flags(table: Any, command: Any) -> None:
     file = table("task,worker,label\n1,a,x\n")
-    with pytest.raises(cw.errors.ParameterError, match=r"answers of labels are not read with box="):
+    with pytest.raises(cw.errors.ParameterError, match=r"box= is not an option for reading answers of labels"):
         cw.read(file, kind="labels", box=(0, 0, 1, 1))
-    assert "are not read with --box" in command("aggregate", file, "--kind", "labels", "--box", "0,0,1,1")[2]
+    assert (
+        "--box is not an option for reading answers"
+        in command("aggregate", file, "--kind", "labels", "--box", "0,0,1,1")[2]
+    )
 
 
 def test_frames_of_every_kind_are_recognised() -> None:

@@ -1,4 +1,4 @@
-"""Answers: validated, coded as numbers, read-only; ids kept for the way back."""
+"""Answers of every kind: validated, coded as integers, read-only. The original ids are kept."""
 
 from .base import KINDS, Answers, Dropped, Intake
 from .coding import places

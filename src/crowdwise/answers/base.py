@@ -1,4 +1,4 @@
-"""What every kind of answers has in common: read-only fields, filled once, and the record of how a table was read."""
+"""The base class of all kinds of answers, and the record of how a table was read."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import polars as pl
 from ..errors import DataError, check_choice
 from .columns import Roles
 
-Where: TypeAlias = Callable[[int], str]  # the place of a row, in words
-NOTHING: Mapping[str, Any] = MappingProxyType({})  # no further options
-EXAMPLES = 3  # rows quoted for each reason
+Where: TypeAlias = Callable[[int], str]  # describes the place of a row: "answers.csv:8"
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+MAX_EXAMPLES = 3  # dropped rows quoted for each reason
 
 
 KINDS: dict[str, type[Answers]] = {}  # every kind of answers by its name, filled as the classes are defined
 
 
 class Answers:
-    """A frozen dataclass of arrays, ids and tables. A subclass names its kind; its constructor takes a frame."""
+    """Base class of answers. A subclass is a frozen dataclass that names its kind; its constructor takes a frame."""
 
     kind: ClassVar[str]
     noun: ClassVar[str] = "answer"  # one row of a table
     title: ClassVar[str] = "answers"  # the answers of this kind in a sentence: "clicks on images"
     roles: ClassVar[Roles | None] = None  # the columns by which the kind is recognised
     tables: ClassVar[tuple[str, ...]] = ()  # options of the constructor that may name a file
-    choices: ClassVar[Mapping[str, tuple[object, ...]]] = NOTHING  # values that options of the constructor can have
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = NO_OPTIONS  # allowed values of options of the constructor
     workers: pl.Series
     intake: Intake
 
@@ -46,13 +46,13 @@ class Answers:
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
-        """From fields that are right already: a saved result, a part, a simulator."""
+        """Create answers from fields that are valid already, without checks."""
         new = cls.__new__(cls)
         new._fill(**fields)
         return new
 
     def replaced(self, **fields: Any) -> Self:
-        """The same answers with some other fields."""
+        """Return a copy with some fields replaced."""
         return self.of(**{each.name: getattr(self, each.name) for each in dataclasses.fields(cast(Any, self))} | fields)
 
     @property
@@ -68,12 +68,12 @@ class Answers:
 
     @classmethod
     def from_any(cls, answers: Any) -> Self:
-        """The answers themselves, or those that a frame holds; another kind of answers is refused."""
+        """Return answers of this kind unchanged, or read them from a frame. Answers of another kind raise DataError."""
         if isinstance(answers, cls):
             return answers
         if isinstance(answers, Answers):
             raise DataError(
-                f"answers of the kind {cls.kind!r} are needed (crowdwise.{cls.__name__}); got "
+                f"expected answers of the kind {cls.kind!r} (crowdwise.{cls.__name__}); got "
                 f"{type(answers).__name__}, of the kind {answers.kind!r}"
             )
         return cls(answers)  # type: ignore[call-arg]
@@ -81,7 +81,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Rows left out, or folded into another, for one reason."""
+    """Rows that were dropped for one reason."""
 
     reason: str
     count: int
@@ -95,8 +95,8 @@ class Intake:
     source: str  # file name, or "table"
     shape: str  # "long" or "wide"
     columns: dict[str, str]  # role -> column: {"task": "item_id", ...}
-    guessed: tuple[str, ...]  # roles whose column was found by its common name; the caller named the others
-    extras: tuple[str, ...]  # further columns kept
+    guessed: tuple[str, ...]  # roles whose column was recognised by its name; the caller named the others
+    extras: tuple[str, ...]  # other columns that were kept
     rows_read: int
     rows_used: int
     dropped: tuple[Dropped, ...] = ()
@@ -106,7 +106,7 @@ class Intake:
     path: str = ""  # the file as the caller named it; empty for a frame
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         values = asdict(self)
         values["dropped"] = [{**each, "examples": list(each["examples"])} for each in values["dropped"]]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -119,6 +119,6 @@ class Intake:
 
 
 def check_options(kind: type[Answers], options: Mapping[str, Any]) -> None:
-    """Refuse options of a constructor whose value is none of their choices."""
+    """Raise ParameterError if an option of the constructor has a value that is not allowed."""
     for name, known in kind.choices.items():
         check_choice(name, options.get(name, known[0]), known)

@@ -1,4 +1,4 @@
-"""From a frame to coded clicks: columns found, gaps counted, jobs known, nothing settled in silence."""
+"""Read clicks from a frame: find columns, drop rows with a reason, code ids, and find the jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import ColumnError, DataError, DuplicateError, EmptyDataError, ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
 from .base import Dropped, Where
-from .coding import code, settle, to_text
+from .coding import code, normalise_ids, to_text
 from .columns import POINT_ROLES
 from .frames import to_frame
 from .reading import Reading
@@ -29,14 +29,14 @@ class Clicks:
     X: Floats  # (N, D)
     extras: pl.DataFrame
 
-    def left_out(self, reason: str, mask: Bools) -> Dropped:
-        """Clicks that are not used, although their rows are whole."""
+    def dropped_clicks(self, reason: str, mask: Bools) -> Dropped:
+        """Count and quote the clicks marked, which are dropped for `reason`."""
         columns = [self.reading.columns[role] for role in ("image", "worker", *self.axes)]
-        return self.reading.left_out(reason, self.reading.rows[mask], columns)
+        return self.reading.dropped_rows(reason, self.reading.rows[mask], columns)
 
 
 def read_clicks(reading: Reading, given: Mapping[str, str | None], axes: Sequence[str] | None) -> Clicks:
-    """The clicks of a table; rows without an image or a place are left out."""
+    """Read the clicks of a table; rows without an image or finite coordinates are dropped."""
     axes = _find(reading, given, axes)
     places = [reading.columns[axis] for axis in axes]
     image, worker = reading.ids("image"), reading.ids("worker")
@@ -44,10 +44,11 @@ def read_clicks(reading: Reading, given: Mapping[str, str | None], axes: Sequenc
     quoted = [*reading.columns.values()]
     reading.drop("no image", image.is_null().to_numpy(), quoted)
     reading.drop("no finite coordinates", np.asarray(~np.isfinite(X).all(axis=1)), quoted)
-    reading.check(worker, "Name who clicked (one name for all, if nobody knows)", "with an image and coordinates")
+    advice = "Name the worker of every click; if the workers are unknown, use one name for all"
+    reading.check(worker, advice, "with an image and coordinates")
     extras = reading.extras([reading.columns["image"], reading.columns["worker"], *places])
-    own = {"image", "worker", "object", "probability", "outlier", *axes}
-    extras = extras.rename({name: f"{name}_" for name in extras.columns if name in own})
+    reserved = {"image", "worker", "object", "probability", "outlier", *axes}
+    extras = extras.rename({name: f"{name}_" for name in extras.columns if name in reserved})
     return Clicks(reading, axes, reading.kept(image), reading.kept(worker), X[reading.used], extras)
 
 
@@ -70,10 +71,10 @@ def _find(reading: Reading, given: Mapping[str, str | None], axes: Sequence[str]
 
 
 def _numbers(column: pl.Series, source: str, where: Where) -> Floats:
-    """A column of coordinates as numbers; a cell that is neither empty nor a number is refused."""
+    """Return a column of coordinates as numbers. A cell that is neither empty nor a number raises ColumnError."""
     plain = to_text(column) if column.dtype == pl.Object else column
     if not (plain.dtype.is_numeric() or plain.dtype in (pl.String, pl.Null)):
-        raise ColumnError(f"coordinate column {column.name!r} of {source} holds {column.dtype}; numbers are wanted")
+        raise ColumnError(f"coordinate column {column.name!r} of {source} holds {column.dtype}; it must hold numbers")
     if plain.dtype == pl.String:
         plain = plain.str.strip_chars()
     values = plain.cast(pl.Float64, strict=False)
@@ -83,27 +84,29 @@ def _numbers(column: pl.Series, source: str, where: Where) -> Floats:
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise ColumnError(
-            f"coordinate column {column.name!r} of {source} has {column[row]!r} at {where(row)}, which is no number"
+            f"coordinate column {column.name!r} of {source} has {column[row]!r} at {where(row)}, which is not a number"
         )
     return values.fill_null(float("nan")).to_numpy()
 
 
 @dataclass(frozen=True)
 class Jobs:
+    """Which worker looked at which image."""
+
     images: pl.Series
     workers: pl.Series
     click_image: Ints  # (N,)
     click_worker: Ints
-    image: Ints  # (J,) of all jobs, sorted, also of those without clicks
+    image: Ints  # (J,) of all jobs, sorted; jobs without clicks included
     worker: Ints
     notes: tuple[str, ...]
 
 
 def jobs_of(clicks: Clicks, jobs: Any) -> Jobs:
-    """Images, workers and who looked at what: from the clicks, and from the table of jobs where there is one."""
+    """Return images, workers and jobs, from the clicks and from the table of jobs, if there is one."""
     image, worker = clicks.image, clicks.worker
     if jobs is not None:
-        image, worker = _with_listed(image, worker, to_frame(jobs))
+        image, worker = _with_jobs(image, worker, to_frame(jobs))
     images, i = code(image)
     workers, w = code(worker)
     number, n = i.astype(np.int64) * len(workers) + w, len(clicks.image)
@@ -114,21 +117,23 @@ def jobs_of(clicks: Clicks, jobs: Any) -> Jobs:
         notes = (f"{len(known)} job(s), {len(np.setdiff1d(known, clicked))} of them without a click",)
         unlisted = len(np.setdiff1d(clicked, known))
         if unlisted:
-            notes += (f"{unlisted} job(s) with clicks are not in the table of jobs, and are taken as jobs",)
+            notes += (f"{unlisted} job(s) with clicks are not in the table of jobs; they were added",)
     job_image, job_worker = (both // len(workers)).astype(np.int32), (both % len(workers)).astype(np.int32)
     return Jobs(images, workers, i[:n], w[:n], job_image, job_worker, notes)
 
 
-def _with_listed(image: pl.Series, worker: pl.Series, table: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """Image and worker of the clicks, then of the jobs of a table."""
+def _with_jobs(image: pl.Series, worker: pl.Series, table: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Return image and worker of the clicks, followed by those of the table of jobs."""
     source = "the table of jobs"
     found, _ = POINT_ROLES.find(table.columns, {}, source, ("image", "worker"))
     ids = []
     for role, have in (("image", image), ("worker", worker)):
-        column, _ = settle(table[found[role]], role, source)
+        column, _ = normalise_ids(table[found[role]], role, source)
         same = column.cast(have.dtype, strict=False)
         if not (same.cast(column.dtype, strict=False) == column).fill_null(column.is_null()).all():
-            raise DataError(f"{source} has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both alike")
+            raise DataError(
+                f"{source} has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both in the same type"
+            )
         ids.append(same.alias(role))
     known = ids[0].is_not_null() & ids[1].is_not_null()
     return (
@@ -137,41 +142,41 @@ def _with_listed(image: pl.Series, worker: pl.Series, table: pl.DataFrame) -> tu
     )
 
 
-def kept(
+def select_clicks(
     clicks: Clicks, X: Floats, jobs: Jobs, corners: Floats, outside: str, duplicates: str
 ) -> tuple[Bools, list[Dropped]]:
-    """Which clicks are used: those in their image's box, and of clicks on the very same spot the first."""
+    """Return a mask of the clicks to use, and the clicks dropped: outside the box, or repeated on the same spot."""
     low, high = corners[jobs.click_image, 0], corners[jobs.click_image, 1]
     out = ~((low <= X) & (high >= X)).all(1)
-    dropped, source = [], clicks.reading.source
+    dropped, source = list[Dropped](), clicks.reading.source
     if out.any():
-        said = clicks.left_out("outside the box of the image", out)
+        found = clicks.dropped_clicks("outside the box of the image", out)
         if outside == "error":
             raise DataError(
-                f"{said.count} click(s) in {source} lie outside the box of their image: {said.examples[0]}. Mend the "
-                f"box, or leave them out ({option('outside', 'drop')})"
+                f"{found.count} click(s) in {source} lie outside the box of their image: {found.examples[0]}. Correct "
+                f"the box, or drop these clicks ({option('outside', 'drop')})"
             )
-        dropped.append(said)
+        dropped.append(found)
     again = ~_first(clicks, X, jobs) & ~out & (duplicates != "each")
     if again.any():
-        said = clicks.left_out("a worker's click on the very spot of another", again)
+        found = clicks.dropped_clicks("repeated click of a worker on the same spot", again)
         if duplicates == "error":
             raise DuplicateError(
-                f"{said.count} click(s) in {source} are on the very spot of another by the same worker: "
-                f"{said.examples[0]}. Keep the first ({option('duplicates', 'first')}) or count each "
+                f"{found.count} click(s) in {source} repeat a click of the same worker on the same spot: "
+                f"{found.examples[0]}. Keep the first ({option('duplicates', 'first')}) or count each "
                 f"({option('duplicates', 'each')})"
             )
-        dropped.append(said)
+        dropped.append(found)
     if (out | again).all():
         raise EmptyDataError(
-            f"no clicks in {source} lie in the box of their image, for instance {dropped[0].examples[0]}. Check the "
+            f"no click in {source} lies in the box of its image, for instance {dropped[0].examples[0]}. Check the "
             f"box, and whether coordinates are pixels or percent ({option('unit')})"
         )
     return ~(out | again), dropped
 
 
 def _first(clicks: Clicks, X: Floats, jobs: Jobs) -> Bools:
-    """(N,) whether no other click of the worker on this spot came before: by time, where it is known, else by row."""
+    """(N,) whether this is the worker's first click on the spot: by time if it is known, else by row."""
     same = pl.DataFrame(
         [pl.Series("i", jobs.click_image), pl.Series("w", jobs.click_worker)]
         + [pl.Series(f"x{d}", X[:, d]) for d in range(X.shape[1])]
@@ -182,8 +187,8 @@ def _first(clicks: Clicks, X: Floats, jobs: Jobs) -> Bools:
     return first
 
 
-def in_order(X: Floats, jobs: Jobs, keep: Bools, extras: pl.DataFrame) -> dict[str, Any]:
-    """Clicks by image, worker, order of clicking (where known) and place: the order of rows does not matter."""
+def sort_clicks(X: Floats, jobs: Jobs, keep: Bools, extras: pl.DataFrame) -> dict[str, Any]:
+    """Sort clicks by image, worker, time (if known) and position, so that the order of rows does not matter."""
     image, worker = jobs.click_image[keep], jobs.click_worker[keep]
     keys = [X[:, d] for d in range(X.shape[1] - 1, -1, -1)]
     order = np.lexsort((*keys, *_times(extras)[:-1], worker, image))
@@ -203,7 +208,7 @@ def in_order(X: Floats, jobs: Jobs, keep: Bools, extras: pl.DataFrame) -> dict[s
 
 
 def _times(extras: pl.DataFrame) -> list[Floats]:
-    """Keys to sort clicks in time by, the last the foremost; a constant where nothing is known."""
+    """Sort keys of time for lexsort, the primary key last; a constant if no time is known."""
     timed = [name for name in ("seconds", "order") if name in extras.columns]
     known = [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
     return [*known, np.zeros(extras.height)]

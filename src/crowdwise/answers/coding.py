@@ -1,4 +1,4 @@
-"""Ids to numbers 0, 1, 2 ... and back. Numbers follow the sorted ids, so they do not depend on the order of rows."""
+"""Coding of ids as integers 0, 1, 2, ... in sorted order, so that codes do not depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import polars as pl
 from ..errors import ColumnError
 from ..kernels.layout import Ints
 
-MANY = 200_000  # rows of text from which hashing pays
+MIN_ROWS_TO_HASH = 200_000  # with fewer rows of text, hashing is slower
 SEEDS = (secrets.randbits(63), secrets.randbits(63))
 
 
-def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
-    """A column of one plain type, ready for coding, and warnings.
+def normalise_ids(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
+    """Return a column of one plain type, ready for coding, and warnings.
 
-    Text stays text (the empty text is missing), typed columns keep their type, categories become their values. A column
-    of mixed Python objects becomes text by one rule: 1, "1" and 1.0 are "1", True is "True".
+    Text stays text (the empty string is missing), typed columns keep their type, categories become their values. A
+    column of mixed Python objects becomes text by the rule of `as_text`.
     """
     kind = column.dtype
     if kind == pl.Object:
@@ -31,7 +31,7 @@ def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
         value = column[row].to_list() if isinstance(column[row], pl.Series) else column[row]
         raise ColumnError(
             f"{role} column {column.name!r} of {source} holds {kind}, for instance {value!r} in row {row + 1}; "
-            "one answer is one plain value. Several labels a task: give each its own yes/no question"
+            "each cell must hold one plain value. For several labels per task, make each label a yes/no task of its own"
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         column = column.cast(pl.String)
@@ -43,7 +43,7 @@ def settle(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
             row = int(bad.arg_max() or 0)
             raise ColumnError(
                 f"{role} column {column.name!r} of {source} has {column[row]} in row {row + 1}; "
-                "a missing answer is null, and an infinite one is no answer"
+                "values must be finite; write a missing answer as null"
             )
     if column.dtype == pl.String:
         column = column.set(column.str.len_bytes() == 0, None) if (column == "").any() else column
@@ -57,7 +57,7 @@ def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
         if not plain or (isinstance(value, numbers.Real) and np.isinf(float(value))):
             raise ColumnError(
                 f"{role} column {column.name!r} of {source} has {value!r} in row {row + 1}, a {type(value).__name__}; "
-                "one answer is one plain value: text, a finite number or a truth value"
+                "each cell must hold one plain value: text, a finite number or a boolean"
             )
     kinds = sorted({type(v).__name__ for v in values if v is not None})
     text = pl.Series(column.name, [as_text(v) for v in values], dtype=pl.String)
@@ -65,14 +65,14 @@ def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[s
     warnings = []
     if len(kinds) > 1:
         warnings.append(
-            f"{role} column {column.name!r} mixes {', '.join(kinds)}: all taken as text, 1 and 1.0 and '1' as '1', "
-            "True as 'True'"
+            f"{role} column {column.name!r} mixes {', '.join(kinds)}: all were converted to text; 1, 1.0 and '1' "
+            "become '1', True becomes 'True'"
         )
     return text, warnings
 
 
 def as_text(value: object) -> str | None:
-    """The one rule from values to text: 1, 1.0 and "1" are "1", True is "True"; None and NaN are missing."""
+    """Convert a value to text: 1, 1.0 and "1" become "1", True becomes "True"; None and NaN are missing."""
     if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
@@ -81,17 +81,17 @@ def as_text(value: object) -> str | None:
 
 
 def to_text(column: pl.Series) -> pl.Series:
-    """A column as text, by that rule."""
+    """Convert a column to text with `as_text`."""
     if column.dtype == pl.String:
         return column
     return pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
 
 
 def code(column: pl.Series) -> tuple[pl.Series, Ints]:
-    """Sorted distinct values, and for every row its place among them (-1 where null)."""
+    """Return the sorted distinct values, and the index of every row among them (-1 if null)."""
     if column.dtype.is_integer() and column.null_count() == 0 and len(column) and _dense(column):
         return _code_dense(column)
-    if column.dtype == pl.String and len(column) > MANY:
+    if column.dtype == pl.String and len(column) > MIN_ROWS_TO_HASH:
         return _code_hashed(column)
     ids = column.drop_nulls().unique().sort()
     places = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.int32)})
@@ -100,10 +100,10 @@ def code(column: pl.Series) -> tuple[pl.Series, Ints]:
 
 
 def _code_hashed(column: pl.Series) -> tuple[pl.Series, Ints]:
-    """Long text columns: hash (128 bits, seeded anew in every process), number the hashes, sort one text of each.
+    """Code a long text column by 128-bit hashes (seeded per process), sorting only one text per hash.
 
-    Texts are hashed twice instead of being looked up in tables of texts: a quarter of the time. Codes do not depend on
-    the seeds, and two texts out of ten million share 128 bits with a chance of 1e-25.
+    This takes a quarter of the time of a table of texts. Codes do not depend on the seeds. The probability that any two
+    of ten million texts share a hash is 1e-25.
     """
     from ..kernels import fast
 
@@ -133,7 +133,7 @@ def _dense(column: pl.Series) -> bool:
 
 
 def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
-    """Small whole numbers need no hashing: a table of those present gives the code."""
+    """Code small non-negative integers by a lookup table."""
     values = column.to_numpy()
     present = np.zeros(int(values.max()) + 1, bool)
     present[values] = True
@@ -143,13 +143,13 @@ def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
 
 
 def places(known: pl.Series, wanted: pl.Series) -> Ints:
-    """Where each of `wanted` stands among `known`, or -1."""
+    """Return the index of each value of `wanted` in `known`, or -1."""
     at = {value: n for n, value in enumerate(known.to_list())}
     return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
 
 
 def look_alikes(ids: pl.Series, role: str) -> list[str]:
-    """Warnings about text ids that a reader would take for the same: "cat" and "Cat ", composed and split letters."""
+    """Return warnings about text ids that differ only in case, blanks or the encoding of accents: "cat" and "Cat "."""
     if ids.dtype != pl.String or len(ids) > 100_000:
         return []
     import unicodedata
@@ -157,8 +157,8 @@ def look_alikes(ids: pl.Series, role: str) -> list[str]:
     alike = defaultdict(list)
     for text in ids.to_list():
         alike[" ".join(unicodedata.normalize("NFC", text[:1000]).casefold().split())].append(text)
-    pairs = [same for same in alike.values() if len(same) > 1]
-    if not pairs:
+    groups = [same for same in alike.values() if len(same) > 1]
+    if not groups:
         return []
-    shown = "; ".join(" and ".join(repr(t[:40]) for t in same[:3]) for same in pairs[:3])
-    return [f"{len(pairs)} {role} name(s) look alike and are kept apart: {shown}"]
+    shown = "; ".join(" and ".join(repr(t[:40]) for t in same[:3]) for same in groups[:3])
+    return [f"{len(groups)} {role} name(s) look alike but are kept as different names: {shown}"]

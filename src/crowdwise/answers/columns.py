@@ -1,4 +1,4 @@
-"""Which column is what: the roles that columns have in each kind of answers, given or guessed by common names."""
+"""The roles of columns in each kind of answers: given by the caller, or recognised by common names."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ COORDINATES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of one kind of answers."""
+    """The roles of the columns of one kind of answers."""
 
     names: Mapping[str, str]  # role -> common names, best first; in lower case, without blanks and punctuation
     required: tuple[str, ...]
-    may_be_wide: bool = False  # a table may have one column per worker
+    may_be_wide: bool = False  # whether a table may have one column per worker
 
     def guess(self, role: str, columns: Sequence[str], taken: Collection[str] = ()) -> str | None:
-        """The column whose name is the best known one for this role."""
+        """Return the column with the most common name for this role; None without one."""
         plain = {_plain(column): column for column in reversed(columns) if column not in taken}
         return next((plain[name] for name in self.names[role].split() if name in plain), None)
 
     def complete(self, columns: Sequence[str], given: Mapping[str, object] = NONE_GIVEN) -> bool:
-        """Whether every required role has a column, given or recognised by a telling name: one of several letters, or
-        a coordinate. Names such as `a` and `b` are too common to decide the kind of answers."""
-        telling = [column for column in columns if len(_plain(column)) > 1 or _plain(column) in COORDINATES]
-        return all(given.get(role) or self.guess(role, telling) for role in self.required)
+        """Whether every required role has a column, given or recognised by its name.
+
+        Names of one letter are ignored unless they are coordinates: `a` and `b` do not identify a kind of answers.
+        """
+        distinctive = [column for column in columns if len(_plain(column)) > 1 or _plain(column) in COORDINATES]
+        return all(given.get(role) or self.guess(role, distinctive) for role in self.required)
 
     def find(
         self, columns: Sequence[str], given: Mapping[str, str | None], source: str, required: Sequence[str] = ()
     ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Return role -> column and the roles that were guessed; an error names a required column that is missing."""
+        """Return role -> column and the roles that were guessed. A missing required column raises ColumnError."""
         found = {role: name for role, name in given.items() if name is not None}
         for role, name in found.items():
             if name not in columns:
@@ -52,19 +54,19 @@ class Roles:
         return found, tuple(guessed)
 
     def missing(self, role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
-        """The error about a column that is not there."""
+        """Return the error for a missing column."""
         hint = nearest(name, columns)
         found = f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"
         if role in ("x", "y"):
             axes = option("axes", "left", "top")
             return ColumnError(f"{found} Name the columns of the coordinates, for instance {axes}")
-        advice = f" Say {option(role, hint.split(chr(39))[1] if hint else 'COLUMN')}"
+        advice = f" Use {option(role, hint.split(chr(39))[1] if hint else 'COLUMN')}"
         if self.may_be_wide and role in ("worker", "label") and not hint:
             advice += f", or {option('wide', True)} if each worker has a column"
         if self.may_be_wide and role in ("task", "label") and {"x", "y"} <= set(columns):
-            advice += f". If these are clicks, say {option('kind', 'points')}"
+            advice += f". If these are clicks, use {option('kind', 'points')}"
         if self.may_be_wide and role == "worker":
-            advice += f"; where nobody knows who answered, {option('anonymous', 'each')}"
+            advice += f"; if the workers are unknown, use {option('anonymous', 'each')}"
         return ColumnError(found + advice)
 
 

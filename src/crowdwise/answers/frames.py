@@ -1,4 +1,4 @@
-"""Any frame to one kind of frame."""
+"""Conversion of pandas, polars and arrow frames, mappings and records to polars frames."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import ColumnError, DataError
 
 
 def to_frame(data: Any) -> pl.DataFrame:
-    """A polars frame of a pandas, polars or arrow frame, a mapping of columns, or a list of records; types are kept."""
+    """Return a polars frame from a pandas, polars or arrow frame, a mapping of columns, or a list of records."""
     try:
         return _frame(data)
     except UnicodeEncodeError as error:
         raise DataError(
-            f"a text holds half a character, {error.object[error.start : error.end]!a} (a lone surrogate), which no "
-            "table can keep. Mend the text"
+            f"a text contains the lone surrogate {error.object[error.start : error.end]!a}, which is not valid "
+            "Unicode. Correct the text"
         ) from None
 
 
@@ -30,8 +30,8 @@ def _frame(data: Any) -> pl.DataFrame:
     if isinstance(data, pl.LazyFrame):
         return data.collect()
     if isinstance(data, Mapping):
-        return _joined({str(name): _series(str(name), values) for name, values in data.items()})
-    if _of_pandas(data) and hasattr(data, "iloc"):  # a frame or a Series
+        return _build({str(name): _series(str(name), values) for name, values in data.items()})
+    if _is_pandas(data) and hasattr(data, "iloc"):  # a frame or a Series
         return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pl.DataFrame(data)
@@ -39,14 +39,14 @@ def _frame(data: Any) -> pl.DataFrame:
         names = list(dict.fromkeys(name for record in data for name in record))
         return to_frame({name: [record.get(name) for record in data] for name in names})
     if isinstance(data, (str, Path)):
-        raise DataError(f"{str(data)!r} is a name, not a table. To read a file: crowdwise.read({str(data)!r})")
+        raise DataError(f"{str(data)!r} is a file name, not a table. To read a file, use crowdwise.read({str(data)!r})")
     raise DataError(
         f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of "
         "columns, or three arrays: tasks, workers, labels"
     )
 
 
-def _joined(columns: dict[str, pl.Series]) -> pl.DataFrame:
+def _build(columns: dict[str, pl.Series]) -> pl.DataFrame:
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise ColumnError(f"columns differ in length: {', '.join(f'{n} {s}' for n, s in sizes.items())}")
@@ -54,21 +54,21 @@ def _joined(columns: dict[str, pl.Series]) -> pl.DataFrame:
 
 
 def _from_pandas(data: Any) -> pl.DataFrame:
-    if not hasattr(data, "columns"):  # a Series: gold the way crowd-kit has it, labels by task
+    if not hasattr(data, "columns"):  # a Series of gold labels indexed by task, as in crowd-kit
         data = data.rename("label").rename_axis("task").reset_index()
     names = [str(name) for name in data.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ColumnError(f"the frame has more than one column {twice[0]!r}; rename one")
-    return _joined({str(name): _pandas_column(str(name), data[name]) for name in data.columns})
+    return _build({str(name): _pandas_column(str(name), data[name]) for name in data.columns})
 
 
-def _of_pandas(data: Any) -> bool:
+def _is_pandas(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pandas"
 
 
 def _pandas_column(name: str, values: Any) -> pl.Series:
-    """The column of a Series, an Index or an array of pandas, which writes a missing value as NaN or NA: null here."""
+    """Convert a Series, an Index or an array of pandas; NaN and NA become null."""
     import pandas as pd
 
     column = pd.Series(values.to_flat_index() if isinstance(values, pd.MultiIndex) else values)
@@ -80,7 +80,7 @@ def _pandas_column(name: str, values: Any) -> pl.Series:
         try:
             return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
         except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
-            pass  # a type that arrow does not know: value by value
+            pass  # a type unknown to arrow: convert the values below
     column = column.astype(object)
     return _from_list(name, column.where(column.notna(), None).tolist())
 
@@ -88,11 +88,11 @@ def _pandas_column(name: str, values: Any) -> pl.Series:
 def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
-    if _of_pandas(values):
+    if _is_pandas(values):
         return _pandas_column(name, values)
     if isinstance(values, np.ndarray) and values.dtype != object:
         if values.ndim != 1:
-            raise ColumnError(f"{name} has shape {values.shape}; one array with one value an answer is wanted")
+            raise ColumnError(f"{name} has shape {values.shape}; give a 1D array with one value per answer")
         return pl.Series(name, values)
     if hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return pl.Series(name, values)
@@ -100,7 +100,7 @@ def _series(name: str, values: Any) -> pl.Series:
 
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
-    values = [v.item() if isinstance(v, np.generic) else v for v in values]  # np.int64 beside int is one kind
+    values = [v.item() if isinstance(v, np.generic) else v for v in values]  # np.int64 and int count as one type
     kinds = {type(v) for v in values if v is not None}
     if len(kinds) > 1 or any(issubclass(kind, (list, tuple, set, dict, np.ndarray)) for kind in kinds):
         return pl.Series(name, values, dtype=pl.Object)

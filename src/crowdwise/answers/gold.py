@@ -1,4 +1,4 @@
-"""Known labels: from a table, a mapping or a column, in the type of the answers."""
+"""Gold labels from a table, a mapping or a column, converted to the type of the answers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import polars as pl
 
 from ..errors import DataError
 from ..kernels.layout import Ints
-from .coding import code, settle, to_text
+from .coding import code, normalise_ids, to_text
 from .columns import LABEL_ROLES
 from .frames import to_frame
 
 
 def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series]:
-    """The task and label columns of known labels in a table or a mapping of tasks to labels."""
+    """Return the columns of task and label of a gold table, or of a mapping of tasks to labels."""
     if isinstance(gold, Mapping) and not {"task", "label"} <= set(map(str, gold)):
         gold = {"task": list(gold), "label": list(gold.values())}
     table = to_frame(gold)
@@ -33,9 +33,10 @@ def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series]:
 def known_labels(
     gold: Any, column: pl.Series | None, tasks: pl.Series, labels: pl.Series, source: str
 ) -> tuple[pl.DataFrame | None, list[str]]:
-    """(task, label) of tasks among the answers whose truth is known, and notes.
+    """Return the gold labels of tasks that have answers, columns task and label, and notes.
 
-    Gold is a table or mapping, else a column beside the tasks, else None. Two labels of one task are refused.
+    Gold comes from `gold` (a table or mapping), else from `column`; without both, it is None. A task with two different
+    gold labels raises DataError.
     """
     if gold is not None:
         task, label = gold_columns(gold)
@@ -43,28 +44,28 @@ def known_labels(
         task, label = tasks, column
     else:
         return None, []
-    label, _ = settle(label, "gold", source)
-    task, _ = settle(task, "task", source)
+    label, _ = normalise_ids(label, "gold", source)
+    task, _ = normalise_ids(task, "task", source)
     pairs = pl.DataFrame({"task": _as_type(task, tasks.dtype), "label": _as_type(label, labels.dtype)})
     empty = pairs["label"].null_count() if gold is not None else 0
     pairs = pairs.drop_nulls().unique().sort("task")
     twice = pairs.filter(pairs["task"].is_duplicated())
     if twice.height:
         raise DataError(
-            f"gold of {source} names task {twice['task'][0]!r} twice with different labels: "
+            f"gold of {source} has two different labels for task {twice['task'][0]!r}: "
             f"{twice['label'][0]!r} and {twice['label'][1]!r}. Keep one"
         )
-    met = pairs.filter(pairs["task"].is_in(tasks.drop_nulls().unique().implode()))
-    notes = [f"gold for {met.height} task(s)"]
+    matched = pairs.filter(pairs["task"].is_in(tasks.drop_nulls().unique().implode()))
+    notes = [f"gold for {matched.height} task(s)"]
     if empty:
         notes.append(f"gold without a label for {empty} task(s) was ignored")
-    if met.height < pairs.height:
-        notes.append(f"gold for {pairs.height - met.height} task(s) that have no answers was ignored")
-    return met, notes
+    if matched.height < pairs.height:
+        notes.append(f"gold for {pairs.height - matched.height} task(s) that have no answers was ignored")
+    return matched, notes
 
 
 def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
-    """Gold in the type of the answers, so that 1 in a typed table meets "1" in a text file."""
+    """Convert gold to the type of the answers, so that 1 in a typed table matches "1" in a text file."""
     if column.dtype == kind:
         return column
     if kind == pl.String:
@@ -74,12 +75,12 @@ def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
     except pl.exceptions.PolarsError:
         raise DataError(
             f"gold column {column.name!r} holds {column.dtype}, but the answers hold {kind}: "
-            f"{column.drop_nulls()[0]!r} cannot be one of them. Give both in the same type"
+            f"{column.drop_nulls()[0]!r} cannot be converted. Give both in the same type"
         ) from None
 
 
 def code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series, Ints, list[str]]:
-    """Classes, (N,) codes and warnings. Classes are the labels given, and those that only gold names."""
+    """Return classes, codes (N,) and warnings. Labels that occur only in gold are classes too."""
     if known is None:
         return *code(label), []
     ungiven = known["label"].filter(~known["label"].is_in(label.unique().implode())).unique().sort()
@@ -92,12 +93,12 @@ def code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series
 
 
 def gold_codes(known: pl.DataFrame | None, tasks: pl.Series, classes: pl.Series) -> Ints:
-    """(T,) the class of each task that is known, else -1."""
+    """(T,) gold class of each task, or -1."""
     codes = np.full(len(tasks), -1, np.int32)
     if known is None:
         return codes
     places = pl.DataFrame({"task": tasks, "i": np.arange(len(tasks), dtype=np.int32)})
     names = pl.DataFrame({"label": classes, "k": np.arange(len(classes), dtype=np.int32)})
-    met = known.join(places, on="task", how="inner").join(names, on="label", how="inner")
-    codes[met["i"].to_numpy()] = met["k"].to_numpy()
+    matched = known.join(places, on="task", how="inner").join(names, on="label", how="inner")
+    codes[matched["i"].to_numpy()] = matched["k"].to_numpy()
     return codes

@@ -1,4 +1,4 @@
-"""Which kind of answers a table holds: by the options that the caller gave, then by the names of its columns."""
+"""Recognition of the kind of answers in a table, by the options given and by the names of its columns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..errors import ParameterError, check_choice, nearest, option
 from .base import KINDS, Answers, check_options
 from .frames import to_frame
 
-INTERNAL = ("source", "notes", "where", "options")  # arguments that readers of files give, and callers do not
+INTERNAL = ("source", "notes", "where", "options")  # arguments for readers of files, not for callers
 
 
 @cache
 def options_of(kind: str) -> tuple[str, ...]:
-    """Options with which answers of a kind are read: `task`, `label`, `gold`, ..."""
+    """Return the names of the options for reading answers of a kind: `task`, `label`, `gold`, ..."""
     parameters = inspect.signature(KINDS[kind].__init__).parameters.values()
     return tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in INTERNAL)
 
 
 def candidates(options: Mapping[str, Any], kind: str | Sequence[str] | None = None) -> list[str]:
-    """Kinds whose answers can be read with all of these options. Unknown options and impossible values are refused."""
+    """Return the kinds that accept all of these options. Unknown options and invalid values raise ParameterError."""
     among = [kind] if isinstance(kind, str) else list(kind or KINDS)
     for each in among:
         check_choice("kind", each, KINDS)
@@ -31,11 +31,11 @@ def candidates(options: Mapping[str, Any], kind: str | Sequence[str] | None = No
         if name not in known:
             of = "" if len(among) > 1 else f" of {among[0]}"
             raise ParameterError(
-                f"answers{of} are not read with {option(name)}.{_other_kinds(name)}{nearest(name, known)}"
+                f"{option(name)} is not an option for reading answers{of}.{_other_kinds(name)}{nearest(name, known)}"
             )
     fitting = [each for each in among if set(options) <= set(options_of(each))]
     if not fitting:
-        raise ParameterError(f"{_contradiction(options, among)}. Answers are of one kind: omit one of them")
+        raise ParameterError(f"{_contradiction(options, among)}. A table has one kind of answers: omit an option")
     possible = [each for each in fitting if _possible(each, options)]
     if not possible:
         check_options(KINDS[fitting[0]], options)
@@ -43,8 +43,10 @@ def candidates(options: Mapping[str, Any], kind: str | Sequence[str] | None = No
 
 
 def recognise(columns: Sequence[str], options: Mapping[str, Any], among: Sequence[str]) -> str:
-    """The kind of answers in a table with these columns: of the kinds whose required columns are all there, the one
-    that requires most columns; the first of `among` if no kind is complete.
+    """Return the kind of answers in a table with these columns.
+
+    Of the kinds whose required columns are all present, this is the one that requires most columns. If there is none,
+    it is the first of `among`.
 
     >>> recognise(["image", "worker", "x", "y"], {}, ["labels", "points", "pairs"])
     'points'
@@ -57,7 +59,7 @@ def recognise(columns: Sequence[str], options: Mapping[str, Any], among: Sequenc
 
 
 def as_answers(data: Any) -> Answers:
-    """The answers themselves, or those in a frame, whose kind is recognised by its columns.
+    """Return answers unchanged, or read them from a frame, whose kind is recognised by its columns.
 
     >>> as_answers({"image": ["a"], "worker": ["ann"], "x": [1.0], "y": [2.0]}).kind
     'points'
@@ -82,10 +84,6 @@ def _other_kinds(name: str) -> str:
 
 
 def _contradiction(options: Mapping[str, Any], among: Sequence[str]) -> str:
-    said = [f"{option(name)} is an option of {' and '.join(_takers(name, among))}" for name in options]
-    alone = [text for name, text in zip(options, said, strict=True) if len(_takers(name, among)) < len(among)]
-    return ", ".join(alone)
-
-
-def _takers(name: str, among: Sequence[str]) -> list[str]:
-    return [kind for kind in among if name in options_of(kind)]
+    kinds = {name: [kind for kind in among if name in options_of(kind)] for name in options}
+    specific = {name: found for name, found in kinds.items() if len(found) < len(among)}
+    return ", ".join(f"{option(name)} is an option of {' and '.join(found)}" for name, found in specific.items())

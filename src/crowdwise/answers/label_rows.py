@@ -1,4 +1,4 @@
-"""From a table to coded labels, in the order of its rows: wide tables, anonymous answers, gold, repeated answers."""
+"""Read labels from a table: long or wide shape, anonymous answers, gold, repeated answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from ..errors import ColumnError, DuplicateError, ParameterError, nearest, option
 from ..kernels.layout import Bools, Floats, Ints, Layout
-from .base import EXAMPLES, Dropped
+from .base import MAX_EXAMPLES, Dropped
 from .coding import code, look_alikes
 from .columns import LABEL_ROLES
 from .gold import code_labels, gold_codes, known_labels
@@ -24,10 +24,10 @@ POLICIES = ("last", "first", "error", "each", None)
 
 @dataclass(frozen=True)
 class LabelRows:
-    """Coded labels before repeats are settled."""
+    """Coded labels in the order of the rows, before repeated answers are resolved."""
 
     reading: Reading
-    shape: str  # "long" or "wide", as the table was
+    shape: str  # shape of the table: "long" or "wide"
     tasks: pl.Series
     workers: pl.Series
     classes: pl.Series
@@ -38,9 +38,9 @@ class LabelRows:
     extras: pl.DataFrame
 
     def keep(self, mask: Bools) -> LabelRows:
-        """Only the answers marked, and classes that are still given or gold."""
+        """Return the answers marked; classes that are neither given nor gold any more are removed."""
         given = np.unique(np.concatenate([self.label[mask], self.gold[self.gold >= 0]]))
-        place = np.full(len(self.classes) + 1, -1, np.int32)  # the last for gold that is not known, -1
+        place = np.full(len(self.classes) + 1, -1, np.int32)  # the last entry is for unknown gold, -1
         place[given] = np.arange(len(given))
         return replace(
             self,
@@ -61,40 +61,40 @@ def read_labels(
     missing: Sequence[str],
     wide: bool | None,
 ) -> LabelRows:
-    """The labels of a table; `gold` is a table or mapping, if it is not among the columns given."""
+    """Read the labels of a table; `gold` is a table or mapping, unless gold is a column of the table."""
     frame, where, melted = reading.frame, reading.where, None
     if looks_wide(frame, given) if wide is None else wide:
         melted = melt(frame, given, bool(wide), reading.source)
-        reading.hold(melted.frame, lambda row: where(row % frame.height))
+        reading.set_frame(melted.frame, lambda row: where(row % frame.height))
         reading.notes.append(melted.note)
         given, gold = {role: role for role in LABEL_ROLES.required}, melted.gold if gold is None else gold
     _find(reading, given, anonymous)
     columns = [reading.columns[role] for role in LABEL_ROLES.required]
-    settled = _settled(reading, columns, missing)
+    ids = _id_columns(reading, columns, missing)
     if melted is not None:
-        reading.rows_read = int(settled["label"].is_not_null().sum())
+        reading.rows_read = int(ids["label"].is_not_null().sum())
     for role, reason in (("task", "no task"), ("label", "" if melted else "no label")):
-        if settled[role].null_count():
-            reading.drop(reason, settled[role].is_null().to_numpy(), columns)
-    settled["worker"] = _named(reading, settled, anonymous)
-    advice = f"Say {option('anonymous', 'each')} to take each as another person, or remove them"
-    reading.check(settled["worker"], advice, "of them has both a task and a label")
-    rows = _coded(reading, settled, gold, columns, "wide" if melted else "long")
+        if ids[role].null_count():
+            reading.drop(reason, ids[role].is_null().to_numpy(), columns)
+    ids["worker"] = _name_workers(reading, ids, anonymous)
+    advice = f"Use {option('anonymous', 'each')} to count each as the answer of another worker, or remove them"
+    reading.check(ids["worker"], advice, "of them has both a task and a label")
+    rows = _code_rows(reading, ids, gold, columns, "wide" if melted else "long")
     if melted is not None:
-        reading.columns = melted.columns  # for the record, as the user's table has them
+        reading.columns = melted.columns  # for the record: the columns of the user's table
     return rows
 
 
 def _find(reading: Reading, given: Mapping[str, str | None], anonymous: Anonymous) -> None:
-    """Find the columns; where each answer may be another person's, the table needs no column of workers."""
+    """Find the columns; a column of workers is not needed if anonymous answers are allowed."""
     names = reading.frame.columns
     if anonymous == "each" and given.get("worker") is None and LABEL_ROLES.guess("worker", names) is None:
         reading.frame = reading.frame.with_columns(worker=pl.lit(None, pl.String))
     reading.find(LABEL_ROLES, given)
 
 
-def _settled(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
-    """Task, worker and label of every row; labels that the user says mean "no answer" are null."""
+def _id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
+    """Return task, worker and label of every row; labels listed in `missing` become null."""
     task, worker, label = (reading.frame[name] for name in columns)
     if missing:
         text = pl.Series([None if v is None else str(v) for v in label.to_list()], dtype=pl.String)
@@ -102,32 +102,32 @@ def _settled(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -
     return {role: reading.ids(role, col) for role, col in (("task", task), ("worker", worker), ("label", label))}
 
 
-def _named(reading: Reading, settled: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:
-    """The workers; where asked for, each answer without one becomes that of a person of its own."""
-    worker = settled["worker"]
+def _name_workers(reading: Reading, ids: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:
+    """Return the workers. If anonymous is "each", every answer without a worker gets a worker of its own."""
+    worker = ids["worker"]
     if anonymous == "refuse" or not worker.null_count():
         return worker
-    # numbered by what was answered, not by where it stands, so that the order of rows does not matter
-    nobody = worker.is_null() & pl.Series(reading.used)
-    order = pl.DataFrame({"task": settled["task"], "label": settled["label"], "row": np.arange(len(worker))})
-    rows = order.filter(nobody).sort("task", "label")["row"].to_numpy()
+    # numbered by task and label, so that the order of rows does not matter
+    unnamed = worker.is_null() & pl.Series(reading.used)
+    order = pl.DataFrame({"task": ids["task"], "label": ids["label"], "row": np.arange(len(worker))})
+    rows = order.filter(unnamed).sort("task", "label")["row"].to_numpy()
     named = worker.cast(pl.String)
     stem = "anonymous"
-    while named.str.starts_with(stem).any():  # somebody is really called so
+    while named.str.starts_with(stem).any():  # a worker has this name
         stem += "-"
     names = [f"{stem}-{n:06d}" for n in range(1, len(rows) + 1)]
     return named.scatter(rows, pl.Series(names, dtype=pl.String)) if names else worker
 
 
-def _coded(
-    reading: Reading, settled: Mapping[str, pl.Series], gold: Any, columns: Sequence[str], shape: str
+def _code_rows(
+    reading: Reading, ids: Mapping[str, pl.Series], gold: Any, columns: Sequence[str], shape: str
 ) -> LabelRows:
-    """Ids to numbers. A task whose answers were all dropped stays among the tasks."""
-    tasks, task = code(settled["task"])
-    workers, worker = code(reading.kept(settled["worker"]))
+    """Code the ids as integers. A task whose answers were all dropped stays among the tasks."""
+    tasks, task = code(ids["task"])
+    workers, worker = code(reading.kept(ids["worker"]))
     column = reading.frame[reading.columns["gold"]] if "gold" in reading.columns else None
-    known, notes = known_labels(gold, column, settled["task"], settled["label"], reading.source)
-    classes, label, added = code_labels(reading.kept(settled["label"]), known)
+    known, notes = known_labels(gold, column, ids["task"], ids["label"], reading.source)
+    classes, label, added = code_labels(reading.kept(ids["label"]), known)
     reading.notes += notes
     reading.warnings += [*added, *look_alikes(classes, "label")]
     return LabelRows(
@@ -137,32 +137,32 @@ def _coded(
 
 
 class Melted(NamedTuple):
-    """The rows of a wide table: columns task, worker and label."""
+    """A wide table as a long one, with columns task, worker and label."""
 
     frame: pl.DataFrame
-    columns: dict[str, str]  # role -> column, as the user's table has it
+    columns: dict[str, str]  # role -> column of the user's table
     gold: pl.DataFrame | None  # task and label
     note: str
 
 
 def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
-    """Whether no column is called as those of workers and labels are, and the first column names each row once."""
+    """Whether no column is named like a worker or label column, and the first column has a different id in each row."""
     columns = frame.columns
     if any(given.get(role) for role in ("worker", "label")) or len(columns) < 3 or frame.is_empty():
         return False
     if LABEL_ROLES.guess("worker", columns) or LABEL_ROLES.guess("label", columns):
         return False
-    if any(nearest(role, columns) for role in ("worker", "label")):  # a misspelt long table, not a worker
+    if any(nearest(role, columns) for role in ("worker", "label")):  # a long table with a misspelt column
         return False
     return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
 
 
-def melt(frame: pl.DataFrame, given: Mapping[str, str | None], insisted: bool, source: str) -> Melted:
-    """One row per cell of a wide table, also of empty cells; `insisted`: the caller said that it is wide."""
+def melt(frame: pl.DataFrame, given: Mapping[str, str | None], forced: bool, source: str) -> Melted:
+    """Return one row per cell of a wide table, including empty cells; `forced` if the caller set wide=True."""
     for role in ("worker", "label"):
         if given.get(role):
-            raise ParameterError(f"{role}={given[role]!r} names a column, but in a wide table columns are workers")
-    if insisted and all(LABEL_ROLES.guess(role, frame.columns) for role in ("worker", "label")):
+            raise ParameterError(f"{role}={given[role]!r} names a column, but the columns of a wide table are workers")
+    if forced and all(LABEL_ROLES.guess(role, frame.columns) for role in ("worker", "label")):
         raise ColumnError(
             f"{source} has columns for worker and label, so it is a long table. Omit {option('wide', True)}"
         )
@@ -171,22 +171,24 @@ def melt(frame: pl.DataFrame, given: Mapping[str, str | None], insisted: bool, s
     for role, name in (("task", key), ("gold", truth)):
         if name is not None and name not in frame.columns:
             raise LABEL_ROLES.missing(role, name, frame.columns, source)
-    people = [name for name in frame.columns if name not in (key, truth)]
+    workers = [name for name in frame.columns if name not in (key, truth)]
     tasks = frame.select(pl.col(key).alias("task"))
-    parts = [tasks.with_columns(pl.lit(name).alias("worker"), frame[name].alias("label")) for name in people]
+    parts = [tasks.with_columns(pl.lit(name).alias("worker"), frame[name].alias("label")) for name in workers]
     return Melted(
         pl.concat(parts, how="vertical_relaxed"),
-        {"task": key, "worker": f"the other {len(people)} columns"} | ({"gold": truth} if truth else {}),
+        {"task": key, "worker": f"the other {len(workers)} columns"} | ({"gold": truth} if truth else {}),
         None if truth is None else frame.select(pl.col(key).alias("task"), pl.col(truth).alias("label")),
-        f"wide table: {key!r} names the task, {len(people)} columns are workers, empty cells are no answers",
+        f"wide table: {key!r} names the task, {len(workers)} columns are workers, empty cells are not answers",
     )
 
 
-def settle_repeats(p: LabelRows, layout: Layout, order: Ints, policy: Policy | None) -> tuple[LabelRows, list[Dropped]]:
-    """Keep one answer of a worker to a task, by the policy, and count the rest.
+def resolve_repeats(
+    p: LabelRows, layout: Layout, order: Ints, policy: Policy | None
+) -> tuple[LabelRows, list[Dropped]]:
+    """Keep one answer of each worker to a task, by the policy, and return the answers dropped.
 
-    Without a policy: the same label again is kept once; of different labels the last by time, or, where there is no
-    time, it is an error. "each" keeps every answer as one of its own.
+    Without a policy, a repeated label is kept once; of different labels the last by time is kept, and without times
+    they raise DuplicateError. The policy "each" keeps every answer.
     """
     worker = layout.row_worker[layout.pair]
     same = np.zeros(layout.n_answers, bool)
@@ -212,15 +214,18 @@ def settle_repeats(p: LabelRows, layout: Layout, order: Ints, policy: Policy | N
     again = ~drop["group"].is_in(differ.implode()).to_numpy()
     word = "first" if policy == "first" else "last"
     by = " by time" if times is not None and policy != "first" else ""
-    told = (
-        ("same worker, same task, same label again (kept once)", drop["answer"].to_numpy()[again]),
-        (f"same worker, same task, another label (kept the {word}{by})", drop["answer"].to_numpy()[~again]),
+    reasons = (
+        ("same label again by the same worker (kept once)", drop["answer"].to_numpy()[again]),
+        (
+            f"another label by the same worker (kept the {word}{by})",
+            drop["answer"].to_numpy()[~again],
+        ),
     )
-    return p.keep(mask), [_left_out(p, reason, answers) for reason, answers in told if len(answers)]
+    return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in reasons if len(answers)]
 
 
 def _groups(same: Bools, order: Ints) -> pl.DataFrame:
-    """Answers that share worker and task, with the number of their group."""
+    """Return the answers that share worker and task, columns group and answer."""
     member = same.copy()
     member[:-1] |= same[1:]
     group = np.cumsum(member & ~same)[member]
@@ -233,13 +238,13 @@ def _line(p: LabelRows, answer: int) -> str:
     return f"{p.reading.where(int(p.reading.rows[answer]))}: {task}, {worker}, {label}"
 
 
-def _left_out(p: LabelRows, reason: str, answers: Ints) -> Dropped:
-    first = np.sort(answers)[:EXAMPLES]
+def _dropped(p: LabelRows, reason: str, answers: Ints) -> Dropped:
+    first = np.sort(answers)[:MAX_EXAMPLES]
     return Dropped(reason, len(answers), tuple(_line(p, int(answer)) for answer in first))
 
 
 def _times(p: LabelRows) -> Floats | Ints | None:
-    """When answers were given, as numbers that can be compared; None where not every one can be read."""
+    """Return the times of the answers as comparable numbers; None unless every time can be read."""
     if "timestamp" not in p.extras.columns:
         return None
     times = p.extras["timestamp"]
@@ -257,7 +262,7 @@ def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateE
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()
     return DuplicateError(
-        f"{clashing['group'].n_unique()} time(s) a worker gave one task different labels in {p.reading.source}, first "
-        f"{_line(p, first[0])} and {_line(p, first[1])}. No column of times tells which came last. "
-        f"Say {option('duplicates', 'last')}, or first or each"
+        f"{clashing['group'].n_unique()} time(s) a worker gave different labels to one task in {p.reading.source}, "
+        f"first {_line(p, first[0])} and {_line(p, first[1])}. There is no column of times to decide which is "
+        f"the last. Use {option('duplicates', 'last')}, or first or each"
     )

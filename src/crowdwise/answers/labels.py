@@ -1,4 +1,4 @@
-"""Labels: who said what of which task; checked, coded as numbers, read-only."""
+"""Labels: answers that assign a class to a task; validated, coded as integers, read-only."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import polars as pl
 from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
-from .base import NOTHING, Answers, Intake, Where, check_options
+from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .columns import LABEL_ROLES, Roles
-from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, settle_repeats
+from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, resolve_repeats
 from .reading import Reading, given
 from .rows import Rows
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Labels(Answers):
-    """Answers that are labels, from a frame (pandas, polars, arrow) or from three arrays.
+    """Labels given by workers to tasks, from a frame (pandas, polars, arrow) or from three arrays.
 
     >>> import crowdwise as cw
     >>> answers = cw.Labels(["t1", "t1", "t2"], ["ann", "bob", "ann"], ["cat", "dog", "cat"])
@@ -42,8 +42,8 @@ class Labels(Answers):
     workers: pl.Series
     classes: pl.Series
     layout: Layout
-    gold: Ints  # (T,) class known beforehand, or -1
-    extras: pl.DataFrame  # further columns (seconds, timestamp, ...), a row an answer in the layout's task order
+    gold: Ints  # (T,) known class, or -1
+    extras: pl.DataFrame  # other columns (seconds, timestamp, ...), one row per answer in task order
     intake: Intake
 
     def __init__(
@@ -63,7 +63,7 @@ class Labels(Answers):
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
-        options: Mapping[str, Any] = NOTHING,
+        options: Mapping[str, Any] = NO_OPTIONS,
     ) -> None:
         check_options(type(self), {"duplicates": duplicates, "anonymous": anonymous})
         if (workers is None) != (labels is None):
@@ -73,11 +73,11 @@ class Labels(Answers):
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where)
         rows = read_labels(reading, {**names, "gold": column}, gold, anonymous, missing, wide)
-        told = given(
+        recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
             missing=list(missing) or None, wide=wide,
         )  # fmt: skip
-        self._fill(**_laid_out(rows, duplicates, {**told, **options}))
+        self._fill(**_build_fields(rows, duplicates, {**recorded, **options}))
 
     def __repr__(self) -> str:
         return (
@@ -99,7 +99,7 @@ class Labels(Answers):
 
     @property
     def kernels(self) -> Kernels:
-        """The arithmetic that suits the size of this table."""
+        """The kernels chosen for the size of this table."""
         return choose(self.n_answers, self.n_classes)
 
     @property
@@ -111,12 +111,12 @@ class Labels(Answers):
         return worker_answers(self.layout)
 
     def codes(self) -> tuple[Ints, Ints, Ints]:
-        """(task, worker, label) numbers of every answer, in task order."""
+        """Return the codes of task, worker and label of every answer, in task order."""
         task = np.repeat(np.arange(self.n_tasks, dtype=np.int32), self.answers_per_task)
         return task, self.layout.row_worker[self.layout.pair], self.layout.row_label[self.layout.pair]
 
     def frame(self) -> pl.DataFrame:
-        """The answers as a table again: task, worker, label and the further columns, as they went in."""
+        """Return the answers as a table: task, worker, label and the other columns."""
         task, worker, label = self.codes()
         columns = [
             self.tasks[task].alias("task"),
@@ -126,57 +126,57 @@ class Labels(Answers):
         return pl.DataFrame([*columns, *self.extras.get_columns()])
 
     def numbers(self, column: str) -> Floats:
-        """(N,) a further column as numbers, in task order."""
+        """Return another column of the answers as numbers (N,), in task order."""
         if column not in self.extras.columns:
             raise ColumnError(
-                f"the answers have no column {column!r}; further columns are {', '.join(self.extras.columns) or 'none'}"
+                f"the answers have no column {column!r}; other columns are {', '.join(self.extras.columns) or 'none'}"
             )
         values = self.extras[column].cast(pl.Float64, strict=False)
         bad = values.is_null()
         if bad.any():
             value = self.extras[column][int(bad.arg_max() or 0)]
             raise ColumnError(
-                f"column {column!r} has {int(bad.sum())} value(s) that are no numbers, for instance {value!r}"
+                f"column {column!r} has {int(bad.sum())} value(s) that are not numbers, for instance {value!r}"
             )
         return values.to_numpy()
 
     @property
     def weighted(self) -> bool:
-        """Whether some answers count more than others: a column `weight` that is not 1 throughout."""
+        """Whether answers have different weights: there is a column `weight`, and not all weights are 1."""
         return "weight" in self.extras.columns and not bool((self.weights == 1).all())
 
     @property
     def weights(self) -> Floats:
-        """(N,) what each answer counts, in task order; weights are finite and at least 0."""
+        """(N,) weight of each answer, in task order; finite and at least 0."""
         weight = self.numbers("weight")
         bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if len(bad):
             worker = self.workers[int(self.codes()[1][bad[0]])]
             raise ColumnError(
-                f"an answer of worker {worker!r} has the weight {weight[bad[0]]}; weights are at least 0. Mend the "
-                "column 'weight', or leave it out"
+                f"an answer of worker {worker!r} has the weight {weight[bad[0]]}; weights must be finite and at "
+                "least 0. Correct the column 'weight', or remove it"
             )
         return weight
 
     def task_number(self, task: object) -> int:
-        """The place of a task in `tasks`."""
+        """Return the index of a task in `tasks`."""
         return _place(self.tasks, task, "task")
 
     def worker_number(self, worker: object) -> int:
-        """The place of a worker in `workers`."""
+        """Return the index of a worker in `workers`."""
         return _place(self.workers, worker, "worker")
 
     def with_gold(self, gold: Ints | None) -> Labels:
-        """The same answers with other known labels, or none."""
+        """Return the same answers with other gold labels, or without gold."""
         fixed = np.full(self.n_tasks, -1, np.int32) if gold is None else gold.astype(np.int32)
         return self.replaced(gold=fixed)
 
     def by_row(self, tasks: Any) -> Rows:
-        """The answers in the order of rows of features, whose tasks are given."""
+        """Return the answers in the order of the rows of a feature table, whose tasks are given."""
         return Rows.of(self, tasks)
 
     def only(self, tasks: Ints) -> Labels:
-        """The answers to some tasks, by number in ascending order; workers and classes stay as they are."""
+        """Return the answers to some tasks, given by ascending index; all workers and classes are kept."""
         if len(tasks) == self.n_tasks:
             return self
         place = np.full(self.n_tasks, -1, np.int32)
@@ -189,13 +189,14 @@ class Labels(Answers):
         return self.replaced(tasks=self.tasks[tasks], gold=self.gold[tasks], layout=layout, extras=extras)
 
     def shards(self, count: int) -> Iterator[Labels]:
-        """The tasks in `count` runs. A shard knows all workers, rows and classes, so statistics of shards add up."""
+        """Yield the answers in `count` shards of consecutive tasks. Shards share workers, rows and classes, so that
+        their statistics can be added."""
         bounds = np.linspace(0, self.n_tasks, count + 1).astype(int)
         for start, stop in pairwise(bounds):
             yield self._tasks_between(int(start), int(stop))
 
     def take(self, keep: Bools) -> Labels:
-        """The answers marked in task order; tasks, workers and classes stay as they are."""
+        """Return the answers marked, in task order; all tasks, workers and classes are kept."""
         task, worker, label = (codes[keep] for codes in self.codes())
         shape = (self.n_tasks, self.n_workers, self.n_classes)
         layout, order = sort_answers(self.kernels, task, worker, label, shape)
@@ -217,10 +218,10 @@ class Labels(Answers):
         return self.replaced(tasks=tasks, gold=gold, layout=layout, extras=self.extras[first:last])
 
 
-def _laid_out(rows: LabelRows, duplicates: Policy | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def _build_fields(rows: LabelRows, duplicates: Policy | None, options: Mapping[str, Any]) -> dict[str, Any]:
     kernels = choose(len(rows.task), len(rows.classes))
     layout, order = _sorted(kernels, rows)
-    p, dropped = settle_repeats(rows, layout, order, duplicates)
+    p, dropped = resolve_repeats(rows, layout, order, duplicates)
     if p is not rows:
         layout, order = _sorted(kernels, p)
     return {

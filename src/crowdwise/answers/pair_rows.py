@@ -1,4 +1,4 @@
-"""From a table to coded pairs, in the order of its rows: words for same and different, repeats, contradictions."""
+"""Read pairs from a table: values that mean same and different, repeated and contradictory answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import ColumnError, DuplicateError, EmptyDataError, ParameterError, option
 from ..kernels.layout import Bools, Ints
 from .base import Dropped, Where
-from .coding import as_text, code, settle, to_text
+from .coding import as_text, code, normalise_ids, to_text
 from .columns import PAIR_ROLES
 from .reading import Reading
 
@@ -26,21 +26,21 @@ CONTRADICTIONS = ("drop", "each", "error")
 
 @dataclass(frozen=True)
 class PairRows:
-    """Coded pairs before repeats and contradictions are settled."""
+    """Coded pairs in the order of the rows, before repeats and contradictions are resolved."""
 
     reading: Reading
     items: pl.Series
     workers: pl.Series
-    left: Ints  # (N,) the item of the smaller number
+    left: Ints  # (N,) the item with the smaller index
     right: Ints
     worker: Ints
     same: Bools
-    hit: Ints  # (N,) number of the job; -1 without one
-    hits: int  # how many jobs there are
+    hit: Ints  # (N,) index of the job, or -1
+    hits: int  # number of jobs
 
-    def left_out(self, reason: str, answers: Ints) -> Dropped:
-        """Answers that are not used, although their rows are whole."""
-        return self.reading.left_out(reason, self.reading.rows[answers], _quoted(self.reading))
+    def dropped_answers(self, reason: str, answers: Ints) -> Dropped:
+        """Count and quote answers that are dropped for `reason`."""
+        return self.reading.dropped_rows(reason, self.reading.rows[answers], _quoted(self.reading))
 
 
 def _quoted(reading: Reading) -> list[str]:
@@ -48,17 +48,18 @@ def _quoted(reading: Reading) -> list[str]:
 
 
 def read_pairs(reading: Reading, same: Sequence[Any] | None) -> PairRows:
-    """The pairs of a table whose columns are found; rows without two items or an answer are left out."""
+    """Read the pairs of a table; rows without two different items or without an answer are dropped."""
     left, right = _alike(reading, reading.ids("left"), reading.ids("right"))
     worker = reading.ids("worker")
-    answer = said_same(reading.frame[reading.columns["answer"]], same, reading.source, reading.where)
+    answer = parse_same(reading.frame[reading.columns["answer"]], same, reading.source, reading.where)
     for reason, mask in (
         ("no item", (left.is_null() | right.is_null()).to_numpy()),
         ("no answer", answer < 0),
-        ("an item with itself", (left == right).fill_null(False).to_numpy()),
+        ("both items are the same", (left == right).fill_null(False).to_numpy()),
     ):
         reading.drop(reason, mask, _quoted(reading))
-    reading.check(worker, "Name who answered (one name for all, if nobody knows)", "about two items")
+    advice = "Name the worker of every answer; if the workers are unknown, use one name for all"
+    reading.check(worker, advice, "about two items")
     both = pl.concat([reading.kept(column).alias("item") for column in (left, right)])
     items, codes = code(both)
     first, second = codes[: len(both) // 2], codes[len(both) // 2 :]
@@ -71,41 +72,41 @@ def read_pairs(reading: Reading, same: Sequence[Any] | None) -> PairRows:
 
 
 def _alike(reading: Reading, left: pl.Series, right: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Both columns of items in one type, else as text."""
+    """Return both columns of items in one type; as text if their types differ."""
     if left.dtype == right.dtype:
         return left, right
     if left.dtype.is_integer() and right.dtype.is_integer():
         return left.cast(pl.Int64), right.cast(pl.Int64)
     reading.warnings.append(
         f"columns {reading.columns['left']!r} and {reading.columns['right']!r} hold {left.dtype} and {right.dtype}: "
-        "items are taken as text"
+        "items were converted to text"
     )
     return to_text(left), to_text(right)
 
 
 def _jobs(reading: Reading) -> tuple[int, Ints]:
-    """How many jobs there are, and (N,) the number of each answer's; -1 without one."""
+    """Return the number of jobs, and the index (N,) of the job of each answer, or -1."""
     name = reading.columns.get("hit")
     if name is None:
         return 0, np.full(len(reading.rows), -1, np.int32)
-    column, _ = settle(reading.frame[name], "hit", reading.source)
+    column, _ = normalise_ids(reading.frame[name], "hit", reading.source)
     names, number = code(reading.kept(column))
     return len(names), number
 
 
-def said_same(column: pl.Series, same: Sequence[Any] | None, source: str, where: Where | None = None) -> Ints:
-    """(rows,) 1 for the same, 0 for different, -1 for no answer."""
+def parse_same(column: pl.Series, same: Sequence[Any] | None, source: str, where: Where | None = None) -> Ints:
+    """Convert a column of answers to 1 (same), 0 (different) or -1 (no answer)."""
     plain = to_text(column.cast(pl.Int64) if column.dtype == pl.Boolean and same is None else column)
     text = plain.str.strip_chars().str.to_lowercase()
     gap = (text.is_null() | (text == "")).to_numpy()
     if same is not None:
         if isinstance(same, str) or not isinstance(same, Sequence) or not len(same):
-            raise ParameterError(f"same is {same!r}; give the values that mean the same, as a list")
+            raise ParameterError(f"same is {same!r}; give a list of the values that mean same")
         wanted = {str(as_text(value)).strip().lower() for value in same}
         found = text.is_in(sorted(wanted)).fill_null(False).to_numpy()
         if not found.any():
             have = ", ".join(map(repr, text.drop_nulls().unique().sort().head(5).to_list()))
-            raise ColumnError(f"no answer in {source} is {' or '.join(map(repr, same))}; there are {have}")
+            raise ColumnError(f"no answer in {source} is {' or '.join(map(repr, same))}; answers are {have}")
         return np.where(gap, -1, found.astype(np.int64))
     yes = text.is_in(sorted(SAME)).fill_null(False).to_numpy()
     no = text.is_in(sorted(DIFFERENT)).fill_null(False).to_numpy()
@@ -113,14 +114,14 @@ def said_same(column: pl.Series, same: Sequence[Any] | None, source: str, where:
     if strange.any():
         row, place = int(np.argmax(strange)), where or (lambda row: f"row {row + 1}")
         raise ColumnError(
-            f"answer column {column.name!r} of {source} has {column[row]!r} at {place(row)}, which is neither the same "
-            f"nor different. Say which values mean the same: {option('same')}"
+            f"answer column {column.name!r} of {source} has {column[row]!r} at {place(row)}, which means neither same "
+            f"nor different. List the values that mean same with {option('same')}"
         )
     return np.where(gap, -1, yes.astype(np.int64))
 
 
-def settle_contradictions(rows: PairRows, contradictions: str) -> tuple[Ints, list[Dropped]]:
-    """Answers that count: of equal ones of a worker to a pair the first; of contradictory ones by the rule."""
+def resolve_contradictions(rows: PairRows, contradictions: str) -> tuple[Ints, list[Dropped]]:
+    """Return the answers to use, and those dropped. Repeats count once; `contradictions` is the rule for the others."""
     order = np.lexsort((rows.hit, rows.same, rows.worker, rows.right, rows.left))
     columns = [column[order] for column in (rows.left, rows.right, rows.worker)]
     same = rows.same[order]
@@ -132,18 +133,19 @@ def settle_contradictions(rows: PairRows, contradictions: str) -> tuple[Ints, li
     clash = clash | np.append(clash[1:], False)
     dropped = []
     if repeats.any():
-        dropped.append(rows.left_out("the same answer again", order[repeats]))
+        dropped.append(rows.dropped_answers("same answer again by the same worker (kept once)", order[repeats]))
     keep = first
     if clash.any():
-        said = rows.left_out("contradicts the worker's own other answer", order[first[clash]])
+        found = rows.dropped_answers("contradicts another answer of the same worker", order[first[clash]])
         if contradictions == "error":
             raise DuplicateError(
-                f"{said.count} answers in {rows.reading.source} contradict another of the same worker on the same "
-                f"pair, for instance {'; '.join(said.examples[:2])}. Say {option('contradictions', 'drop')} or each"
+                f"{found.count} answers in {rows.reading.source} contradict another answer of the same worker about "
+                f"the same pair, for instance {'; '.join(found.examples[:2])}. Use "
+                f"{option('contradictions', 'drop')} or each"
             )
         if contradictions == "drop":
             keep = first[~clash]
-            dropped.append(said)
+            dropped.append(found)
     if not len(keep):
         raise EmptyDataError(
             f"no answers in {rows.reading.source}: every worker gave contradictory answers to every pair"

@@ -1,4 +1,4 @@
-"""Pairs: who called which two items the same or different; checked, coded as numbers, read-only."""
+"""Pairs: answers whether two items are the same or different; validated, coded as integers, read-only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import polars as pl
 
 from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
-from .base import NOTHING, Answers, Dropped, Intake, Where, check_options
+from .base import NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .coding import look_alikes, places, to_text
 from .columns import PAIR_ROLES, Roles
-from .pair_rows import CONTRADICTIONS, read_pairs, settle_contradictions
+from .pair_rows import CONTRADICTIONS, read_pairs, resolve_contradictions
 from .reading import Reading, given
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Pairs(Answers):
-    """Answers of the kind "these two are the same, these are not", from a frame with one row per answer.
+    """Answers "same" or "different" about pairs of items, from a frame with one row per answer.
 
-    The order of the two items does not matter; an item is not compared with itself. A worker's repeated answer counts
-    once; where a worker's answers contradict, `contradictions` says what to do: "drop" both, count "each", or "error".
-    `same` are the values that mean the same, all others meaning different, where they are not told by common words.
-    `hit` names the job in which an answer was given: answers of one job are not independent, and count less.
+    The order of the two items does not matter; a pair of an item with itself is dropped. A repeated answer of a worker
+    counts once. `contradictions` is the rule for contradictory answers of a worker to one pair: "drop" both, count
+    "each", or "error". `same` lists the values that mean same, all others meaning different; it is not needed for
+    common values such as yes/no or 1/0. `hit` is the column of the job in which an answer was given: answers of one job
+    are not independent, and count less.
 
     >>> import crowdwise as cw
     >>> cw.Pairs({"left": ["a", "a", "b"], "right": ["b", "c", "c"], "worker": ["w", "w", "v"], "answer": [1, 0, 0]})
@@ -37,14 +38,14 @@ class Pairs(Answers):
     roles: ClassVar[Roles] = PAIR_ROLES
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"contradictions": CONTRADICTIONS}
 
-    items: pl.Series  # sorted ids, or those of the features
+    items: pl.Series  # sorted ids, or the ids of the features
     workers: pl.Series
-    left: Ints  # (A,) the item of the smaller number; answers by left, right, worker
+    left: Ints  # (A,) the item with the smaller index; answers are sorted by left, right, worker
     right: Ints
     worker: Ints  # (A,)
     same: Bools  # (A,)
-    hit: Ints  # (A,) number of the job; -1 without one
-    weight: Floats  # (A,) how much an answer counts
+    hit: Ints  # (A,) index of the job, or -1
+    weight: Floats  # (A,) weight of each answer
     intake: Intake
 
     def __init__(
@@ -61,14 +62,14 @@ class Pairs(Answers):
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
-        options: Mapping[str, Any] = NOTHING,
+        options: Mapping[str, Any] = NO_OPTIONS,
     ) -> None:
         check_options(type(self), {"contradictions": contradictions})
         reading = Reading(data, source, notes, where)
         names = {"left": left, "right": right, "worker": worker, "answer": answer, "hit": hit}
         reading.find(PAIR_ROLES, names)
         rows = read_pairs(reading, same)
-        keep, dropped = settle_contradictions(rows, contradictions)
+        keep, dropped = resolve_contradictions(rows, contradictions)
         fields = {name: getattr(rows, name)[keep] for name in ("left", "right", "worker", "same", "hit")}
         order = np.lexsort([fields[name] for name in ("hit", "same", "worker", "right", "left")])
         fields = {name: np.ascontiguousarray(values[order]) for name, values in fields.items()}
@@ -79,19 +80,23 @@ class Pairs(Answers):
                 f"{weight.sum():.0f}, because answers of one job depend on each other"
             )
         reading.warnings += [*look_alikes(rows.items, "item"), *look_alikes(rows.workers, "worker")]
-        told = given({"contradictions": "drop"}, **names, contradictions=contradictions, same=list(same or ()) or None)
-        extras = reading.further(reading.columns.values())
+        recorded = given(
+            {"contradictions": "drop"}, **names, contradictions=contradictions, same=list(same or ()) or None
+        )
+        extras = reading.other_columns(reading.columns.values())
         self._fill(
             items=rows.items,
             workers=rows.workers,
             **fields,
             weight=weight,
-            intake=reading.intake("pairs", len(weight), extras=extras, dropped=dropped, options={**told, **options}),
+            intake=reading.intake(
+                "pairs", len(weight), extras=extras, dropped=dropped, options={**recorded, **options}
+            ),
         )
 
     @classmethod
     def none(cls, ids: Any) -> Pairs:
-        """No answers about items: what models make of the features alone."""
+        """Return an empty table of answers about these items, to fit models to the features alone."""
         gap, names = np.empty(0, np.int32), pl.Series("item", ids)
         intake = Intake("no answers", "pairs", {}, (), (), 0, 0)
         return cls.of(
@@ -103,8 +108,8 @@ class Pairs(Answers):
         counts = {
             "answer": self.n_answers, "pair": len(self.edges[0]), "item": self.n_items, "worker": self.n_workers,
         }  # fmt: skip
-        said = [f"{n} {name}{'s' * (n != 1)}" for name, n in counts.items()]
-        return f"Pairs({said[0]} on {said[1]} of {said[2]}, {said[3]})"
+        sizes = [f"{n} {name}{'s' * (n != 1)}" for name, n in counts.items()]
+        return f"Pairs({sizes[0]} on {sizes[1]} of {sizes[2]}, {sizes[3]})"
 
     @property
     def n_answers(self) -> int:
@@ -116,22 +121,22 @@ class Pairs(Answers):
 
     @property
     def edges(self) -> tuple[Ints, Ints, Ints]:
-        """Left and right item of every pair asked, each once, and (A,) the pair of each answer."""
+        """Left and right item of every distinct pair, and the index (A,) of the pair of each answer."""
         new = np.ones(self.n_answers, bool)
         new[1:] = (self.left[1:] != self.left[:-1]) | (self.right[1:] != self.right[:-1])
         return self.left[new], self.right[new], (np.cumsum(new) - 1).astype(np.int64)
 
     def on(self, ids: Any, unknown: Literal["error", "drop"] = "error") -> Pairs:
-        """The same answers about items that are numbered as in `ids`, of which many may be in no pair.
+        """Return the same answers with items indexed as in `ids`, which may include items without answers.
 
-        Pairs that name other items are an error, or dropped.
+        Pairs with items that are not in `ids` raise FeatureError, or are dropped if `unknown` is "drop".
         """
         check_choice("unknown", unknown, ("error", "drop"))
         names = pl.Series("item", ids)
         if not len(names):
-            raise FeatureError("there are no features: no rows. Give one row per item")
+            raise FeatureError("the features have no rows. Give one row per item")
         if names.null_count():
-            raise FeatureError(f"{names.null_count()} row(s) of the features have no item. Name the item of every row")
+            raise FeatureError(f"{names.null_count()} row(s) of the features have no item. Give the item of every row")
         if names.n_unique() < len(names):
             twice = names.filter(names.is_duplicated())[0]
             raise FeatureError(f"item {twice!r} has more than one row of features. Keep one row per item")
@@ -151,17 +156,17 @@ class Pairs(Answers):
         fields = {name: getattr(self, name)[keep][order] for name in ("worker", "same", "hit", "weight")}
         intake = self.intake
         if not keep.all():
-            gone = Dropped("an item without features", int((~keep).sum()), ())
-            intake = replace(intake, dropped=(*intake.dropped, gone), rows_used=int(keep.sum()))
+            without = Dropped("item without features", int((~keep).sum()), ())
+            intake = replace(intake, dropped=(*intake.dropped, without), rows_used=int(keep.sum()))
         return self.replaced(**fields, left=low[order], right=high[order], items=names, intake=intake)
 
     def take(self, keep: Bools) -> Pairs:
-        """The answers marked; items and workers stay as they are."""
+        """Return the answers marked; all items and workers are kept."""
         fields = ("left", "right", "worker", "same", "hit", "weight")
         return self.replaced(**{name: getattr(self, name)[keep] for name in fields})
 
     def frame(self) -> pl.DataFrame:
-        """The answers as a table again: left, right, worker, answer (1: the same), and hit where there is one."""
+        """Return the answers as a table: left, right, worker, answer (1 for same), and hit if there are jobs."""
         table: dict[str, Any] = {
             "left": self.items[self.left], "right": self.items[self.right], "worker": self.workers[self.worker],
             "answer": self.same.astype(np.int64),
@@ -172,11 +177,12 @@ class Pairs(Answers):
 
 
 def weights(left: Ints, right: Ints, worker: Ints, same: Bools, hit: Ints) -> Floats:
-    """(A,) how much each answer counts; without a job, 1.
+    """(A,) weight of each answer; 1 for answers without a job.
 
-    Who sorts items into piles decides item by item: "not like this pile" is one decision, however many pairs spell it
-    out. The piles of a worker in a job are what the answers "the same" tie together; where an item has n answers to one
-    pile, and the far end m to the item's own, each of them counts 1 / sqrt(n m).
+    A worker who sorts items into piles decides item by item: "not in this pile" is one decision, although it appears in
+    many pairs. The piles of a worker in a job are the groups of items connected by answers "same". If an item has n
+    answers with items of another pile, and the other item has m answers with items of the first one's pile, the answer
+    between them counts 1 / sqrt(n m).
 
     >>> one, same = np.zeros(3, np.int64), np.array([True, False, False])
     >>> weights(np.array([0, 0, 1]), np.array([1, 2, 2]), one, same, one).round(2).tolist()  # {0, 1} is one pile
@@ -190,8 +196,8 @@ def weights(left: Ints, right: Ints, worker: Ints, same: Bools, hit: Ints) -> Fl
     ends = np.concatenate([left[inside], right[inside]]).astype(np.int64)
     nodes, node = np.unique(np.concatenate([job, job]) * (int(right.max()) + 1) + ends, return_inverse=True)
     a, b = node[: len(inside)], node[len(inside) :]
-    tied = same[inside]
-    pile = components(a[tied], b[tied], len(nodes))
+    joined = same[inside]
+    pile = components(a[joined], b[joined], len(nodes))
     towards = np.concatenate([a * len(nodes) + pile[b], b * len(nodes) + pile[a]])
     _, which, count = np.unique(towards, return_inverse=True, return_counts=True)
     n = count[which]
@@ -200,7 +206,7 @@ def weights(left: Ints, right: Ints, worker: Ints, same: Bools, hit: Ints) -> Fl
 
 
 def components(a: Ints, b: Ints, n: int) -> Ints:
-    """(n,) the smallest node of the connected group that each of n nodes is in."""
+    """(n,) smallest node in the connected component of each of n nodes, with edges a[e], b[e]."""
     group = np.arange(n)
     while True:
         low = np.minimum(group[a], group[b])

@@ -1,4 +1,4 @@
-"""Points: who clicked where on which image; checked, coded as numbers, read-only."""
+"""Points: clicks of workers on images; validated, coded as integers, read-only."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 import polars as pl
 
 from ..kernels.layout import Floats, Ints
-from .base import NOTHING, Answers, Intake, Where, check_options
+from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .boxes import boxes_of, check_units, padded, to_pixels
-from .click_rows import in_order, jobs_of, kept, read_clicks
+from .click_rows import jobs_of, read_clicks, select_clicks, sort_clicks
 from .coding import look_alikes
 from .columns import POINT_ROLES, Roles
 from .reading import Reading, given
 
-RULES = {
+CHOICES = {
     "outside": ("drop", "error"),
     "duplicates": ("first", "each", "error"),
     "unit": (None, "pixels", "percent", "fraction"),
 }
-BOX_NOTES = {  # by where the box comes from
-    "clicks": ("no box given: taken from the clicks of each image, padded by 5 % on every side",),
-    "jobs": ("the box of each image is that of the table of jobs",),
+BOX_NOTES = {  # by origin of the box
+    "clicks": ("no box given: estimated from the clicks of each image, padded by 5 % on every side",),
+    "jobs": ("the box of each image is taken from the table of jobs",),
 }
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Points(Answers):
-    """Answers that are clicks, from a frame (pandas, polars, arrow) with a row a click.
+    """Clicks of workers on images, from a frame (pandas, polars, arrow) with one row per click.
 
-    `jobs` (image, worker) names who looked at what, also where nothing was clicked. `box` is the extent of all images,
-    (x0, y0, x1, y1), or a table with a row an image; else it is taken from the clicks. `unit` says that coordinates are
-    "percent" or "fraction" of the box, or that they are "pixels" after all.
+    `jobs` (image, worker) lists which worker looked at which image, including workers who clicked nothing. `box` is the
+    extent of all images, (x0, y0, x1, y1), or a table with one row per image; by default it is estimated from the
+    clicks. `unit` is "percent" or "fraction" if coordinates are relative to the box; "pixels" turns off the check for
+    mixed units.
 
     >>> import crowdwise as cw
     >>> clicks = {"image": ["a", "a", "b"], "worker": ["ann", "bob", "ann"], "x": [10, 11, 40], "y": [10, 9, 52]}
@@ -48,20 +49,20 @@ class Points(Answers):
     title: ClassVar[str] = "clicks on images"
     roles: ClassVar[Roles] = POINT_ROLES
     tables: ClassVar[tuple[str, ...]] = ("jobs", "box")
-    choices: ClassVar[Mapping[str, tuple[object, ...]]] = RULES
+    choices: ClassVar[Mapping[str, tuple[object, ...]]] = CHOICES
 
     images: pl.Series  # sorted ids
     workers: pl.Series
     axes: tuple[str, ...]  # names of the coordinates
-    X: Floats  # (N, D) clicks by image, worker, order
+    X: Floats  # (N, D) clicks, sorted by image, worker, time
     worker: Ints  # (N,)
-    job_image: Ints  # (J,) jobs by image and worker
+    job_image: Ints  # (J,) jobs, sorted by image and worker
     job_worker: Ints
     job_ptr: Ints  # (J+1,) clicks of a job
     image_ptr: Ints  # (I+1,) jobs of an image
     box: Floats  # (I, 2, D) low and high corner
     box_from: str  # "given", "jobs" or "clicks"
-    extras: pl.DataFrame  # further columns, a row a click
+    extras: pl.DataFrame  # other columns, one row per click
     intake: Intake
 
     def __init__(
@@ -79,7 +80,7 @@ class Points(Answers):
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
-        options: Mapping[str, Any] = NOTHING,
+        options: Mapping[str, Any] = NO_OPTIONS,
     ) -> None:
         check_options(type(self), {"outside": outside, "duplicates": duplicates, "unit": unit})
         reading = Reading(data, source, notes, where, noun=self.noun)
@@ -91,19 +92,19 @@ class Points(Answers):
             check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
         if corners is None:
             corners = padded(X, done.click_image, len(done.images))
-        keep, dropped = kept(read, X, done, corners, outside, duplicates)
+        keep, dropped = select_clicks(read, X, done, corners, outside, duplicates)
         reading.notes += [*BOX_NOTES.get(box_from, ()), *done.notes]
         reading.warnings += [*look_alikes(done.images, "image"), *look_alikes(done.workers, "worker")]
-        told = given(
+        recorded = given(
             {"outside": "drop", "duplicates": "first"}, image=image, worker=worker, axes=axes, unit=unit,
             outside=outside, duplicates=duplicates, box=list(box) if isinstance(box, (list, tuple)) else None,
         )  # fmt: skip
         extras = read.extras.filter(pl.Series(keep)) if read.extras.width else read.extras
-        told |= options
+        recorded |= options
         self._fill(
-            **in_order(X[keep], done, keep, extras),
+            **sort_clicks(X[keep], done, keep, extras),
             images=done.images, workers=done.workers, axes=read.axes, box=corners, box_from=box_from,
-            intake=reading.intake("clicks", int(keep.sum()), extras=extras.columns, dropped=dropped, options=told),
+            intake=reading.intake("clicks", int(keep.sum()), extras=extras.columns, dropped=dropped, options=recorded),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -143,37 +144,38 @@ class Points(Answers):
 
     @property
     def clicks_per_image(self) -> Ints:
-        """(I,) how many clicks each image has."""
+        """(I,) number of clicks on each image."""
         return np.diff(self.job_ptr[self.image_ptr])
 
     def clicks_of(self, image: int) -> slice:
-        """The clicks of an image, by its number."""
+        """Return the slice of the clicks of an image, given by its index."""
         first, last = self.image_ptr[image], self.image_ptr[image + 1]
         return slice(int(self.job_ptr[first]), int(self.job_ptr[last]))
 
     def frame(self) -> pl.DataFrame:
-        """The clicks as a table again: image, worker, coordinates and the further columns."""
+        """Return the clicks as a table: image, worker, coordinates and the other columns."""
         columns = [self.images[self.image].alias("image"), self.workers[self.worker].alias("worker")]
         columns += [pl.Series(name, self.X[:, d]) for d, name in enumerate(self.axes)]
         return pl.DataFrame([*columns, *self.extras.get_columns()])
 
     def only(self, images: Ints) -> Points:
-        """The clicks on some images, by number in ascending order; workers stay as they are."""
+        """Return the clicks on some images, given by ascending index; all workers are kept."""
         jobs = np.flatnonzero(np.isin(self.job_image, images))
         place = np.full(self.n_images, -1, np.int32)
         place[images] = np.arange(len(images), dtype=np.int32)
-        cut = self._cut_to(jobs)
-        cut |= {"images": self.images[images], "box": self.box[images], "job_image": place[self.job_image[jobs]]}
-        cut["image_ptr"] = np.searchsorted(cut["job_image"], np.arange(len(images) + 1)).astype(np.int64)
-        return self.replaced(**cut)
+        selected = self._select_jobs(jobs)
+        selected |= {"images": self.images[images], "box": self.box[images], "job_image": place[self.job_image[jobs]]}
+        selected["image_ptr"] = np.searchsorted(selected["job_image"], np.arange(len(images) + 1)).astype(np.int64)
+        return self.replaced(**selected)
 
     def shards(self, count: int) -> Iterator[Points]:
-        """The jobs in `count` runs. A shard knows all images and workers, so statistics of shards add up."""
+        """Yield the clicks in `count` shards of consecutive jobs. All shards share images and workers, so that their
+        statistics can be added."""
         bounds = np.linspace(0, self.n_jobs, count + 1).astype(int)
         for start, stop in pairwise(bounds):
-            yield self.replaced(**self._cut_to(np.arange(start, stop)))
+            yield self.replaced(**self._select_jobs(np.arange(start, stop)))
 
-    def _cut_to(self, jobs: Ints) -> dict[str, Any]:
+    def _select_jobs(self, jobs: Ints) -> dict[str, Any]:
         sizes = np.diff(self.job_ptr)[jobs]
         starts = np.repeat(self.job_ptr[jobs] - np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64), sizes)
         clicks = np.arange(int(sizes.sum())) + starts

@@ -1,4 +1,4 @@
-"""From a table to answers of any kind: columns found, ids of one type, rows left out with a reason."""
+"""Reading a table of answers of any kind: find columns, normalise ids, drop rows with a reason."""
 
 from __future__ import annotations
 
@@ -11,85 +11,86 @@ import polars as pl
 
 from ..errors import ColumnError, EmptyDataError
 from ..kernels.layout import Bools, Ints
-from .base import EXAMPLES, Dropped, Intake, Where
-from .coding import settle, to_text
+from .base import MAX_EXAMPLES, Dropped, Intake, Where
+from .coding import normalise_ids, to_text
 from .columns import Roles
 from .frames import to_frame
 
 
 class Reading:
-    """A table while it is read. A kind `find`s its columns, asks for their `ids`, `drop`s rows, then calls `check`.
+    """A table that is being read. Call `find` for the columns, `ids` for each role, `drop` for unusable rows, `check`.
 
-    `columns` maps roles to columns; `used` marks the rows that are not dropped; notes and warnings are collected.
+    `columns` maps roles to columns; `used` marks the rows that are not dropped; `notes` and `warnings` are collected.
     """
 
     def __init__(self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer") -> None:
-        self.source, self.noun = source, noun  # where the table comes from, and what a row is
+        self.source, self.noun = source, noun  # the origin of the table, and the noun for a row
         self.notes, self.warnings, self.dropped = list(notes), list[str](), list[Dropped]()
         self.columns, self.guessed = dict[str, str](), tuple[str, ...]()
-        self.hold(to_frame(data), where or (lambda row: f"row {row + 1}"))
+        self.set_frame(to_frame(data), where or (lambda row: f"row {row + 1}"))
         if self.frame.height == 0:
             raise EmptyDataError(
                 f"no {noun}s in {source}: it has {self.frame.width} column(s) and no rows. Give a table with rows"
             )
 
-    def hold(self, frame: pl.DataFrame, where: Where) -> None:
-        """Take these rows, whose places `where` puts into words."""
+    def set_frame(self, frame: pl.DataFrame, where: Where) -> None:
+        """Set the rows to read; `where` describes the place of a row."""
         self.frame, self.where, self.rows_read = frame, where, frame.height
         self.used: Bools = np.ones(frame.height, bool)
 
     def find(self, roles: Roles, given: Mapping[str, str | None]) -> None:
-        """Find the columns: those given, else guessed by name."""
+        """Find the columns: those given; the others are recognised by name."""
         self.columns, self.guessed = roles.find(self.frame.columns, given, self.source)
 
     def ids(self, role: str, column: pl.Series | None = None) -> pl.Series:
-        """The column of a role, of one plain type."""
-        settled, said = settle(self.frame[self.columns[role]] if column is None else column, role, self.source)
-        self.warnings += said
-        return settled
+        """Return the column of a role, converted to one plain type."""
+        raw = self.frame[self.columns[role]] if column is None else column
+        ids, warnings = normalise_ids(raw, role, self.source)
+        self.warnings += warnings
+        return ids
 
     def drop(self, reason: str, mask: Bools, columns: Sequence[str]) -> None:
-        """Leave out the rows marked; the first few are quoted by some columns. Without a reason they go unmentioned."""
+        """Drop the rows marked and record why, quoting `columns` of the first few; an empty reason records nothing."""
         mask = mask & self.used
         if reason and mask.any():
-            self.dropped.append(self.left_out(reason, np.flatnonzero(mask), columns))
+            self.dropped.append(self.dropped_rows(reason, np.flatnonzero(mask), columns))
         self.used &= ~mask
 
-    def left_out(self, reason: str, rows: Ints, columns: Sequence[str]) -> Dropped:
-        """Rows of the table, counted and the first few quoted as they stand in it, each with its place."""
+    def dropped_rows(self, reason: str, rows: Ints, columns: Sequence[str]) -> Dropped:
+        """Count rows that are dropped for `reason`, and quote the first few with their place."""
         quoted = []
-        for row in np.sort(rows)[:EXAMPLES].tolist():
+        for row in np.sort(rows)[:MAX_EXAMPLES].tolist():
             values = (self.frame[name][row] for name in columns)
             quoted.append(f"{self.where(row)}: " + ", ".join("(none)" if v is None else str(v)[:60] for v in values))
         return Dropped(reason, len(rows), tuple(quoted))
 
     def check(self, worker: pl.Series, advice: str, wanted: str) -> None:
-        """Refuse rows without a worker, and a table of which no row is left."""
-        nobody = worker.is_null().to_numpy() & self.used if worker.null_count() else np.zeros(1, bool)
-        if nobody.any():
+        """Raise an error if a row has no worker (with `advice`), or if no row is left (none `wanted`)."""
+        unnamed = worker.is_null().to_numpy() & self.used if worker.null_count() else np.zeros(1, bool)
+        if unnamed.any():
             raise ColumnError(
-                f"{int(nobody.sum())} {self.noun}(s) in {self.source} have no worker, the first at "
-                f"{self.where(int(np.argmax(nobody)))}. {advice}"
+                f"{int(unnamed.sum())} {self.noun}(s) in {self.source} have no worker, the first at "
+                f"{self.where(int(np.argmax(unnamed)))}. {advice}"
             )
         if not self.used.any():
             raise EmptyDataError(f"no {self.noun}s in {self.source}: {self.rows_read} row(s), none {wanted}")
 
     @cached_property
     def rows(self) -> Ints:
-        """(N,) the row of the table that each answer came from; ask only when no more rows are dropped."""
+        """(N,) row of the table of each answer. Use it only after all rows to drop are dropped."""
         return np.flatnonzero(self.used)
 
     def kept(self, column: pl.Series) -> pl.Series:
-        """A column without the rows that were dropped."""
+        """Return a column without the dropped rows."""
         return column if self.used.all() else column.filter(pl.Series(self.used))
 
-    def further(self, taken: Iterable[str]) -> list[str]:
-        """Columns that are none of those taken."""
+    def other_columns(self, taken: Iterable[str]) -> list[str]:
+        """Return the names of all columns that are not in `taken`."""
         return [name for name in self.frame.columns if name not in set(taken)]
 
     def extras(self, taken: Iterable[str]) -> pl.DataFrame:
-        """Further columns, under the names of their roles where they have one; a column of several types as text."""
-        extras = self.frame.select(self.further(taken))
+        """Return the other columns, renamed to their roles; columns of mixed types become text."""
+        extras = self.frame.select(self.other_columns(taken))
         names = {
             name: role for role, name in self.columns.items() if name in extras.columns and role not in extras.columns
         }
@@ -99,7 +100,7 @@ class Reading:
     def intake(
         self, shape: str, used: int, *, extras: Sequence[str], dropped: Iterable[Dropped], options: Mapping[str, Any]
     ) -> Intake:
-        """The record of all this; `dropped` are further rows that a kind left out later."""
+        """Return the record of the reading; `dropped` are rows that were dropped after `check`."""
         return Intake(
             source=self.source,
             shape=shape,
@@ -115,14 +116,14 @@ class Reading:
         )
 
 
-def given(usual: Mapping[str, Any], **arguments: Any) -> dict[str, Any]:
-    """The arguments that differ from their usual values (None, if not said otherwise), as plain values for JSON.
+def given(defaults: Mapping[str, Any], **arguments: Any) -> dict[str, Any]:
+    """Return the arguments that differ from their defaults (None if not in `defaults`), as plain values for JSON.
 
     >>> given({"outside": "drop"}, outside="drop", unit=None, axes=("left", "top"))
     {'axes': ['left', 'top']}
     """
-    told = {name: value for name, value in arguments.items() if value is not None and value != usual.get(name)}
-    return {name: _plain(value) for name, value in told.items()}
+    changed = {name: value for name, value in arguments.items() if value is not None and value != defaults.get(name)}
+    return {name: _plain(value) for name, value in changed.items()}
 
 
 def _plain(value: Any) -> Any:

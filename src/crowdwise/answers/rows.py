@@ -1,4 +1,4 @@
-"""Answers in the order of the rows of a table of features, so that what cuts the one can cut the other."""
+"""Answers aligned with the rows of a feature table, so that both can be indexed alike."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Rows(Sequence[Any]):
-    """The answers to the task of each row: as long as the table, and cut like an array, which is all that
-    cross-validation asks of a target.
+    """The answers to the task of each row of a feature table. It has the length of the table and is indexed like an
+    array, so that it can be the target in cross-validation.
 
     >>> import crowdwise as cw
     >>> answers = cw.Labels(["t1", "t1", "t2"], ["ann", "bob", "ann"], ["cat", "dog", "cat"])
@@ -30,19 +30,19 @@ class Rows(Sequence[Any]):
     ndim = 1
 
     def __init__(self, answers: Labels, tasks: pl.Series, number: Ints, whole: bool = True) -> None:
-        self.answers, self.tasks, self.number = answers, tasks, number  # (n,) place in answers.tasks, or -1
-        self.whole = whole  # not a cut
+        self.answers, self.tasks, self.number = answers, tasks, number  # number: (n,) index in answers.tasks, or -1
+        self.whole = whole  # False for a selection of rows
 
     @classmethod
     def of(cls, answers: Labels, tasks: Any) -> Rows:
-        """`tasks` are the ids of the rows, each once."""
+        """Align answers with rows; `tasks` are the ids of the rows, all different."""
         plain = isinstance(tasks, pl.Series) or (isinstance(tasks, np.ndarray) and tasks.dtype != object)
         ids = pl.Series("task", tasks if plain else list(tasks))
         ids = ids.cast(pl.String) if ids.dtype in (pl.Categorical, pl.Enum) else ids
         if ids.is_duplicated().any():
             twice = ids.filter(ids.is_duplicated())
             raise FeatureError(
-                f"{len(twice)} rows share a task with another, for instance {twice[0]!r}. Give each once"
+                f"{len(twice)} rows share a task with another row, for instance {twice[0]!r}. Give one row per task"
             )
         keys, known = ids, answers.tasks.alias("task")
         if ids.dtype.is_integer() and known.dtype.is_integer():
@@ -50,7 +50,7 @@ class Rows(Sequence[Any]):
         elif ids.dtype != known.dtype and len(ids) and len(known):
             raise FeatureError(
                 f"tasks of the rows are {ids.dtype} (for instance {ids[0]!r}), those of the answers {known.dtype} "
-                f"({known[0]!r}), so that none can be the same. Turn one into the other"
+                f"({known[0]!r}), so they cannot be matched. Give both in the same type"
             )
         places = pl.DataFrame([known]).with_row_index("number")
         number = pl.DataFrame([keys]).join(places, on="task", how="left", maintain_order="left")["number"]
@@ -67,16 +67,16 @@ class Rows(Sequence[Any]):
         return np.asarray((self.number >= 0) & np.append(some, False)[self.number])
 
     def in_order(self) -> Ints:
-        """Rows with answers, in the order of their tasks: that in which rows come does not matter then."""
+        """Return the rows with answers, sorted by task, so that the order of rows does not matter."""
         at = np.flatnonzero(self.answered)
         return np.asarray(at[np.argsort(self.number[at])])
 
     def labels(self) -> Labels:
-        """The answers to these rows alone; tasks in their own order, all workers and classes kept."""
+        """Return the answers to these rows, with tasks sorted; all workers and classes are kept."""
         tasks = np.sort(self.number[self.answered])
         if (np.diff(tasks) == 0).any():
-            again = self.answers.tasks[tasks[1:][np.diff(tasks) == 0]]
-            raise FeatureError(f"task {again[0]!r} is in several rows. Draw rows without putting them back")
+            repeated = self.answers.tasks[tasks[1:][np.diff(tasks) == 0]]
+            raise FeatureError(f"task {repeated[0]!r} is in several rows. Draw rows without replacement")
         return self.answers.only(tasks)
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class Rows(Sequence[Any]):
         return Rows(self.answers, self.tasks[at], self.number[at], whole=False)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
-        """Numbers of the tasks, as objects: no kind of target that is to be stratified."""
+        """Return the indices of the tasks as objects, so that scikit-learn does not stratify by them."""
         return self.number.astype(object)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 from ..answers.coding import to_text
 from ..answers.columns import POINT_ROLES
 from ..answers.frames import to_frame
-from ..answers.pair_rows import said_same
+from ..answers.pair_rows import parse_same
 from ..engine.resources import require
 from ..errors import DataError, ParameterError
 from ..kernels.layout import Floats, Ints
@@ -170,7 +170,7 @@ def _by_pairs(result: PairsResult, table: pl.DataFrame) -> dict[str, float]:
     name = next((name for name in ("answer", "same", "label") if name in table.columns), None)
     if name is None:
         raise DataError(f"truth has columns {', '.join(table.columns)}; it needs left, right and answer")
-    both = table.with_columns(pl.Series("same", said_same(table[name], None, "the truth")))
+    both = table.with_columns(pl.Series("same", parse_same(table[name], None, "the truth")))
     for side in ("left", "right"):
         clusters = result.clusters.select(pl.col("item").alias(side), pl.col("cluster").alias(f"{side}_cluster"))
         clusters, both = _with_common_type(clusters, both, side)
