@@ -14,7 +14,7 @@ def _terminated(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    """Run `crowdwise`; exit status 0 success, 1 unusable data, 2 usage error, 3 not converged, 130 or 143 interrupted."""
+    """Run `crowdwise`; exit status 0 success, 1 bad data, 2 usage error, 3 not converged, 130 or 143 interrupted."""
     import signal
 
     import typer
