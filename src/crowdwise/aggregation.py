@@ -1,4 +1,4 @@
-"""One verb for every kind of answers, and the list of all models."""
+"""`aggregate` for every kind of answers, and the list of all models."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def _discover() -> None:
 
 
 def model_class(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
-    """A model class by its name, of one kind or of any."""
+    """Return a model class by its name, of one kind or of any."""
     _discover()
     return registry.find(name, kind)
 
 
 def registered(kind: str) -> list[str]:
-    """Names of all models of a kind."""
+    """Return the names of all models of a kind."""
     _discover()
     return sorted(registry.MODELS[kind])
 
 
 def model(name: str, /, **settings: Any) -> Any:
-    """A model by its name, with hyperparameters.
+    """Return a model by its name, with hyperparameters.
 
     >>> model("dawid-skene", smoothing=0.1).settings()["smoothing"]
     0.1
@@ -44,8 +44,8 @@ def model(name: str, /, **settings: Any) -> Any:
 
 
 def models(kind: str | None = None) -> pl.DataFrame:
-    """Every model, or those of one kind of answers: name, kind, description, features (none, optional or required),
-    extras (optional libraries that it needs) and default (whether its kind is fitted with it unless another is named).
+    """List all models, or those of one kind of answers: name, kind, description, features (none, optional or required),
+    extras (optional libraries that it needs) and default (whether it is the default model of its kind).
 
     >>> models("points")["name"].to_list()
     ['click-mixture', 'dbscan', 'fuzzy-c-means', 'hdbscan', 'k-means']
@@ -72,11 +72,11 @@ def aggregate(
     run: Run | None = None,
     **options: Any,
 ) -> Any:
-    """Find the truth behind answers, with the default model of their kind or with another.
+    """Estimate the truth from answers, with the default model of their kind or with another.
 
-    `answers` are `Labels`, `Points` or `Pairs`, or a frame with one row per answer, whose kind is that of `model`, or
+    `answers` are `Labels`, `Points` or `Pairs`, or a frame with one row per answer, whose kind is that of `model` or
     recognised by its columns. `model` is a name, a class or an instance; `options` are its hyperparameters and, for a
-    frame, the options of reading (`label="verdict"`). `features` of the items of pairs are a tuple of ids and rows.
+    frame, the options for reading it (`label="verdict"`). `features` of the items of pairs are a tuple of ids and rows.
     `run` sets seed, threads and precision.
 
     >>> import crowdwise as cw
@@ -98,7 +98,7 @@ def aggregate(
         chosen = registry.make(chosen, settings)
     if ready and reading:
         raise ParameterError(
-            f"{', '.join(reading)}: the answers are read already, and {chosen.name} was given with its settings"
+            f"{', '.join(reading)} cannot be used: the answers are read already, and the model has its settings"
         )
     if not ready and reading:
         answers = chosen.answers_type(answers, **reading)  # type: ignore[call-arg]
@@ -106,14 +106,14 @@ def aggregate(
 
 
 def _kind_of(frame: Any, options: dict[str, Any]) -> str:
-    """The kind of answers in a frame, by its columns and the options that only some kinds are read with."""
+    """Return the kind of answers in a frame, by its columns and by options that only some kinds have."""
     reading = {name: v for name, v in options.items() if any(name in options_of(kind) for kind in KINDS)}
     among = [kind for kind in KINDS if set(reading) <= set(options_of(kind))]
     return recognise(to_frame(frame).columns, reading, among or list(KINDS))
 
 
 def _chosen(kind: str | None, model: Any) -> Any:
-    """A model or its class; without one, the default of the kind."""
+    """Return the model or model class given; by default that of the kind."""
     if isinstance(model, Model) or (isinstance(model, type) and issubclass(model, Model)):
         return model
     if model is not None and not isinstance(model, str):
@@ -123,6 +123,6 @@ def _chosen(kind: str | None, model: Any) -> Any:
 
 
 def _reads(model: type[Model[Any, Any]], name: str) -> bool:
-    """Whether the answers that a model takes are read with this option."""
+    """Whether this is an option for reading the answers of a model."""
     parameter = inspect.signature(model.answers_type.__init__).parameters.get(name)
     return parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY

@@ -1,4 +1,4 @@
-"""Several models on the same answers, one row per model."""
+"""Comparison of several models on the same answers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .labels.model import LabelModel
 from .metrics import match_clusters, match_objects
 from .result import BaseResult, LabelsResult, PairsResult, PointsResult
 
-HIDDEN_AT_A_TIME = 1_000_000  # answers
-FOLDS = 5
-DOUBTFUL = 0.9  # probability of an object below which it is worth a look
+MAX_BATCH_ANSWERS = 1_000_000  # held-out answers scored at a time
+DEFAULT_FOLDS = 5
+MIN_CERTAIN_PROBABILITY = 0.9  # objects below it are counted as doubtful
 Watch: TypeAlias = Callable[[str], None] | None
 
 
@@ -44,17 +44,17 @@ def compare(
 ) -> pl.DataFrame:
     """Fit several models to the same answers: one row per model, with iterations, converged and seconds.
 
-    - Labels: differs (labels unlike those of `against`, or of the default model), held_out (mean log-likelihood of
-      hidden answers, by cross-validation with `folds` parts, 5 by default), and, where gold is known, accuracy and
-      log_loss. Gold is not shown to the models.
+    - Labels: differs (labels that differ from those of `against`, or of the default model), held_out (mean
+      log-likelihood of held-out answers, by cross-validation with `folds` parts, 5 by default), and, with gold,
+      accuracy and log_loss. Gold is not shown to the models.
     - Points: objects, doubtful (those with a probability below 90 %), differs (objects of either result without a match
       in the other), and, with `truth` (image, x, y), precision, recall and f1: means over images. Objects match if they
       are at most `within` apart; the default is the distance at which clicks of two workers match.
-    - Pairs: clusters, differs (pairs asked that only one of both results puts into one cluster), held_out, and, with
-      `truth`, the scores of `match_clusters`. Models that need `features` are compared if these are given.
+    - Pairs: clusters, differs (pairs with answers that only one of the two results puts into one cluster), held_out,
+      and, with `truth`, the scores of `match_clusters`. Models that need `features` are compared if these are given.
 
-    Without `models`, all models of the kind are compared whose libraries are installed, but for networks. A model that
-    must be given the number of objects or clusters gets the number that the default model finds.
+    By default, all models of the kind are compared, except networks and models whose libraries are not installed. A
+    model that needs the number of objects or clusters gets the number that the default model finds.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=50, workers=10, seed=3)
@@ -70,8 +70,8 @@ def compare(
 def chosen_models(
     models: Sequence[str | Model[Any, Any]] | None, folds: int | None, kind: str = "labels", features: bool = False
 ) -> list[Any]:
-    """The models to compare; without a choice, those of the kind that can be fitted here. Wrong names and numbers are
-    refused."""
+    """Return the models to compare; by default those of the kind that can be fitted here. Unknown names and invalid
+    `folds` raise ParameterError."""
     if folds is not None and folds < 2 and folds != 0:
         raise ParameterError(f"folds is {folds}; it must be at least 2, or 0 for no held-out score")
     if models is None:
@@ -83,7 +83,7 @@ def chosen_models(
 
 
 def check_models(models: Sequence[str] | None, folds: int | None) -> list[str] | None:
-    """Refuse unknown models and wrong folds; return the kind of answers of the models, None where none is named."""
+    """Raise ParameterError for unknown models or invalid folds; return the kinds of the models, None without any."""
     chosen_models([], folds)
     return sorted({model_class(name).kind for name in models}) if models else None
 
@@ -105,14 +105,14 @@ def compare_labels(
     run: Run,
     watch: Watch,
     *,
-    folds: int = FOLDS,
+    folds: int = DEFAULT_FOLDS,
     against: LabelsResult | None = None,
 ) -> pl.DataFrame:
     """`compare` for labels."""
     gold, data = answers.gold, answers.with_gold(None)
     chosen = [each for each in chosen if each.uses_weights or not data.weighted]
-    usual = DEFAULTS["labels"] if not data.weighted else "weighted-vote"
-    base = (model(usual).fit(data, run=run) if against is None else against).labels["label"]
+    default = DEFAULTS["labels"] if not data.weighted else "weighted-vote"
+    base = (model(default).fit(data, run=run) if against is None else against).labels["label"]
 
     def row(each: LabelModel, result: LabelsResult) -> dict[str, Any]:
         accuracy, log_loss = score(result.posterior, gold)
@@ -150,7 +150,7 @@ def compare_points(
         scores = None if truth is None else match_objects(result, truth, within=radius)
         return {
             "objects": result.objects.height,
-            "doubtful": int((result.params.probability < DOUBTFUL).sum()),
+            "doubtful": int((result.params.probability < MIN_CERTAIN_PROBABILITY).sum()),
             "differs": int((shared["found"] + shared["true"] - 2 * shared["matched"]).sum()),
             **({} if scores is None else scores.select("precision", "recall", "f1").mean().row(0, named=True)),
         }
@@ -165,7 +165,7 @@ def compare_pairs(
     run: Run,
     watch: Watch,
     *,
-    folds: int = FOLDS,
+    folds: int = DEFAULT_FOLDS,
     against: PairsResult | None = None,
     features: Any = None,
     truth: Any = None,
@@ -191,7 +191,7 @@ def compare_pairs(
 def _table(
     chosen: Sequence[Any], watch: Watch, fit: Callable[[Any], Any], row: Callable[[Any, Any], Any]
 ) -> pl.DataFrame:
-    """One row per model: its name, what `row` finds in its result, and what the fit took."""
+    """One row per model: its name, the values that `row` computes from its result, and the cost of the fit."""
     rows = []
     for each in chosen:
         if watch is not None:
@@ -205,7 +205,7 @@ def _table(
 
 
 def _numbered(chosen: Sequence[Model[Any, Any]], setting: str, found: int) -> list[Model[Any, Any]]:
-    """The models; those that must be given a number, and have it as the default, get the number found."""
+    """Return the models; those with a fixed default number of objects or clusters get the number found."""
     defaults = {each.name: {field.name: field.default for field in fields(each)} for each in chosen}
     return [
         replace(each, **{setting: found})
@@ -218,7 +218,7 @@ def _numbered(chosen: Sequence[Model[Any, Any]], setting: str, found: int) -> li
 def _held_out_pairs(
     each: Model[Any, Any], pairs: Pairs, fit: Callable[[Any, Pairs], PairsResult], folds: int, run: Run
 ) -> float | None:
-    """Mean log-probability of answers that the fit did not see: every answer is hidden once."""
+    """Mean log-probability of held-out answers; every answer is held out once. None without answers to hold out."""
     fold, total, scored = run.rng().permutation(np.arange(pairs.n_answers) % folds), 0.0, 0
     for f in range(folds):
         hidden = fold == f
@@ -227,15 +227,15 @@ def _held_out_pairs(
             same = result.same_chance(pairs.left[hidden], pairs.right[hidden])
             a, b = (beta[:, 0] / beta.sum(1) for beta in (result.params.alpha, result.params.beta))
             worker = pairs.worker[hidden]
-            says_same = same * a[worker] + (1 - same) * (1 - b[worker])
-            chance = np.where(pairs.same[hidden], says_same, 1 - says_same)
+            answer_same = same * a[worker] + (1 - same) * (1 - b[worker])
+            chance = np.where(pairs.same[hidden], answer_same, 1 - answer_same)
             total += float(np.log(np.clip(chance, 1e-300, 1)).sum())
             scored += int(hidden.sum())
     return total / scored if scored else None
 
 
 def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
-    """Accuracy (a tie counts its share) and log-loss (clipped at 1e-5) over tasks with gold; None without any."""
+    """Accuracy (ties count fractionally) and log-loss (clipped at 1e-5) over tasks with gold; None without gold."""
     known = np.flatnonzero(gold >= 0)
     if not len(known):
         return None, None
@@ -247,7 +247,7 @@ def score(posterior: Floats, gold: Ints) -> tuple[float | None, float | None]:
 
 
 def held_out(each: LabelModel, data: Labels, folds: int, run: Run) -> float | None:
-    """Mean log-probability of answers that the fit did not see: every answer is hidden once. None: no fold to hide."""
+    """Mean log-probability of held-out answers; every answer is held out once. None without answers to hold out."""
     fold = run.rng().permutation(np.arange(data.n_answers) % folds)
     total, scored = 0.0, 0
     for f in range(folds):
@@ -262,8 +262,8 @@ def hidden_likelihood(result: LabelsResult, data: Labels, hidden: Bools) -> floa
     """Sum over hidden answers of log sum_k q[i, k] P(label | truth k, worker)."""
     task, worker, label = (codes[hidden] for codes in data.codes())
     total = 0.0
-    for start in range(0, len(task), HIDDEN_AT_A_TIME):
-        part = slice(start, start + HIDDEN_AT_A_TIME)
+    for start in range(0, len(task), MAX_BATCH_ANSWERS):
+        part = slice(start, start + MAX_BATCH_ANSWERS)
         logs = result.model.emission(result.params, result.answers.layout, worker[part], label[part], task[part])
         total += float(np.log((np.exp(logs) * result.posterior[task[part]]).sum(1).clip(1e-300)).sum())
     return total

@@ -1,4 +1,4 @@
-"""What was understood of a table of answers, as plain values, for every kind."""
+"""Summary of what was read from a table of answers, as plain values, for every kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .kernels.layout import Ints
 
 @dataclass(frozen=True)
 class Spread:
-    """Smallest, middle and largest of some counts."""
+    """Minimum, median and maximum of counts."""
 
     low: int
     median: float
@@ -22,23 +22,23 @@ class Spread:
 
     @classmethod
     def of(cls, counts: Ints) -> Spread:
-        """The spread of counts, which may be none."""
+        """Return the spread of counts; zeros without counts."""
         return cls(int(counts.min()), float(np.median(counts)), int(counts.max())) if len(counts) else cls(0, 0.0, 0)
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """A table of answers in a few plain values."""
+    """Summary of a table of answers."""
 
     kind: str
     intake: Intake
     counts: dict[str, int]  # {"answers": 1800, "tasks": 300, ...}
     spreads: dict[str, Spread]  # {"answers per task": ...}
-    values: list[tuple[Any, int]] = field(default_factory=list)  # a value and how often it was given, most often first
-    value: str = ""  # what the values are: "label"
+    values: list[tuple[Any, int]] = field(default_factory=list)  # (value, number of answers), most frequent first
+    value: str = ""  # name of the values: "label"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; those of the intake stand at the top."""
+        """Return plain values, for JSON, starting with those of the intake."""
         spreads = {name.replace(" ", "_"): asdict(spread) for name, spread in self.spreads.items()}
         values = [{self.value: value, "answers": count} for value, count in self.values]
         return {
@@ -49,7 +49,7 @@ class Inspection:
 
 
 def inspect(answers: Any) -> Inspection:
-    """Count what is in a table of answers of any kind.
+    """Summarise a table of answers of any kind.
 
     >>> import crowdwise as cw
     >>> cw.inspect(cw.simulate.clicks(seed=1).points).counts["images"]

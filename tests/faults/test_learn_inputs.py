@@ -334,7 +334,7 @@ def test_features_of_a_table(tmp_path: Path) -> None:
     assert (found.tasks.to_list(), found.x.tolist()) == ([1, 2], [[0.5, 1.0], [1.5, 0.0]])
     like = cw.read_features(tmp_path / "f.parquet", pl.Series(["1", "2"]))
     assert like.tasks.to_list() == ["1", "2"]
-    with pytest.raises(FeatureError, match="is a table, so that it has no array 'x'"):
+    with pytest.raises(FeatureError, match="is a table and has no array 'x'"):
         cw.read_features(file, array="x")
 
 
@@ -346,7 +346,7 @@ def test_text_is_no_feature(tmp_path: Path) -> None:
 
 def test_ids_alone_are_no_features(tmp_path: Path) -> None:
     pl.DataFrame({"task": ["a", "b"]}).write_parquet(tmp_path / "f.parquet")
-    with pytest.raises(FeatureError, match=r"f\.parquet has one column only"):
+    with pytest.raises(FeatureError, match=r"f\.parquet has only one column"):
         cw.read_features(tmp_path / "f.parquet")
 
 
@@ -368,7 +368,7 @@ def test_features_of_npz(tmp_path: Path) -> None:
     [
         ({"x": np.ones((2, 2))}, FeatureError, "no array task or item or image, only x"),
         ({"task": np.arange(3), "x": np.ones((2, 2))}, FeatureError, r"shape \(2, 2\).*each of the 3 tasks"),
-        ({"task": np.arange(2), "x": np.array([["a"], ["b"]])}, FeatureError, "wanted are numbers"),
+        ({"task": np.arange(2), "x": np.array([["a"], ["b"]])}, FeatureError, "it must hold numbers"),
         ({"task": np.arange(2), "x": np.array(1.0)}, FeatureError, r"shape \(\)"),
         ({"task": np.array(["a", "b"], object), "x": np.ones((2, 2))}, FileError, "Object arrays cannot be loaded"),
         ({"task": np.arange(2), "x": np.array([{}, {}], object)}, FileError, "Object arrays cannot be loaded"),

@@ -265,7 +265,7 @@ def test_one_class_has_no_alpha_and_says_why(kernels: Any) -> None:  # D7
     table = cw.agreement({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4})
     for measure, value, low, high, note in table.filter(~pl.col("measure").is_in([PERCENT, COHEN])).rows():
         assert (value, low, high) == (None, None, None), measure
-        said = "all answers that can be compared say the same, so agreement beyond chance is not defined"
+        said = "all answers that can be compared are the same, so agreement beyond chance is not defined"
         assert note == f"{said}; percent agreement is 1"
     assert row({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4}, PERCENT)["value"] == 1
 
@@ -274,7 +274,7 @@ def test_one_class_has_no_cohen_and_says_why() -> None:  # D7
     alike = {"task": np.repeat(np.arange(12), 2), "worker": [0, 1] * 12, "label": ["x"] * 24}
     found = row(alike, COHEN)
     assert found["value"] is None
-    assert found["note"] == "every pair of workers gave one and the same label only"
+    assert found["note"] == "every pair of workers gave a single label only"
 
 
 def test_pairs_that_only_gave_one_label_are_left_out_and_counted() -> None:
@@ -282,7 +282,7 @@ def test_pairs_that_only_gave_one_label_are_left_out_and_counted() -> None:
     frame = {"task": np.repeat(np.arange(30), 4), "worker": [0, 1, 2, 3] * 30, "label": rng.integers(0, 2, 120)}
     frame["label"][np.isin(frame["worker"], [0, 1])] = 1
     found = row(frame, COHEN)
-    assert found["note"] == "1 pair(s) left out that gave one and the same label only"
+    assert found["note"] == "1 pair(s) of workers who gave a single label only are omitted"
     assert np.isfinite(found["value"])
 
 
@@ -298,7 +298,7 @@ def test_one_task_has_values_but_no_interval() -> None:
     table = cw.agreement({"task": [0, 0, 0], "worker": [0, 1, 2], "label": ["x", "y", "x"]})
     for _, value, low, high, note in table.filter(pl.col("measure") != COHEN).rows():
         assert np.isfinite(value)
-        assert (low, high, note) == (None, None, "one task only, so no interval")
+        assert (low, high, note) == (None, None, "only one to compare, so no interval")
 
 
 def test_answers_that_stand_alone_do_count_as_answers() -> None:
@@ -357,7 +357,7 @@ def test_names_do_not_matter(frame: pl.DataFrame, seed: int) -> None:  # D16
 
 
 def test_cohen_uses_the_busiest_workers_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inter_rater, "BUSIEST", 4)
+    monkeypatch.setattr(inter_rater, "MAX_WORKERS", 4)
     answers = uneven()
     busiest = np.argsort(-answers.answers_per_worker, kind="stable")[:4]
     found = row(answers, COHEN)

@@ -332,7 +332,7 @@ def test_raw_cifar10h_is_known_by_its_columns(trials: Path) -> None:
     assert answers.frame().sort("task", "worker")["label"].to_list() == [
         "airplane", "bird", "ship", "ship", "cat", "cat", "cat",
     ]  # fmt: skip
-    assert "raw CIFAR-10H: attention checks are gold" in answers.intake.notes
+    assert "raw CIFAR-10H: attention checks are used as gold" in answers.intake.notes
     assert cw.read(trials, format="cifar10h").frame().equals(answers.frame())
 
 

@@ -506,7 +506,7 @@ def test_data_that_cannot_be_used_are_refused(text: str, said: str, table: Any, 
     ("item,x\na,1\nb,2\nb,3\n", "item 'b' has more than one row of features"),
     ("item,x\na,1\nb,east\n", "'east'"),
     ("item,x\na,1\nb,\n", "not finite, the first 'b' in column 1"),
-    ("item\na\nb\n", "one column only"),
+    ("item\na\nb\n", "only one column"),
 ])  # fmt: skip
 def test_features_that_cannot_be_used_are_refused(
     features: str, said: str, table: Any, tmp_path: Path, command: Any

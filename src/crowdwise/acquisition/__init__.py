@@ -1,4 +1,4 @@
-"""Which answers to ask for next, what to look at again, and what more answers would add."""
+"""Which answers to ask for next, what to review, and what more answers would add."""
 
 from .by_kind import next_answers, review
 from .cost import EVERY, Accuracy, CostCurve, cost_curve, expected_accuracy, open_tasks

@@ -1,4 +1,4 @@
-"""One name for every kind of answers: what to look at again, and what to ask next."""
+"""`review` and `next_answers` for every kind of answers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ verb("next", "pairs")(next_pairs)
 
 
 def review(result: Any, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
-    """What is most worth another look, first: tasks (labels), objects (clicks) or items (pairs); all or `top`.
+    """Return what to review, the most useful first: tasks (labels), objects (clicks) or items (pairs); all or `top`.
 
     - Labels: task, label, probability, status, tie, answers, votes ("cat 3, dog 2"), entropy and vote_entropy,
-      disagreement, difficulty, gain, models_disagree and others (labels by which other models differ; `models` names
-      those to ask).
-    - Points: image, object, its place, probability that it is real, supporters, jobs, clicks, spread and gain.
+      disagreement, difficulty, gain, models_disagree and others (labels of other models that differ; `models` names
+      these models).
+    - Points: image, object, its coordinates, probability that it is real, supporters, jobs, clicks, spread and gain.
     - Pairs: item, cluster, probability, second (the next likely cluster), its probability, entropy and answers.
 
     >>> import crowdwise as cw
@@ -42,8 +42,9 @@ def review(result: Any, top: int | None = None, *, models: Sequence[str] | None 
 
 
 def next_answers(result: Any, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
-    """What to ask next, best first: `next_tasks` for labels, `next_images` for clicks, `next_pairs` for pairs. `budget`
-    is how many answers can be paid for, `batch` how many of them to ask for now.
+    """Return what to ask next, best first: `next_tasks` for labels, `next_images` for clicks, `next_pairs` for pairs.
+
+    `budget` is the number of answers that can be paid for, `batch` the number of them to ask for now.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1)

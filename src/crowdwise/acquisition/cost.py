@@ -25,8 +25,8 @@ from .tasks import MAX_AHEAD, expected, hull_slopes
 
 EVERY, WORST = "every task", "the most uncertain tasks"
 WORST_ANSWERS_PER_TASK = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 4.9)  # points of the second plan
-MAX_ANSWERS_CHECKED = 200_000  # answers up to which the check is done by default
-TINY = 1e-9
+MAX_ANSWERS_CHECKED = 200_000  # by default, larger tables are not checked
+MIN_PROBABILITY = 1e-9  # before taking logarithms
 
 
 class Accuracy(NamedTuple):
@@ -81,18 +81,19 @@ def _variance(p: Floats) -> float:
 def _accuracy(mean: float, variance: float, T: int, off: tuple[float, float], error: float = 0.0) -> Accuracy:
     """Parts (1) to (3); `error` is part (3)."""
     chance = Z95 * np.sqrt(variance) / T
-    odds = np.log(max(mean, TINY)) - np.log(max(1 - mean, TINY))
+    odds = np.log(max(mean, MIN_PROBABILITY)) - np.log(max(1 - mean, MIN_PROBABILITY))
     low, high = (float(1 / (1 + np.exp(-(odds + shift)))) for shift in off)
     below, above = (float(np.hypot(side, chance)) + error for side in (mean - low, high - mean))
     return Accuracy(mean, max(mean - below, 0.0), min(mean + above, 1.0))
 
 
 def cost_curve(result: LabelsResult, *, check: bool | None = None, seed: int = 0) -> CostCurve:
-    """Expected accuracy if every task got 1, 2, ... more answers, and if the same answers went to the most uncertain
-    tasks.
+    """Return the expected accuracy if every task got 1, 2, ... more answers, and if the same answers went to the most
+    uncertain tasks.
 
     The check removes one answer of each task, fits the model again, and compares what the curve then predicts with the
-    accuracy that is expected with that answer. It is made for tables of up to 200,000 answers unless `check` says.
+    accuracy that is expected with that answer. By default it is made for tables of up to 200,000 answers;
+    `check` turns it on or off.
     """
     result = result_of(result, "labels", "cost_curve")
     open_ = open_tasks(result)

@@ -1,10 +1,10 @@
-"""Which images to show to further workers, and which objects to look at.
+"""Which images to show to more workers, and which objects to review.
 
 An object found in the clicks is real with probability p. The next worker who looks at its image clicks it with chance h
 if it is real, and with chance f if it is not. Both are estimated from the workers who have looked already:
     (1)  h = sum_m p_m s_m / sum_m p_m n_m        f = sum_m (1 - p_m) s_m / sum_m (1 - p_m) n_m
-with s_m workers who clicked object m, of n_m who looked at its image. After k further looks, c of them with a click,
-the object is called real or not, whichever is more probable. That is right with the expected chance
+where n_m workers looked at the image of object m and s_m of them clicked it. After k more looks, c of them with a
+click, the object is classified as real or not, whichever is more probable. The expected probability of being right is
     (2)  V[k] = sum_c max(p Binomial(c; k, h), (1 - p) Binomial(c; k, f)).
 A look shows all objects of an image, so the value of looks at an image is the sum of (2) over its objects. Objects that
 no worker has clicked yet are unknown to the fit and do not count.
@@ -22,14 +22,14 @@ from ..result import PointsResult
 from ..result.base import result_of
 from .tasks import MAX_AHEAD, check_budget, hull_slopes, ranked_asks
 
-MIN_CHANCE = 1e-3  # h and f stay this far from 0 and 1
+MIN_CHANCE = 1e-3  # h and f are kept at least this far from 0 and 1
 
 
 def next_images(result: PointsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
-    """Which images to show to further workers, best first: image, ask (how many further workers now), objects, jobs
-    (workers who have looked), gain (expected number of objects that are decided rightly thanks to them) and per_answer.
+    """Return the images to show to more workers, best first: image, ask (number of workers to ask now), objects, jobs
+    (workers who have looked), gain (expected number of additional objects classified correctly) and per_answer.
 
-    `budget` is how many looks of one worker at one image can be paid for, `batch` how many of them to ask for now.
+    `budget` is the number of looks (one worker at one image) that can be paid for, `batch` the number to ask for now.
 
     >>> import crowdwise as cw
     >>> result = cw.aggregate(cw.simulate.clicks(seed=1).points)
@@ -38,7 +38,7 @@ def next_images(result: PointsResult, budget: int = 100, *, batch: int | None = 
     """
     check_budget(budget, batch)
     result = result_of(result, "points", "next_images")
-    V = weighted_counts_by_image(result, _values(result))
+    V = sum_by_image(result, _values(result))
     chosen, asked, each = ranked_asks(hull_slopes(V), budget, batch, np.diff(result.answers.image_ptr))
     return pl.DataFrame(
         {
@@ -53,8 +53,9 @@ def next_images(result: PointsResult, budget: int = 100, *, batch: int | None = 
 
 
 def review_objects(result: PointsResult, top: int | None = None) -> pl.DataFrame:
-    """The objects most worth another look: image, object, its place, probability, supporters, jobs, clicks, spread and
-    gain (what one further worker is expected to add to the chance of deciding rightly whether it is real)."""
+    """Return the objects to review, the most useful first: image, object, its coordinates, probability, supporters,
+    jobs, clicks, spread and gain (expected increase, by one more worker, of the probability of classifying it
+    correctly)."""
     result = result_of(result, "points", "review")
     V = _values(result)
     gain, p = hull_slopes(V)[:, 0], result.params.probability
@@ -74,16 +75,16 @@ def _values(result: PointsResult) -> Floats:
         for c in range(k + 1):
             if_real, if_not = (comb(k, c) * chance**c * (1 - chance) ** (k - c) for chance in (h, f))
             V[:, k] += np.maximum(p * if_real, (1 - p) * if_not)
-    return np.maximum.accumulate(V, axis=1)  # rounding aside, looks never harm on average
+    return np.maximum.accumulate(V, axis=1)  # up to rounding, more looks never lower the value
 
 
 def _click_chance(weight: Floats, supporters: Floats, looked: Floats) -> float:
-    """Eq (1) with one worker of each kind added, so that few objects do not give certainty."""
+    """Eq (1) with half a click in one look added, so that few objects do not give certainty."""
     chance = (float((weight * supporters).sum()) + 0.5) / (float((weight * looked).sum()) + 1.0)
     return float(np.clip(chance, MIN_CHANCE, 1 - MIN_CHANCE))
 
 
-def weighted_counts_by_image(result: PointsResult, values: Floats) -> Floats:
-    """(I, k) sums of rows of objects over the objects of each image."""
+def sum_by_image(result: PointsResult, values: Floats) -> Floats:
+    """(I, k) sums of the rows of `values` (M, k) over the objects of each image."""
     sums = [weighted_counts(result.image_of, column, result.answers.n_images) for column in values.T]
     return np.stack(sums, axis=1)

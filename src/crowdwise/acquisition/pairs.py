@@ -1,4 +1,4 @@
-"""Which pairs are most worth asking next."""
+"""Which pairs to ask about next."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..result import PairsResult
 from ..result.base import result_of
 from .tasks import check_budget
 
-DOUBTFUL = 2000  # items that are looked at, the most doubtful
-USUAL = 0.9  # chance of a right answer where nobody has answered yet
-SURE = 50  # items of a cluster that a doubtful one may be compared with, the surest
+MAX_DOUBTFUL_ITEMS = 2000  # most uncertain items that are considered
+DEFAULT_ACCURACY = 0.9  # of workers, if there are no answers yet
+MAX_CERTAIN_ITEMS = 50  # most certain items of a cluster, with which uncertain items are compared
 
 
 def next_pairs(result: PairsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
-    """The pairs whose answer would bring most information: left, right, probability (that both are the same), gain
-    (bits that an answer of an average worker is expected to bring), and about (the item in doubt).
+    """Return the pairs whose answers are expected to bring most information: left, right, probability (that both are
+    the same), gain (expected information in bits of an answer of an average worker), and about (the uncertain item).
 
-    A doubtful item is compared with a sure one of a cluster that it may be in. Pairs asked already come only where
-    nothing is left that was not.
+    An uncertain item is compared with a certain item of a cluster that it may belong to. Pairs that have answers
+    already come last.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.pinwheel(seed=1)
@@ -31,7 +31,7 @@ def next_pairs(result: PairsResult, budget: int = 100, *, batch: int | None = No
     budget = budget if batch is None else min(batch, budget)
     result = result_of(result, "pairs", "next_pairs")
     p, items = result.params, result.answers.items
-    doubtful = np.argsort(-result.entropy, kind="stable")[: min(DOUBTFUL, 4 * budget)]
+    doubtful = np.argsort(-result.entropy, kind="stable")[: min(MAX_DOUBTFUL_ITEMS, 4 * budget)]
     item, other = _candidates(result, doubtful)
     same = result.same_chance(item, other)
     gain = _gain(same, _average(p.alpha), _average(p.beta))
@@ -52,18 +52,18 @@ def next_pairs(result: PairsResult, budget: int = 100, *, batch: int | None = No
 
 
 def review_items(result: PairsResult, top: int | None = None) -> pl.DataFrame:
-    """The items whose cluster is least certain; `review` lists the columns."""
+    """Return the items whose cluster is most uncertain; `review` lists the columns."""
     result = result_of(result, "pairs", "review")
     return result.clusters[np.argsort(-result.entropy, kind="stable")[:top]]
 
 
 def _candidates(result: PairsResult, doubtful: Ints) -> tuple[Ints, Ints]:
-    """Each doubtful item with a sure one of each of its two likeliest clusters, taken in turn."""
+    """Pair each uncertain item with a certain item of each of its two most probable clusters, taken in turn."""
     p = result.params
     chance = np.where(result.entropy > 0, p.chances[:, 0], 1.0)
     order = np.lexsort((-chance, result.cluster))
     starts = np.searchsorted(result.cluster[order], np.arange(result.n_clusters + 1))
-    size = np.minimum(np.diff(starts), SURE)
+    size = np.minimum(np.diff(starts), MAX_CERTAIN_ITEMS)
     item, other = [], []
     for rank in range(min(2, p.choices.shape[1])):
         cluster = np.minimum(p.choices[doubtful, rank], result.n_clusters - 1)
@@ -73,28 +73,28 @@ def _candidates(result: PairsResult, doubtful: Ints) -> tuple[Ints, Ints]:
         item.append(doubtful)
         other.append(np.where(here == doubtful, again, here))
     both = np.concatenate(item), np.concatenate(other)
-    apart = both[0] != both[1]
-    return both[0][apart], both[1][apart]
+    different = both[0] != both[1]
+    return both[0][different], both[1][different]
 
 
 def _average(beta: Floats) -> float:
-    return float(beta[:, 0].sum() / beta.sum()) if len(beta) else USUAL
+    return float(beta[:, 0].sum() / beta.sum()) if len(beta) else DEFAULT_ACCURACY
 
 
 def _gain(same: Floats, alpha: float, beta: float) -> Floats:
-    """Mutual information of an answer and of whether both are the same, in bits."""
+    """Mutual information, in bits, of an answer and of whether both items are the same."""
 
     def entropy(p: Floats) -> Floats:
         p = np.clip(p, 1e-12, 1 - 1e-12)
         return np.asarray(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
 
-    said = same * alpha + (1 - same) * (1 - beta)
+    answer_same = same * alpha + (1 - same) * (1 - beta)
     known = same * entropy(np.array(alpha)) + (1 - same) * entropy(np.array(beta))
-    return np.asarray(np.maximum(entropy(said) - known, 0.0))
+    return np.asarray(np.maximum(entropy(answer_same) - known, 0.0))
 
 
 def _asked(result: PairsResult, item: Ints, other: Ints) -> Ints:
-    """Whether pairs have an answer."""
+    """Return a mask of the pairs that have an answer."""
     left, right, _ = result.answers.edges
     N = result.answers.n_items
     known = left.astype(np.int64) * N + right

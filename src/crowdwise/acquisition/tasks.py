@@ -1,11 +1,11 @@
-"""Which tasks to ask again, of whom, and what more answers would bring.
+"""Which tasks to ask again, which workers to ask, and what more answers would add.
 
-A task has a label k with probability q[k], and a strongest rival r. An average worker says k, r or something else with
-the chances of the crowd's confusion matrix, under either truth. After m more answers, counted as c = (said k, said r,
-said else), the chance of being right is on average
+A task has a label k with probability q[k], and a most probable other class, the rival r. An average worker gives label
+k, r or another one with the probabilities of the crowd's confusion matrix. After m more answers, with counts c of the
+labels k, r and other, the expected probability of being right is
     (1)  V[m] = sum over c of max(q[k] P(c | k), q[r] P(c | r)),        V[0] = max(q[k], q[r])
 One answer alone often cannot change a label, so gains are computed for 1 to MAX_AHEAD answers together: the slopes of
-the upper hull of V[m] - V[0] are what each further answer is worth. A budget is spent where slopes are steepest.
+the upper hull of V[m] - V[0] are the value of each additional answer. A budget is spent where slopes are steepest.
 docs/maths/acquisition.md derives this.
 """
 
@@ -26,15 +26,15 @@ from ..kernels.special import classes_of
 from ..result import LabelsResult
 from ..result.base import result_of
 
-MAX_AHEAD = 5  # answers to a task that are thought of together
-TASKS_AT_A_TIME = 200_000  # tasks
-MIN_INFORMATION_RATIO = 1.25  # how many times the average worker's information makes it matter who is asked
-MAX_WORKERS = 2_000  # best workers among whom somebody is sought
-MAX_MATRIX_CELLS = 50_000_000
+MAX_AHEAD = 5  # additional answers to a task that are considered together
+MAX_BATCH_TASKS = 200_000  # tasks computed at a time
+MIN_INFORMATION_RATIO = 1.25  # a worker is named if their information is this many times the average worker's
+MAX_WORKERS = 2_000  # best workers who can be named
+MAX_MATRIX_CELLS = 50_000_000  # cells of confusion matrices in memory
 
 
 class Rivals(NamedTuple):
-    """The label of each task and what else it may be."""
+    """The label of each task and the most probable other class."""
 
     label: Ints  # (T,)
     rival: Ints  # (T,)
@@ -42,28 +42,28 @@ class Rivals(NamedTuple):
 
 
 def rivals(result: LabelsResult) -> Rivals:
-    """By the model's own posterior, before any hedge: that is what further answers work on."""
+    """Return labels and rivals by the posterior before hedging, which is what more answers change."""
     Z, _ = _unhedged(result)
     label = classes_of(result.posterior, result.prevalence, result.answers.gold)
-    rest = Z.astype(np.float64)
+    others = Z.astype(np.float64)
     rows = np.arange(len(Z))
-    first = rest[rows, label].copy()
-    rest[rows, label] = -1
-    rival = rest.argmax(1)
-    return Rivals(label, rival, np.stack([first, np.maximum(rest[rows, rival], 0)], axis=1))
+    first = others[rows, label].copy()
+    others[rows, label] = -1
+    rival = others.argmax(1)
+    return Rivals(label, rival, np.stack([first, np.maximum(others[rows, rival], 0)], axis=1))
 
 
 def _unhedged(result: LabelsResult) -> tuple[Floats, float]:
-    """(T, K) the posterior before any hedge, and how much it counts in the one reported."""
+    """Return the posterior (T, K) before hedging, and its weight in the reported posterior."""
     return result.model.unhedged(result.params, result.answers, result.posterior)
 
 
 def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = None) -> Floats:
-    """(T, most + 1) chance of being right now and after 1, 2, ... more answers of average workers, eq (1). A task whose
-    truth is known stays right. `tasks` are the numbers of those wanted, all without it.
+    """(T, most + 1) probability of being right now and after 1, 2, ... more answers of average workers, eq (1). It is 1
+    for tasks with gold. `tasks` are the indices of the tasks to compute; all by default.
 
-    Where a model hedges its posterior, only the part that is its own gains: the hedge says how far that may be wrong,
-    and more answers of the same crowd do not mend it.
+    If a model hedges its posterior, only the part before hedging gains: the hedge accounts for errors of the model,
+    which more answers of the same crowd do not correct.
     """
     chosen = np.arange(result.answers.n_tasks) if tasks is None else tasks
     T, K = len(chosen), result.answers.n_classes
@@ -73,43 +73,44 @@ def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = N
     two = Rivals(both.label[chosen], both.rival[chosen], both.q[chosen])
     _, own = _unhedged(result)
     by_task = result.model.difficulty(result.params) is not None
-    size = min(TASKS_AT_A_TIME, max(1, MAX_MATRIX_CELLS // K**2)) if by_task else TASKS_AT_A_TIME
+    size = min(MAX_BATCH_TASKS, max(1, MAX_MATRIX_CELLS // K**2)) if by_task else MAX_BATCH_TASKS
     V = np.empty((T, most + 1))
     for start in range(0, T, size):
         part = slice(start, start + size)
         label, rival, q = two.label[part], two.rival[part], two.q[part]
         if by_task:
-            says = _told_of(result, chosen[part], label, rival)
+            given = _label_probabilities(result, chosen[part], label, rival)
         else:
-            says = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
-        V[part] = np.stack([q.max(1), *(_value(q, says, m) for m in range(1, most + 1))], axis=1)
-    told = result.posterior[chosen, two.label].astype(np.float64)[:, None]
-    V = told + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # more answers never harm on average; rounding may
+            given = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
+        V[part] = np.stack([q.max(1), *(_value(q, given, m) for m in range(1, most + 1))], axis=1)
+    now = result.posterior[chosen, two.label].astype(np.float64)[:, None]
+    V = now + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # up to rounding, V never falls
     V[result.answers.gold[chosen] >= 0] = 1.0
     return np.minimum(V, 1.0)
 
 
-def _told_of(result: LabelsResult, task: Ints, label: Ints, rival: Ints) -> Floats:
-    """(T, 2, 3) the same of tasks that differ in difficulty, where either is true."""
-    nobody, rows = np.full(len(task), -1, np.int32), np.arange(len(task))
+def _label_probabilities(result: LabelsResult, task: Ints, label: Ints, rival: Ints) -> Floats:
+    """(T, 2, 3) probabilities of label, rival and other, if the label or the rival is true, for tasks of different
+    difficulty."""
+    average, rows = np.full(len(task), -1, np.int32), np.arange(len(task))
     logs = [
-        result.model.emission(result.params, result.answers.layout, nobody, said.astype(np.int32), task)
-        for said in (label, rival)
+        result.model.emission(result.params, result.answers.layout, average, given.astype(np.int32), task)
+        for given in (label, rival)
     ]
     pairs = [[np.exp(log[rows, truth]) for log in logs] for truth in (label, rival)]
     return np.stack([np.stack([a, b, np.maximum(1 - a - b, 1e-12)], axis=1) for a, b in pairs], axis=1)
 
 
 def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:
-    """(T, 3) chances that an average worker says the label, the rival, or anything else."""
+    """(T, 3) probabilities that an average worker gives the label, the rival, or another label."""
     first, second = pi[truth, label], pi[truth, rival]
     return np.stack([first, second, np.maximum(1 - first - second, 1e-12)], axis=1)
 
 
-def _value(q: Floats, says: Floats, m: int) -> Floats:
-    """(T,) eq (1); says (T, 2, 3)."""
+def _value(q: Floats, given: Floats, m: int) -> Floats:
+    """(T,) eq (1); `given` (T, 2, 3) are the probabilities of label, rival and other under both true classes."""
     total = np.zeros(len(q))
-    power = [says**0, *(says**n for n in range(1, m + 1))]
+    power = [given**0, *(given**n for n in range(1, m + 1))]
     for a in range(m + 1):
         for b in range(m + 1 - a):
             ways = comb(m, a) * comb(m - a, b)
@@ -119,7 +120,8 @@ def _value(q: Floats, says: Floats, m: int) -> Floats:
 
 
 def hull_slopes(V: Floats) -> Floats:
-    """(T, m) what each further answer adds to the chance of being right, by the upper hull of V; never rising."""
+    """(T, m) increase of the probability of being right by each additional answer: slopes of the upper hull of V, which
+    never increase."""
     T, m = V.shape[0], V.shape[1] - 1
     slopes, at = np.zeros((T, m)), np.zeros(T, np.int64)
     rows = np.arange(T)
@@ -128,7 +130,7 @@ def hull_slopes(V: Floats) -> Floats:
         ahead = np.arange(1, m + 1)[None] - at[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(ahead > 0, (V[:, 1:] - here[:, None]) / ahead, -np.inf)
-        best = m - slope[:, ::-1].argmax(1)  # the farthest of equals
+        best = m - slope[:, ::-1].argmax(1)  # of equal slopes, the farthest point
         moving = at < n
         slopes[moving, n - 1] = slope[moving, best[moving] - 1]
         arrived = moving & (best == n)
@@ -137,12 +139,12 @@ def hull_slopes(V: Floats) -> Floats:
 
 
 def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
-    """Which tasks to ask again, best first: task, ask (how many more answers now), label, probability, rival, gain (in
-    the chance of being right, by those answers), per_answer (what each of them is worth, also as a step towards more),
-    workers (whom to ask, where it matters; else null).
+    """Return the tasks to ask again, best first: task, ask (number of answers to ask for now), label, probability,
+    rival, gain (expected increase of the probability of being right, by these answers), per_answer (value of each of
+    them, also as a step towards more answers), workers (the workers to ask, if it matters; else null).
 
-    `budget` is how many answers can be paid for, `batch` how many of them are asked for now: what comes back changes
-    what is best to ask next.
+    `budget` is the number of answers that can be paid for, `batch` the number to ask for now: the answers change what
+    is best to ask next. With `whom=False`, no workers are chosen.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1)
@@ -165,7 +167,7 @@ def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = N
             "rival": answers.classes[two.rival[chosen]] if several else None,
             "gain": V[chosen, asked[chosen]] - V[chosen, 0],
             "per_answer": each[chosen],
-            "workers": _whom(result, chosen, asked[chosen], two) if whom and several else None,
+            "workers": _workers_to_ask(result, chosen, asked[chosen], two) if whom and several else None,
         },
         schema_overrides={"workers": pl.String},
     )
@@ -174,9 +176,12 @@ def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = N
 def ranked_asks(
     slopes: Floats, budget: int, batch: int | None, answered: Ints, open_: Bools | None = None
 ) -> tuple[Ints, Ints, Floats]:
-    """Spend a budget where answers are worth most: `slopes` (n, MAX_AHEAD) is what each further answer adds, never
-    rising. Of equals, what has fewest answers comes first. Return which rows to ask about, best first, how many answers
-    to ask of each row, and what each of them is worth on average."""
+    """Spend a budget where answers are worth most.
+
+    `slopes` (n, MAX_AHEAD) is the value of each additional answer and never increases along a row. Of equal slopes, the
+    row with fewest answers comes first. Return the rows to ask about, best first, the number of answers to ask for each
+    row, and the mean value of these answers.
+    """
     n, ahead = slopes.shape
     open_ = np.ones(n, bool) if open_ is None else open_
     flat = np.where(open_[:, None], slopes, -1.0).ravel()
@@ -189,15 +194,15 @@ def ranked_asks(
 
 
 def check_budget(budget: int, batch: int | None) -> None:
-    """Refuse a budget or batch without answers."""
+    """Raise ParameterError unless budget and batch are at least 1."""
     for name, value in (("budget", budget), ("batch", batch)):
         unset = value is None and name == "batch"
         if not unset and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
             raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1")
 
 
-def _whom(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
-    """Names of the workers who tell the label from its rival best, none of them asked much more than the others."""
+def _workers_to_ask(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
+    """Return the names of the workers who best distinguish the label from its rival, with a limit per worker."""
     best = _best_workers(result)
     matrices = result.matrices(best) if len(best) else None
     if matrices is None:
@@ -206,7 +211,7 @@ def _whom(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str
     share = int(np.ceil(2 * ask.sum() / len(best)))
     left, names = np.full(len(best), share), result.answers.workers
     information: dict[tuple[int, int], Floats] = {}
-    said: list[str | None] = []
+    chosen: list[str | None] = []
     for i, wanted in zip(tasks.tolist(), ask.tolist(), strict=True):
         pair = int(two.label[i]), int(two.rival[i])
         if pair not in information:
@@ -216,12 +221,12 @@ def _whom(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str
         picked = np.argsort(-value, kind="stable")[:wanted]
         picked = picked[value[picked] > MIN_INFORMATION_RATIO]
         left[picked] -= 1
-        said.append("; ".join(str(names[int(best[p])]) for p in picked) or None)
-    return said
+        chosen.append("; ".join(str(names[int(best[p])]) for p in picked) or None)
+    return chosen
 
 
 def _best_workers(result: LabelsResult) -> Ints:
-    """Numbers of the best-ranked workers without a flag."""
+    """Return the indices of the best-ranked workers without a flag."""
     table = result.workers
     number = pl.Series("number", np.arange(table.height, dtype=np.int32))
     good = table.with_columns(number).filter(pl.col("rank").is_not_null() & (pl.col("flags") == "")).sort("rank")
@@ -230,7 +235,7 @@ def _best_workers(result: LabelsResult) -> Ints:
 
 
 def _information(first: Floats, second: Floats) -> Floats:
-    """How far apart answers are under two truths: the divergence between their distributions, both ways."""
+    """Symmetric Kullback-Leibler divergence between the distributions of answers under two true classes."""
     first, second = np.maximum(first, 1e-9), np.maximum(second, 1e-9)
     return np.asarray(((first - second) * np.log(first / second)).sum(-1))
 
@@ -240,12 +245,17 @@ def _answered(answers: Labels, task: int) -> Ints:
     return layout.row_worker[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
 
 
-REVIEW_MODELS = ("majority-vote", "one-coin", "dawid-skene")  # whose labels the queue is held against
-MAX_LABELS_LISTED = 5  # labels whose votes are written out
+REVIEW_MODELS = (
+    "majority-vote",
+    "one-coin",
+    "dawid-skene",
+)  # models whose labels are compared with those of the result
+MAX_LABELS_LISTED = 5  # labels whose votes are listed
 
 
 def review_tasks(result: LabelsResult, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
-    """The tasks most worth another look, by the gain of one more answer, then by doubt; `review` lists the columns."""
+    """Return the tasks to review, sorted by the gain of one more answer, then by uncertainty; `review` lists the
+    columns."""
     result = result_of(result, "labels", "review")
     answers = result.answers
     V = expected(result)
@@ -269,7 +279,7 @@ def review_tasks(result: LabelsResult, top: int | None = None, *, models: Sequen
 
 
 def _other_labels(result: LabelsResult, models: Sequence[str]) -> list[pl.Series]:
-    """For every model "name: label" per task, null where it says the same."""
+    """For every model, "name: label" per task; null if its label is the same."""
     from ..aggregation import model
     from ..engine import Run
 
@@ -285,8 +295,8 @@ def _other_labels(result: LabelsResult, models: Sequence[str]) -> list[pl.Series
 
 def _votes(answers: Labels, task: int) -> str:
     layout = answers.layout
-    told = layout.row_label[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
-    label, count = np.unique(told, return_counts=True)
+    given = layout.row_label[layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]]
+    label, count = np.unique(given, return_counts=True)
     order = np.argsort(-count, kind="stable")
-    said = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:MAX_LABELS_LISTED]]
-    return ", ".join([*said, "..."] if len(order) > MAX_LABELS_LISTED else said)
+    votes = [f"{str(answers.classes[int(label[k])])[:40]} {count[k]}" for k in order[:MAX_LABELS_LISTED]]
+    return ", ".join([*votes, "..."] if len(order) > MAX_LABELS_LISTED else votes)

@@ -1,4 +1,4 @@
-"""The command line: doors only, no arithmetic. Data go to stdout or files, words to stderr."""
+"""The command line: entry points only, no arithmetic. Data go to stdout or files, messages to stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 class Terminated(BaseException):
-    """SIGTERM came: leave by the ordinary way, so that temporary files are removed."""
+    """Raised on SIGTERM, so that temporary files are removed on the way out."""
 
 
 def _terminated(number: int, frame: object) -> None:
@@ -14,7 +14,7 @@ def _terminated(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    """Run `crowdwise`; exit status 0 well, 1 data refused, 2 wrong usage, 3 not converged, 130 or 143 interrupted."""
+    """Run `crowdwise`; exit status 0 success, 1 bad data, 2 usage error, 3 not converged, 130 or 143 interrupted."""
     import signal
 
     import typer
@@ -23,11 +23,11 @@ def main() -> None:
     from .app import app
     from .say import error
 
-    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a label must not end the run
+    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a script started us in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
     try:
         status = app(standalone_mode=False)
         if status == 130:  # how some versions of typer report Ctrl-C
@@ -41,15 +41,15 @@ def main() -> None:
         status = problem.exit_code
     except typer.Exit as leaving:
         status = leaving.exit_code
-        if status == 130:  # how typer tells of Ctrl-C
-            error("interrupted; nothing half-written is left")
+        if status == 130:  # how typer reports Ctrl-C
+            error("interrupted; no incomplete files are left")
     except (typer.Abort, KeyboardInterrupt):
-        error("interrupted; nothing half-written is left")
+        error("interrupted; no incomplete files are left")
         status = 130
     except Terminated:
-        error("terminated; nothing half-written is left")
+        error("terminated; no incomplete files are left")
         status = 143
-    except BrokenPipeError:  # the reader of our output has gone: no more to say
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         sys.stderr.close()
         status = 0
     sys.exit(status if isinstance(status, int) else 0)

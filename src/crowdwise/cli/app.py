@@ -14,7 +14,7 @@ from .say import say_json
 
 app = typer.Typer(
     name="crowdwise",
-    help="Learning from crowds: the truth behind many answers, who is good, what is hard, and how sure it is.",
+    help="Learning from crowds: estimate the truth from many answers, the skill of workers, and the uncertainty.",
     epilog="Start with: crowdwise demo",
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 
 def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command that shows an example, and its options in groups."""
+    """Return a decorator for commands whose help has grouped options and an example."""
     return app.command(name, cls=opt.GroupedCommand, epilog=f"Example: {example}")
 
 

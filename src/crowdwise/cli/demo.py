@@ -1,4 +1,4 @@
-"""The demonstration: a crowd with spammers, its answers, and the truth behind them."""
+"""The demonstration: a simulated crowd with spammers, its answers, and the true labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .say import table
 
 
 def run(out: Path, seed: int) -> None:
-    """Everything that `crowdwise demo` does."""
+    """Run `crowdwise demo`."""
     made = crowd("hammer-spammer", tasks=300, workers=30, classes=3, per_task=6, seed=seed, spammers=0.5, accuracy=0.8)
     made.save(out)
     answers = read(out / "answers.csv")
@@ -29,14 +29,14 @@ def run(out: Path, seed: int) -> None:
         print(f"  labels right, {name}: {score(fit.posterior, gold)[0]:.1%}")
     for line in summarise(result, for_shell).lines():
         print(f"  {line}")
-    print("The best and the worst workers, and what they truly are:")
+    print("The best and the worst workers, with their true skill:")
     truth = dict(zip(made.workers["worker"], made.workers["skill"], strict=True))
     ranked = result.workers.sort("low", descending=True)
     shown = ranked.head(3).rows(named=True) + ranked.tail(3).rows(named=True)
     columns = ["worker", "answers", "skill", "low", "high", "flags"]
     table([*columns, "true skill"], [[*(w[c] for c in columns), truth[w["worker"]]] for w in shown])
     print(
-        f"Open {out}/report.html. Beside it: labels.csv, workers.csv, tasks.csv, made from answers.csv; "
-        "the truth is in truth.csv."
+        f"Open {out}/report.html. The same folder has labels.csv, workers.csv and tasks.csv, estimated from "
+        "answers.csv, and the true labels in truth.csv."
     )
     print(f"Next: crowdwise inspect {out}/answers.csv; crowdwise compare {out}/answers.csv --gold {out}/truth.csv")

@@ -1,4 +1,4 @@
-"""Options that commands share, in groups, and what they lead to: answers, or a result that is loaded or fitted."""
+"""Groups of options that commands share, and the answers or results that they read, load or fit."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class GroupedCommand(TyperCommand):
         groups: dict[str, list[tuple[str, str]]] = {}
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx)
-            usual = "Arguments" if each.param_type_name == "argument" else "Options"
+            default = "Arguments" if each.param_type_name == "argument" else "Options"
             if record is not None:
-                groups.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
+                groups.setdefault(getattr(each, "rich_help_panel", None) or default, []).append(record)
         for title in sorted(groups, key=GROUPS.index):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
 
 def completed_models(incomplete: str) -> list[str]:
-    """Names of models that begin so, for completion in the shell."""
+    """Return the names of models that start with `incomplete`, for shell completion."""
     from ..aggregation import models
 
     return [name for name in models()["name"].to_list() if name.startswith(incomplete)]
 
 
 def completed(*choices: str) -> Callable[[str], list[str]]:
-    """Completion from a list."""
+    """Return a function that completes one of the choices."""
     return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
 
@@ -51,7 +51,7 @@ def _option(metavar: str, help: str, group: str | None = None, **more: Any) -> A
 
 Model = Annotated[
     str | None,
-    _option("NAME", "See `crowdwise models`; by default that of the kind of answers", autocompletion=completed_models),
+    _option("NAME", "See `crowdwise models`; by default, that of the kind of answers", autocompletion=completed_models),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)]
 Threads = Annotated[
@@ -79,7 +79,7 @@ Truth = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """How a fit is run, and what is written of it."""
+    """Options of a fit and of its output."""
 
     setting: Annotated[
         list[str] | None,
@@ -101,7 +101,7 @@ class FitOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
-    """How a table is shown, and where the whole of it is written."""
+    """Options for printing and writing a table."""
 
     top: Annotated[int, typer.Option(min=1, help="Rows shown")] = 20
     out: Annotated[Path | None, _option("FILE", "Write the whole table as CSV")] = None
@@ -111,7 +111,7 @@ class ListOptions:
     as_json: Json = False
 
     def write(self, table: Any) -> None:
-        """Write the table, if asked for, and say so."""
+        """Write the table to --out, if given, and print the file name."""
         if self.out is not None:
             from .job import write_csv
             from .say import words
@@ -132,7 +132,7 @@ class FeatureOptions:
     ] = None
 
     def joined(self, answers: Any) -> tuple[Any, Any]:
-        """The answers about the items that have features, and the features; None without a file."""
+        """Return the answers with items indexed as in the features, and the features; None without a file."""
         if self.features is None:
             return answers, None
         from ..io import read_features
@@ -145,7 +145,7 @@ class FeatureOptions:
 class FileOptions:
     """A file of answers, and how its text is read."""
 
-    insisted: ClassVar[str | None] = None  # the kind of answers, where the command says it
+    insisted: ClassVar[str | None] = None  # the kind of answers, for commands of one kind
 
     file: Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
     worker: Annotated[str | None, _option("COL", "Column of the worker", READING)] = None
@@ -158,7 +158,7 @@ class FileOptions:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """The options that were given, as `crowdwise.read` takes them."""
+        """Return the options that were given, as arguments of `crowdwise.read`."""
         names = [each.name for each in fields(self) if each.name not in ("file", "kind", *NOT_READING)]
         return {name: value for name in names if (value := getattr(self, name)) not in (None, [], ())}
 
@@ -175,7 +175,7 @@ class FileOptions:
         return read(self.file, kind=self.insisted or getattr(self, "kind", None) or among, **options)
 
 
-NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options of sources that are fitted
+NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options for fitting
 
 
 def _delimiter(text: str) -> str:
@@ -195,7 +195,7 @@ def _gold(name: str) -> Path:
 
 
 def _box(text: str) -> Any:
-    """Numbers, or the name of a table of boxes."""
+    """Return the numbers of a box, or the path of a table of boxes."""
     from ..errors import ParameterError
 
     if Path(text).exists():
@@ -283,7 +283,7 @@ class PairOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class KindOption:
-    """The kind of answers, where the columns do not say it."""
+    """The kind of answers, if it is not recognised by the columns."""
 
     kind: Annotated[
         str | None,
@@ -341,12 +341,12 @@ class AnswersOrResult(Source):
         return (path if path.is_dir() else path.parent) if self.saved else None
 
     def loaded(self) -> Any:
-        """The saved result; options for reading or fitting answers are refused."""
+        """Load the saved result; options for reading or fitting answers raise ParameterError."""
         from ..errors import ParameterError
         from ..io import load
 
-        usual = type(self)(file=self.file)
-        given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(usual, each.name)]
+        default = type(self)(file=self.file)
+        given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(default, each.name)]
         given = [name for name in given if name != "threads"]
         if given:
             raise ParameterError(
@@ -367,7 +367,7 @@ class FittedSource(FeatureOptions, AnswersOrResult):
     threads: Threads = 0
 
     def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:
-        """The saved result, or a fit of the answers, which `check` may refuse before."""
+        """Return the saved result, or a fit of the answers, which `check` may refuse before the fit."""
         from .job import Job
 
         if self.saved:

@@ -1,4 +1,4 @@
-"""Words for people: on stderr, without anything a terminal would obey."""
+"""Output for people and programs; control characters are escaped."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def clean(value: object) -> str:
-    """Text in which control characters are shown, not obeyed."""
+    """Return text with control characters escaped."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)).replace("\n", "\\n").replace("\t", " ")
 
 
 def words(*lines: str) -> None:
-    """Say something to a person."""
+    """Print messages on stderr."""
     for line in lines:
-        print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # no narrow blanks in a terminal
+        print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # terminals show narrow spaces badly
 
 
 def error(text: str) -> None:
@@ -30,13 +30,13 @@ def error(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print plain values for a program: JSON that any encoding of stdout can carry."""
+    """Print plain values as JSON, in ASCII unless stdout is UTF-8."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     print(json.dumps(value, indent=2, default=str, ensure_ascii=plain))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], digits: int = 4) -> None:
-    """Columns side by side; numbers to the right."""
+    """Print a table with aligned columns; numbers are aligned right."""
     cells = [[_cell(value, digits) for value in row] for row in rows]
     head = [clean(name)[:60] for name in header]
     width = [max(len(r[c]) for r in [head, *cells]) for c in range(len(head))]
@@ -56,7 +56,7 @@ def _cell(value: object, digits: int) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Any]:
-    """A watcher for fits that draws on stderr, or None when nobody looks."""
+    """Show progress on stderr; yield a function that updates it, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -47,7 +47,7 @@ NEXT = {
 
 
 def inspection(found: Inspection) -> None:
-    """Print what was understood of a table."""
+    """Print what was read from a table."""
     intake = found.intake
     print(clean(f"{intake.source}: {intake.rows_read} rows read, {intake.rows_used} used"))
     print(clean(f"kind: {found.kind}"))
@@ -59,7 +59,7 @@ def inspection(found: Inspection) -> None:
     for note in intake.notes:
         print(clean(note))
     if intake.extras:
-        print(clean(f"further columns kept: {', '.join(intake.extras)}"))
+        print(clean(f"other columns kept: {', '.join(intake.extras)}"))
     print(", ".join(f"{count} {name}" for name, count in found.counts.items() if count))
     for name, spread in found.spreads.items():
         print(f"{name}: {spread.low} to {spread.high}, median {spread.median:g}")
@@ -95,7 +95,7 @@ def rated(result: BaseResult, flagged: bool, options: ListOptions) -> None:
 
 
 def queued(rows: pl.DataFrame, result: BaseResult, options: ListOptions) -> None:
-    """Print what is worth another look."""
+    """Print what to review."""
     shown = [c for c in rows.columns if rows[c].null_count() < rows.height and c not in ("status", "models_disagree")]
     total = next(iter(result.tables().values())).height
     if _listed(
@@ -112,7 +112,7 @@ def queued(rows: pl.DataFrame, result: BaseResult, options: ListOptions) -> None
 def _listed(
     rows: pl.DataFrame, shown: list[str], options: ListOptions, what: str, total: int, answers: Answers | None
 ) -> bool:
-    """Write rows where asked for; print them as JSON, or the first of them as a table. Whether a person is reading."""
+    """Write rows to --out; print them as JSON, or the first of them as a table. Return whether a table was printed."""
     options.write(rows)
     if options.as_json:
         say_json(rows.to_dicts())
@@ -131,7 +131,9 @@ def agreed(rows: pl.DataFrame, answers: Answers) -> None:
     for measure, note in rows.filter(pl.col("note") != "").select("measure", "note").rows():
         print(clean(f"{measure}: {note}"))
     plain = "f1" if answers.kind == "points" else "percent"
-    words(f"1 is full agreement, 0 what chance gives ({plain} is not corrected for chance); low to high: 95 % interval")
+    words(
+        f"1: full agreement, 0: agreement by chance ({plain} is not corrected for chance); low to high: 95 % interval"
+    )
 
 
 def asked(rows: pl.DataFrame, result: BaseResult, budget: int, options: ListOptions) -> None:
@@ -171,7 +173,7 @@ def reproduced(found: Study, as_json: bool) -> None:
 
 
 def watch_models() -> Any:
-    """A function that prints which model is being fitted, or None when nobody is watching."""
+    """Return a function that prints which model is being fitted, or None if stderr is not a terminal."""
     return (lambda name: words(f"fitting {name}")) if sys.stderr.isatty() else None
 
 
@@ -185,7 +187,7 @@ def compared(rows: pl.DataFrame, answers: Answers) -> None:
     if "held_out" in columns:
         words("held_out: mean log-likelihood of held-out answers; higher is better")
     if "log_loss" in columns:
-        words("accuracy: a tie counts its share; log_loss: of the true label; lower is better")
+        words("accuracy: ties count fractionally; log_loss: of the true label; lower is better")
 
 
 def _sizes(answers: Any) -> str:

@@ -1,11 +1,11 @@
-"""Agreement of labels beyond chance, with intervals; from counts alone, never a matrix of tasks and workers.
+"""Agreement of labels beyond chance, with intervals, from counts of votes.
 
 With v[i, c] votes for class c on task i, n[i] votes in all, and sums over tasks with two votes or more:
     (1)  percent       P = mean over tasks of  sum_c v (v - 1) / (n (n - 1))
     (2)  Krippendorff  1 - (1 - sum_i sum_c v (v - 1) / (n[i] - 1) / n) / (1 - sum_c m_c (m_c - 1) / (n (n - 1)))
     (3)  Fleiss        (P - E) / (1 - E)  with  E = sum_c s_c^2,  s_c = mean over tasks of v / n
     (4)  Gwet's AC1    (P - E) / (1 - E)  with  E = sum_c p_c (1 - p_c) / (K - 1),  p_c as s_c, but over all tasks
-    (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighed by those tasks
+    (5)  Cohen         mean over pairs of workers with 10 tasks in common of their kappa, weighted by those tasks
 where label c was given m_c times, of n votes in all; (3) is Fleiss' own kappa if all tasks have the same number of
 answers. Intervals treat tasks as a random sample: each measure is a smooth function of sums over tasks, so the spread
 of a task's influence on it gives its standard error (infinitesimal jackknife). docs/maths/agreement.md derives it.
@@ -22,9 +22,9 @@ from ..answers import Labels
 from ..kernels.layout import Floats, Ints, vote_parts
 from ..rating.skills import Z95
 
-MIN_SHARED_TASKS = 10  # of two workers; with fewer, their kappa is mostly noise, and biased
-MAX_WORKERS = 100  # whose pairs are compared, those with most answers
-MAX_CELLS = 20_000_000  # of the table of pairs
+MIN_SHARED_TASKS = 10  # of two workers; with fewer, their kappa is mostly noise and biased
+MAX_WORKERS = 100  # workers with most answers, whose pairs are compared
+MAX_PAIR_CELLS = 20_000_000  # cells of the table of pairs of workers
 
 NO_PAIRS = "no task has two answers, so there is nothing to agree on"
 ONE_CLASS = (
@@ -56,7 +56,7 @@ class Sums(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Derivatives of a measure by the sums; 0 for those that it does not depend on."""
+    """Derivatives of a measure with respect to the sums; 0 for sums that it does not depend on."""
 
     A: float = 0.0
     P: float = 0.0
@@ -112,8 +112,8 @@ def _votes(data: Labels) -> Any:
 def _by_counts(data: Labels, s: Sums, name: str) -> Row:
     if s.tasks == 0:
         return name, None, None, None, NO_PAIRS
-    told = s.p if name == "gwet-ac1" else s.m
-    if name != "percent" and np.count_nonzero(told) < 2:
+    given = s.p if name == "gwet-ac1" else s.m
+    if name != "percent" and np.count_nonzero(given) < 2:
         return name, None, None, None, ONE_CLASS
     value, slopes = _BY_COUNTS[name](s)
     total, squares = 0.0, 0.0
@@ -178,15 +178,15 @@ def _cohen(data: Labels, name: str) -> Row:  # eq (5)
     chosen = _busiest(data)
     place = np.full(data.n_workers, -1, np.int32)
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
-    same, told = data.kernels.pair_counts(layout, place, len(chosen))
-    n = told.sum(1)
-    chance = np.einsum("alb,bla->ab", told, told).astype(np.float64)
+    same, counts = data.kernels.pair_counts(layout, place, len(chosen))
+    n = counts.sum(1)
+    chance = np.einsum("alb,bla->ab", counts, counts).astype(np.float64)
     room = n * n - chance  # 0 where both workers always give one and the same label
-    met = n >= MIN_SHARED_TASKS
-    usable = np.triu((room > 0) & met, 1)
+    enough = n >= MIN_SHARED_TASKS
+    usable = np.triu((room > 0) & enough, 1)
     if not usable.any():
         few, alike = f"no two workers share {MIN_SHARED_TASKS} tasks", "every pair of workers gave a single label only"
-        return name, None, None, None, alike if np.triu(met, 1).any() else few
+        return name, None, None, None, alike if np.triu(enough, 1).any() else few
     some = usable | usable.T
     n_, equal, E, room = (np.where(some, x, 1.0).astype(np.float64) for x in (n, same, chance, room))
     weight = float(n[usable].sum())
@@ -196,16 +196,16 @@ def _cohen(data: Labels, name: str) -> Row:  # eq (5)
     of_pair = ((2 * n_ * equal - E) * room - n_ * (n_ * equal - E) * 2 * n_) / room**2 - value
     of_chance = n_ * ((n_ * equal - E) - room) / room**2
     slopes = [np.where(some, x, 0.0) / weight for x in (of_same, of_pair, of_chance)]
-    u = data.kernels.pair_influence(layout, place, told, *slopes)
-    left_out = int(np.triu(met & ~some, 1).sum())
-    said = [f"pairs among the {len(chosen)} busiest workers"] if len(chosen) < data.n_workers else []
-    said += [f"{left_out} pair(s) of workers who gave a single label only are left out"] if left_out else []
+    u = data.kernels.pair_influence(layout, place, counts, *slopes)
+    skipped = int(np.triu(enough & ~some, 1).sum())
+    notes = [f"pairs among the {len(chosen)} busiest workers"] if len(chosen) < data.n_workers else []
+    notes += [f"{skipped} pair(s) of workers who gave a single label only are omitted"] if skipped else []
     tasks = int((data.answers_per_task > 1).sum())
-    return _row(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(said))
+    return _row(name, value, float((u * u).sum() - u.sum() ** 2 / max(tasks, 1)), tasks, "; ".join(notes))
 
 
 def _busiest(data: Labels) -> Ints:
-    most = max(2, min(MAX_WORKERS, int((MAX_CELLS / max(data.n_classes, 1)) ** 0.5), data.n_workers))
+    most = max(2, min(MAX_WORKERS, int((MAX_PAIR_CELLS / max(data.n_classes, 1)) ** 0.5), data.n_workers))
     order = np.argsort(-data.answers_per_worker, kind="stable")[:most]
     return np.sort(order)
 
@@ -213,7 +213,7 @@ def _busiest(data: Labels) -> Ints:
 def interval_row(name: str, value: float, variance: float, n: int, note: str = "", floor: float = -1.0) -> Row:
     """A measure with its 95 % interval; `variance` is the sum of squared influences of n tasks or images."""
     if n < 2:
-        return name, value, None, None, "; ".join(filter(None, [note, "a single one to compare, so no interval"]))
+        return name, value, None, None, "; ".join(filter(None, [note, "only one to compare, so no interval"]))
     half = student(n - 1) * np.sqrt(max(variance, 0.0) * n / (n - 1))
     return name, value, min(max(value - half, floor), value), max(min(value + half, 1.0), value), note
 
@@ -223,7 +223,7 @@ def _row(name: str, value: float, variance: float, tasks: int, note: str = "") -
 
 
 def student(freedom: int) -> float:
-    """97.5 % point of Student's t, by its expansion around the normal one (Abramowitz & Stegun 26.7.5)."""
+    """97.5 % quantile of Student's t, by expansion around the normal quantile (Abramowitz & Stegun 26.7.5)."""
     if freedom <= 4:  # too far from normal to expand
         return (12.706204736, 4.302652730, 3.182446305, 2.776445105)[freedom - 1]
     z, f = Z95, float(freedom)
@@ -236,6 +236,6 @@ def student(freedom: int) -> float:
 
 
 def rank_correlation(first: Floats, second: Floats) -> float:
-    """Spearman's, with mean ranks for equals; 0 where one of them never changes."""
+    """Spearman's rank correlation, with mean ranks for ties; 0 if one of the arrays is constant."""
     x, y = (pl.Series(values).rank("average").to_numpy() for values in (first, second))
     return 0.0 if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

@@ -21,14 +21,14 @@ from ..errors import ParameterError
 from ..kernels.layout import Bools, Floats, Ints
 from .labels import Row, interval_row, measure_table
 
-RADIUS_FACTOR = 4.0
-MAX_PAIRS = 200_000  # pairs of jobs that are compared; of more, an evenly spread part
-MAX_PAIRS_FOR_RADIUS = 2_000
+RADIUS_FACTOR = 4.0  # of the lower quartile of distances
+MAX_PAIRS = 200_000  # pairs of jobs that are compared, evenly spread over all pairs
+MAX_PAIRS_FOR_RADIUS = 2_000  # pairs of jobs from which the distance is estimated
 NO_SHARED_IMAGE = "no image has clicks of two workers, so there is nothing to compare"
 
 
 def click_agreement(points: Points, *, within: float | None = None, seed: int = 0) -> pl.DataFrame:
-    """The measures f1 and f1-beyond-chance; their notes name the distance."""
+    """Return the measures f1 and f1-beyond-chance; their notes give the distance."""
     if within is not None and (isinstance(within, bool) or not np.isfinite(within) or within <= 0):
         raise ParameterError(f"within is {within!r}; it must be a distance above 0")
     first, second = _job_pairs(points)
@@ -37,7 +37,7 @@ def click_agreement(points: Points, *, within: float | None = None, seed: int = 
     found = within is None
     radius = _radius(points, first, second) if within is None else float(within)
     clicks = np.diff(points.job_ptr)[first] + np.diff(points.job_ptr)[second]
-    matched, by_chance = (_matches(points, X, first, second, radius) for X in (points.X, _scattered(points, seed)))
+    matched, by_chance = (_matches(points, X, first, second, radius) for X in (points.X, _random_clicks(points, seed)))
     image = points.job_image[first]
     value, spread, images = _f1(matched, clicks, image)
     expected, _, _ = _f1(by_chance, clicks, image)
@@ -54,7 +54,7 @@ def click_agreement(points: Points, *, within: float | None = None, seed: int = 
 
 
 def _job_pairs(points: Points) -> tuple[Ints, Ints]:
-    """Pairs of jobs on the same image of which at least one has a click: all, or an evenly spread part of many."""
+    """Return pairs of jobs on the same image, at least one with a click; at most MAX_PAIRS, evenly spread."""
     size = np.diff(points.image_ptr)
     per_image = size * (size - 1) // 2
     ends = np.concatenate([[0], np.cumsum(per_image)]).astype(np.int64)
@@ -72,7 +72,7 @@ def _job_pairs(points: Points) -> tuple[Ints, Ints]:
 
 
 def click_distance(points: Points) -> float:
-    """The distance within which clicks of two workers match, estimated from the clicks."""
+    """Return the distance within which clicks of two workers match, estimated from the clicks."""
     first, second = _job_pairs(points)
     return _radius(points, first, second) if len(first) else float(points.sides.max(initial=1.0)) / 100
 
@@ -88,14 +88,14 @@ def _radius(points: Points, first: Ints, second: Ints) -> float:
 
 
 def _matches(points: Points, X: Floats, first: Ints, second: Ints, radius: float) -> Floats:
-    """(P,) matches of each pair of jobs, the clicks of the second at `X`."""
+    """(P,) matches of each pair of jobs, with the clicks of the second job at `X`."""
     from ..kernels.fast.distances import matches
 
     return matches(points.X, X, points.job_ptr, first, second, radius)
 
 
-def _scattered(points: Points, seed: int) -> Floats:
-    """(N, D) places drawn uniformly in the box of the image of each click."""
+def _random_clicks(points: Points, seed: int) -> Floats:
+    """(N, D) positions drawn uniformly in the box of the image of each click."""
     low, high = points.box[points.image, 0], points.box[points.image, 1]
     return np.asarray(low + np.random.default_rng(seed).random(points.X.shape) * (high - low))
 

@@ -1,4 +1,4 @@
-"""Files in: tables of answers and gold, and saved results."""
+"""Reading files: tables of answers, gold and features, and saved results."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def read(
     """Read answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these.
 
     The kind of answers is recognised by the columns: task, worker, label are `Labels`; image, worker, x, y are
-    `Points`; left, right, worker, answer are `Pairs`. `kind` insists on one ("labels", "points" or "pairs"). Further
-    options are those of the class: `task`, `worker`, `label` name columns; `gold`, `jobs` and `box` can be files.
+    `Points`; left, right, worker, answer are `Pairs`. `kind` sets it explicitly ("labels", "points" or "pairs"). The
+    other options are those of the class: `task`, `worker`, `label` name columns; `gold`, `jobs` and `box` can be files.
 
     >>> import crowdwise as cw, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -39,7 +39,7 @@ def read(
     Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
     given_options = {name: value for name, value in options.items() if value is not None}
-    among = candidates(given_options, kind)  # wrong options are refused before anything is read
+    among = candidates(given_options, kind)  # raises an error for invalid options before the file is read
     table = read_table(path, format, delimiter, encoding)
     found = KINDS[recognise(table.frame.columns, given_options, among)]
     recorded = given({}, format=format, delimiter=delimiter, encoding=encoding)
@@ -78,7 +78,7 @@ def read_pairs(path: str | Path, **options: Any) -> Pairs:
 
 
 def load(path: str | Path) -> Any:
-    """A result of any kind that was saved, by `save` or from the command line."""
+    """Load a result of any kind that was saved by `save` or by the command line."""
     from ..aggregation import model_class
     from ..result.store import read as stored
 

@@ -1,4 +1,4 @@
-"""The raw answers of CIFAR-10H as published: a row a trial, attention checks among them.
+"""The raw answers of CIFAR-10H as published: one row per trial, including attention checks.
 
 Columns: annotator_id, trial_index, is_attn_check, true_category, chosen_category, true_label, chosen_label,
 correct_guess, cifar10_test_test_idx (-99999 for attention checks), image_filename, subcategory, reaction_time and
@@ -12,23 +12,26 @@ import polars as pl
 from ..errors import ColumnError
 from ..rating.checks import as_marks
 
-NEEDED = ("annotator_id", "is_attn_check", "true_category", "chosen_category", "image_filename", "reaction_time")
+REQUIRED_COLUMNS = (
+    "annotator_id", "is_attn_check", "true_category", "chosen_category", "image_filename", "reaction_time",
+)  # fmt: skip
 
 
 def looks_like_cifar10h(columns: list[str]) -> bool:
-    """Whether these are the columns of the published file."""
-    return set(NEEDED) <= set(columns)
+    """Whether these columns include those of the published file."""
+    return set(REQUIRED_COLUMNS) <= set(columns)
 
 
 def cifar10h(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """As task, worker, label, gold (of attention checks only), seconds, is_check, trial.
+    """Return the columns task, worker, label, gold (of attention checks only), seconds, is_check and timestamp.
 
-    Images are told by their number in CIFAR-10's test set, attention checks by their file name.
+    The task is the index of the image in CIFAR-10's test set, or the file name of an attention check. The timestamp is
+    the number of the trial.
     """
-    missing = [name for name in NEEDED if name not in frame.columns]
+    missing = [name for name in REQUIRED_COLUMNS if name not in frame.columns]
     if missing:
         found = ", ".join(frame.columns)
-        raise ColumnError(f"{source} is no raw CIFAR-10H file: no column {missing[0]!r}; columns are {found}")
+        raise ColumnError(f"{source} is not a raw CIFAR-10H file: no column {missing[0]!r}; columns are {found}")
     check = pl.lit(as_marks(frame["is_attn_check"]))
     number = pl.col("cifar10_test_test_idx") if "cifar10_test_test_idx" in frame.columns else pl.col("image_filename")
     columns = [

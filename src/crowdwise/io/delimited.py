@@ -1,4 +1,4 @@
-"""CSV and its kin, read as text: nothing is inferred, nothing is lost, and a torn file is refused with its line."""
+"""Reader for CSV and other delimited files. Cells are read as text; a damaged file raises an error with its line."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..kernels.layout import Bools, Ints
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE = ord('"'), ord("\n")
-CHUNK = 1 << 24
+CHUNK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
 class Text:
-    """The bytes of a delimited file, in UTF-8 and without a mark at the front."""
+    """The bytes of a delimited file, in UTF-8 and without a byte order mark."""
 
     name: str
     data: bytes
     delimiter: str
     notes: tuple[str, ...]
-    skipped: int = 0  # bytes of a mark at the front
+    skipped: int = 0  # bytes of the byte order mark
 
     @cached_property
     def quoted(self) -> bool:
@@ -36,12 +36,12 @@ class Text:
 
     @cached_property
     def lines(self) -> tuple[Ints, Ints, Ints]:
-        """Of every logical line: where it ends, how many delimiters it has, and on which physical line it starts."""
+        """For every logical line: its end, its number of delimiters, and the physical line on which it starts."""
         ends, delimiters, starts = [], [], []
         inside, before, physical = False, 0, 1
         opened = 0
-        for at in range(0, len(self.data), CHUNK):
-            chunk = np.frombuffer(self.data, np.uint8, count=min(CHUNK, len(self.data) - at), offset=at)
+        for at in range(0, len(self.data), CHUNK_BYTES):
+            chunk = np.frombuffer(self.data, np.uint8, count=min(CHUNK_BYTES, len(self.data) - at), offset=at)
             parity = np.bitwise_xor.accumulate(chunk == QUOTE) ^ inside
             new = chunk == NEWLINE
             end = np.flatnonzero(new & ~parity)
@@ -57,7 +57,7 @@ class Text:
             before, physical, inside = before + int(count[-1]), physical + int(newlines[-1]), bool(parity[-1])
         if inside:
             raise FileError(
-                f"{self.name}:{opened}: a quote is opened here and never closed. Close it, or double a lone one"
+                f"{self.name}:{opened}: a quote is opened here and never closed. Close it, or double it if it is text"
             )
         ends.append(np.array([len(self.data)]))
         delimiters.append(np.array([before]))
@@ -67,7 +67,7 @@ class Text:
         return end_of, per_line, first
 
     def line_of(self, row: int) -> int:
-        """The line of the file on which a row of the table starts."""
+        """Return the line of the file on which a row of the table starts."""
         if not self.quoted and not self.has_blank:
             return row + 2
         end, delimiters, first = self.lines
@@ -79,15 +79,15 @@ class Text:
 
     @cached_property
     def stray(self) -> int | None:
-        """Where the first quote stands that neither opens nor closes a field, nor is doubled inside a quoted one.
+        """Offset of the first quote that neither opens nor closes a field, nor is doubled inside a quoted field.
 
-        Only without any does counting quotes tell which line breaks end a record.
+        If there is none, counting quotes is enough to decide which line breaks end a record.
         """
         data = np.frombuffer(self.data, np.uint8)
         edge = (QUOTE, NEWLINE, ord("\r"), ord(self.delimiter))
         before = 0
-        for at in range(0, len(data), CHUNK):
-            place = np.flatnonzero(data[at : at + CHUNK] == QUOTE) + at
+        for at in range(0, len(data), CHUNK_BYTES):
+            place = np.flatnonzero(data[at : at + CHUNK_BYTES] == QUOTE) + at
             opening = (np.arange(len(place)) + before) % 2 == 0
             beside = np.where(opening, place - 1, place + 1)
             inside = (beside >= 0) & (beside < len(data))
@@ -97,11 +97,11 @@ class Text:
             before += len(place)
         return None
 
-    def recount(self, width: int, height: int) -> None:
-        """Read the file a second time, with Python's own reader: a quote out of place is refused with its line."""
+    def check_quotes(self, width: int, height: int) -> None:
+        """Read the file again with Python's csv reader; a misplaced quote raises FileError with its line."""
         rows = io.StringIO(self.data.decode(errors="replace"), newline="")
         reader, found = csv.reader(rows, delimiter=self.delimiter, strict=True), -1
-        inside = "a quote stands inside a field. Quote the whole field and double the quote"
+        inside = "unexpected quote inside a field. Quote the whole field and double the quote"
         try:
             for record in reader:
                 found += bool(record)
@@ -114,9 +114,9 @@ class Text:
             raise FileError(f"{self.name}:{line}: {inside}")
 
     def check(self, width: int, height: int) -> None:
-        """Every row has as many fields as the header, and none was lost on the way."""
+        """Raise FileError unless every row has the width of the header and all rows were read."""
         if self.quoted and self.stray is not None:
-            self.recount(width, height)
+            self.check_quotes(width, height)
         if not self.quoted:
             lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
             if lines == height + 1 and self.data.count(self.delimiter.encode()) == lines * (width - 1):
@@ -127,17 +127,17 @@ class Text:
         if len(odd):
             found = int(delimiters[odd[0]]) + 1
             raise FileError(
-                f"{self.name}:{first[odd[0]]}: {found} field(s) where the header has {width}. Mend the line, or quote "
-                f"a field that holds the delimiter {self.delimiter!r}"
+                f"{self.name}:{first[odd[0]]}: {found} field(s), but the header has {width}. Correct the line, or "
+                f"quote a field that contains the delimiter {self.delimiter!r}"
             )
         if int(full.sum()) != height + 1:
             raise FileError(
-                f"{self.name}: {int(full.sum()) - 1} rows in the file, but {height} were read; it may be damaged"
+                f"{self.name}: {int(full.sum()) - 1} rows in the file, but {height} were read; the file may be damaged"
             )
 
 
 def _blank(data: bytes, end: Ints, delimiters: Ints) -> Bools:
-    """Lines without any character."""
+    """Return a mask of the empty lines."""
     start = np.concatenate([[0], end[:-1] + 1])
     length = end - start
     blank: Bools = length == 0
@@ -147,10 +147,10 @@ def _blank(data: bytes, end: Ints, delimiters: Ints) -> Bools:
 
 
 def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[str, ...]]:
-    """The data in UTF-8, and how it was found; other encodings are recognised by their mark, or refused."""
+    """Return the data in UTF-8, and notes. Other encodings are given, or recognised by a byte order mark."""
     if encoding is not None:
         try:
-            return data.decode(encoding).encode(), (f"encoding {encoding}, as said",)
+            return data.decode(encoding).encode(), (f"encoding {encoding}",)
         except UnicodeDecodeError as error:
             raise FileError(f"{name} cannot be read as {encoding}: {error}") from error
     if data.startswith(codecs.BOM_UTF8):
@@ -159,37 +159,37 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
         try:
             return data.decode("utf-16").encode(), ("UTF-16, recognised by its byte order mark",)
         except UnicodeDecodeError as error:
-            raise FileError(f"{name} starts as UTF-16 but is torn at byte {error.start}") from error
+            raise FileError(f"{name} starts as UTF-16 but is invalid at byte {error.start}") from error
     head = data[: data.find(b"\n") + 1 or len(data)][:2000]
-    if 0 in head:  # a header does not hold NUL; labels further down may
+    if 0 in head:  # a header contains no NUL; labels may
         raise FileError(
-            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Say "
+            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Use "
             f"{option('encoding', 'utf-16-le')}"
         )
     return data, ()
 
 
 def not_utf8(data: bytes, name: str, skipped: int = 0) -> FileError | None:
-    """An error that names the first byte that is no UTF-8, if there is one; `skipped` bytes stood before the data."""
+    """Return an error for the first byte that is not UTF-8, or None; `skipped` bytes were removed before the data."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return FileError(
             f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start + skipped} is not UTF-8. "
-            f"Say {option('encoding', 'latin-1')} (or what it is), or convert the file"
+            f"Use {option('encoding', 'latin-1')} (or the right encoding), or convert the file"
         )
     return None
 
 
 def sniff(data: bytes, name: str) -> str:
-    """The delimiter: the one that stands most often in the header."""
+    """Return the most frequent delimiter in the header."""
     header = data[: data.find(b"\n") if b"\n" in data else len(data)].decode(errors="replace")
     outside = "".join(header.split('"')[::2])
     best = max(DELIMITERS, key=outside.count)
     if outside.count(best) == 0:
         raise ColumnError(
-            f"{name} has one column only, {header.strip()[:80]!r}, by comma, tab, semicolon or bar. Say "
+            f"{name} has only one column, {header.strip()[:80]!r}, if split by comma, tab, semicolon or bar. Use "
             f"{option('delimiter')}"
         )
     return best
@@ -198,7 +198,7 @@ def sniff(data: bytes, name: str) -> str:
 def read_delimited(
     data: bytes, name: str, delimiter: str | None, encoding: str | None
 ) -> tuple[pl.DataFrame, tuple[str, ...], Callable[[int], str]]:
-    """A frame of text columns, how it was read, and the place of a row in words."""
+    """Return a frame of text columns, notes, and a function that describes the place of a row."""
     size = len(data)
     data, notes = decode(data, name, encoding)
     skipped = 3 if size == len(data) + 3 else 0
@@ -209,17 +209,17 @@ def read_delimited(
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
-        torn = not_utf8(data, name, skipped)
-        if torn is None:
+        undecodable = not_utf8(data, name, skipped)
+        if undecodable is None:
             text.check(len(header), _rows(text))
-        raise torn or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
+        raise undecodable or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     if text.has_blank:
         end, delimiters, _ = text.lines
         blank = _blank(data, end, delimiters)
         frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
     text.check(len(header), frame.height)
-    said = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
-    return frame.rename(dict(zip(frame.columns, header, strict=True))), said, lambda row: f"{name}:{text.line_of(row)}"
+    notes = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
+    return frame.rename(dict(zip(frame.columns, header, strict=True))), notes, lambda row: f"{name}:{text.line_of(row)}"
 
 
 def _rows(text: Text) -> int:

@@ -1,4 +1,4 @@
-"""Features of tasks from a file: a table with a column `task` (else its first), or npz with arrays `x` and `task`."""
+"""Features from a file: a table with ids in a column `task` (or the first), or npz with arrays `x` and `task`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..errors import FeatureError, FileError, nearest, option
 from ..kernels.layout import Floats
 from .tables import file_name, read_table
 
-IDS = ("task", "item", "image")
+ID_NAMES = ("task", "item", "image")
 
 
 class Features(NamedTuple):
-    """A row of numbers for each of some tasks."""
+    """Features of tasks: one row of numbers per task."""
 
     tasks: pl.Series
     x: Floats  # (n, d), or (n, ...) from npz
 
 
 def read_features(path: str | Path, like: pl.Series | None = None, *, array: str | None = None) -> Features:
-    """Features from Parquet, CSV or another table, or from npz, of which `array` names the array (else `x`).
+    """Read features from a table (Parquet, CSV, ...) or from npz, where `array` names the array (default `x`).
 
-    `like` are the tasks of answers: where they are text, so become these. A cell without a number is NaN.
+    `like` are the tasks of the answers: if they are text, the ids are converted to text. Empty cells become NaN.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "features.csv"
@@ -43,17 +43,17 @@ def read_features(path: str | Path, like: pl.Series | None = None, *, array: str
 
 def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
     if array is not None:
-        raise FeatureError(f"{path} is a table, so that it has no array {array!r}; that is for npz")
+        raise FeatureError(f"{path} is a table and has no array {array!r}; {option('array')} is for npz files")
     frame = read_table(path, None, None, None).frame
     name = Path(path).name
-    ids = next((column for column in frame.columns if column.strip().lower() in IDS), frame.columns[0])
+    ids = next((column for column in frame.columns if column.strip().lower() in ID_NAMES), frame.columns[0])
     columns = [column for column in frame.columns if column != ids]
     if not columns:
-        raise FeatureError(f"{name} has one column only; wanted are the task, then a column a feature")
+        raise FeatureError(f"{name} has only one column; it needs a column of tasks and one column per feature")
     if not ids.strip() or ids.startswith("Unnamed"):
         raise FeatureError(
-            f"the first column of {name} has no name, so that it may be a row number and no task. Call the column of "
-            "tasks 'task', and leave row numbers out"
+            f"the first column of {name} has no name, so it may hold row numbers. Name the column of tasks 'task', "
+            "and remove row numbers"
         )
     if not frame.columns[0].strip() or frame.columns[0].startswith("Unnamed"):
         columns.remove(frame.columns[0])  # row numbers
@@ -65,8 +65,8 @@ def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
         if lost.any():
             value = frame[column].filter(lost)[0]
             raise FeatureError(
-                f"{name}: column {column!r} has {int(lost.sum())} value(s) that are no numbers, for instance {value!r}"
-                ". Features are numbers: leave the column out, or turn it into numbers"
+                f"{name}: column {column!r} has {int(lost.sum())} value(s) that are not numbers, for instance "
+                f"{value!r}. Remove the column, or convert it to numbers"
             )
     return frame[ids], numbers.fill_null(np.nan).to_numpy()
 
@@ -76,15 +76,17 @@ def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = dict(file)
     except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, KeyError) as error:
-        raise FileError(f"cannot read {path} as npz: {error}. Make it again, with plain arrays") from error
+        raise FileError(f"cannot read {path} as npz: {error}. Write it again with plain arrays") from error
     return _arrays(path, arrays, array)
 
 
 def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Series, Floats]:
-    ids = next((name for name in IDS if name in found), None)
+    ids = next((name for name in ID_NAMES if name in found), None)
     others = [name for name in found if name != ids]
     if ids is None:
-        raise FeatureError(f"{path.name} has no array {' or '.join(IDS)}, only {', '.join(found)}; which row is which?")
+        raise FeatureError(
+            f"{path.name} has no array {' or '.join(ID_NAMES)}, only {', '.join(found)}. Add the ids of the rows"
+        )
     wanted = array or ("x" if "x" in found or len(others) != 1 else others[0])
     if wanted not in others:
         raise FeatureError(
@@ -94,7 +96,7 @@ def _arrays(path: Path, found: dict[str, Any], array: str | None) -> tuple[pl.Se
     x, tasks = found[wanted], np.atleast_1d(found[ids])
     if x.ndim == 0 or len(x) != len(tasks) or x.dtype.kind not in "fiub":
         raise FeatureError(
-            f"{path.name}: {wanted!r} is {x.dtype} of shape {x.shape}; wanted are numbers, a row for each of the "
-            f"{len(tasks)} tasks"
+            f"{path.name}: {wanted!r} is {x.dtype} of shape {x.shape}; it must hold numbers, one row for each of "
+            f"the {len(tasks)} tasks"
         )
     return pl.Series(tasks.tolist()), x if x.ndim > 1 else x[:, None]

@@ -1,4 +1,4 @@
-"""One reader for every kind of file: by its ending, else by its first bytes."""
+"""Reader for all file formats, recognised by the file extension, else by the first bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
-KNOWN = (*sorted(set(FORMATS.values())), "cifar10h")
+FORMAT_NAMES = (*sorted(set(FORMATS.values())), "cifar10h")
 
 
 class Table(NamedTuple):
@@ -32,25 +32,25 @@ class Table(NamedTuple):
     frame: pl.DataFrame
     name: str
     notes: tuple[str, ...]
-    where: Callable[[int], str] | None  # the place of a row, in words
+    where: Callable[[int], str] | None  # describes the place of a row
 
 
 def file_name(path: Any) -> Path:
-    """The name of a file; anything else is refused in words."""
+    """Return a file name as a Path; anything else raises ParameterError."""
     if not isinstance(path, (str, Path)):
         raise ParameterError(
-            f"a file name is needed; got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
+            f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
     return Path(path)
 
 
 def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
-    """Read a file; '-' is standard input. A published file whose columns are known comes as task, worker, label."""
+    """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
     if format is not None:
-        check_choice("format", format, KNOWN)
+        check_choice("format", format, FORMAT_NAMES)
     table = _read(path, None if format == "cifar10h" else format, delimiter, encoding)
     if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
-        notes = (*table.notes, "raw CIFAR-10H: attention checks are gold")
+        notes = (*table.notes, "raw CIFAR-10H: attention checks are used as gold")
         return table._replace(frame=cifar10h(table.frame, table.name), notes=notes)
     return table
 
@@ -75,10 +75,10 @@ def _read(path: str | Path, format: str | None, delimiter: str | None, encoding:
         raise EmptyDataError(f"no answers in {name}: the file is empty")
     kind = format or ("parquet" if data[:4] == b"PAR1" else FORMATS.get(ending) or _by_first_byte(data))
     if kind == "csv":
-        frame, said, where = read_delimited(data, name, delimiter, encoding)
+        frame, more, where = read_delimited(data, name, delimiter, encoding)
         if frame.height == 0:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
-        return Table(frame, name, (*notes, *said), where)
+        return Table(frame, name, (*notes, *more), where)
     if kind == "parquet":
         return Table(_parquet(data, name), name, notes, None)
     return Table(_json(data, name, kind == "jsonl"), name, notes, None)
@@ -91,16 +91,16 @@ def _bytes(path: str | Path) -> tuple[str, bytes]:
     try:
         return file.name, file.read_bytes()
     except IsADirectoryError:
-        raise FileError(f"{path} is a folder; name the file of answers in it") from None
+        raise FileError(f"{path} is a folder. Give the file of answers in it") from None
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the rights") from error
+        raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions") from error
 
 
 def _unzipped(data: bytes, name: str) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{name} is not a whole gzip file: {error}. Make or fetch it again") from error
+        raise FileError(f"{name} is not a complete gzip file: {error}. Write or download it again") from error
 
 
 def _by_first_byte(data: bytes) -> str:
@@ -115,18 +115,18 @@ def _parquet(data: bytes, name: str) -> pl.DataFrame:
         return pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
-            f"{name} is not a whole Parquet file: {str(error).splitlines()[0][:200]}. Make or fetch it again"
+            f"{name} is not a complete Parquet file: {str(error).splitlines()[0][:200]}. Write or download it again"
         ) from error
 
 
 def _json(data: bytes, name: str, lines: bool) -> pl.DataFrame:
-    """Records keep the types that JSON gives them."""
+    """Read records; values keep their JSON types."""
     records = _records(data, name) if lines else _parsed(data, name)
     if isinstance(records, dict) and all(isinstance(v, dict) for v in records.values()):  # {task: {worker: label}}
-        records = [{"task": t, "worker": w, "label": v} for t, said in records.items() for w, v in said.items()]
+        records = [{"task": t, "worker": w, "label": v} for t, labels in records.items() for w, v in labels.items()]
     if not isinstance(records, list) or not all(isinstance(r, dict) for r in records):
         raise FileError(
-            f'{name} holds no list of records; wanted is [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
+            f'{name} is not a list of records. Write [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
             f"record per line ({option('format', 'jsonl')})"
         )
     if not records:
@@ -139,10 +139,10 @@ def _parsed(data: bytes, name: str) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise FileError(
-            f"{name}:{error.lineno}: no valid JSON: {error.msg}. One record per line? Say {option('format', 'jsonl')}"
+            f"{name}:{error.lineno}: invalid JSON: {error.msg}. One record per line? Use {option('format', 'jsonl')}"
         ) from error
     except (UnicodeDecodeError, RecursionError) as error:
-        raise FileError(f"{name}: no valid JSON: {error}") from error
+        raise FileError(f"{name}: invalid JSON: {error}") from error
 
 
 def _records(data: bytes, name: str) -> list[Any]:
@@ -155,5 +155,5 @@ def _records(data: bytes, name: str) -> list[Any]:
             try:
                 records.append(json.loads(line))
             except (json.JSONDecodeError, RecursionError) as error:
-                raise FileError(f"{name}:{number}: no valid JSON record: {error}. Mend or remove the line") from error
+                raise FileError(f"{name}:{number}: invalid JSON record: {error}. Correct or remove the line") from error
     return records
