@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := page/node_modules/.installed
 APT := $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get
+# It brings its schemas along; the package of actionlint fetches a program from elsewhere when it is installed.
 SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
