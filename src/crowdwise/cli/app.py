@@ -1,19 +1,34 @@
-"""The commands. Everything heavy is imported inside them, so that `--help` is instant."""
+"""The commands. Everything heavy is imported inside them, and the options of a command are built when it is run: so
+`crowdwise --help` is instant."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from . import options as opt
-from .options import FITTING, expanded
 from .say import say_json
+
+if TYPE_CHECKING:  # `expanded` resolves these names when a command is built
+    from . import options as opt
+    from .options import FITTING
+
+
+class LazyGroup(TyperGroup):
+    """A group that lists its commands by name and help, and builds the one that is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.callback.build() if command is not None else None, rest  # type: ignore[union-attr]
+
 
 app = typer.Typer(
     name="crowdwise",
+    cls=LazyGroup,
     help="Learning from crowds: estimate the truth from many answers, the skill of workers, and the uncertainty.",
     epilog="Start with: crowdwise demo",
     rich_markup_mode=None,
@@ -24,7 +39,25 @@ app = typer.Typer(
 
 def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for commands whose help has grouped options and an example."""
-    return app.command(name, cls=opt.GroupedCommand, epilog=f"Example: {example}")
+
+    def keep(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.cache
+        def build() -> Any:
+            from .options import GroupedCommand, expanded
+
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(name, cls=GroupedCommand, epilog=f"Example: {example}")(expanded(command))
+            return typer.main.get_command(alone)
+
+        def listed() -> None:
+            """The name and help of the command, without its options."""
+
+        listed.__name__, listed.__doc__ = command.__name__, command.__doc__
+        listed.build = build  # type: ignore[attr-defined]
+        app.command(name)(listed)
+        return command
+
+    return keep
 
 
 @app.callback(invoke_without_command=True)
@@ -37,7 +70,6 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @_command("crowdwise inspect answers.csv --label verdict")
-@expanded
 def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
     """Show what was read from a file. Prints the kind of answers, columns, counts, and what was dropped and why."""
     from ..inspection import inspect as inspected
@@ -51,7 +83,6 @@ def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
 
 
 @_command("crowdwise aggregate answers.csv --out results --gold known.csv --model dawid-skene")
-@expanded
 def aggregate(
     source: opt.Source,
     features: opt.FeatureOptions,
@@ -85,7 +116,6 @@ def aggregate(
 
 
 @_command("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results")
-@expanded
 def points(
     source: opt.PointsSource,
     options: opt.FitOptions,
@@ -113,7 +143,6 @@ def points(
 
 
 @_command("crowdwise pairs pairs.csv --features features.npz --out results")
-@expanded
 def pairs(
     source: opt.PairsSource,
     features: opt.FeatureOptions,
@@ -135,7 +164,6 @@ def pairs(
 
 
 @_command("crowdwise learn answers.csv --features features.parquet --workers adaptive --out results")
-@expanded
 def learn(
     source: opt.LabelsSource,
     options: opt.FitOptions,
@@ -176,7 +204,6 @@ def learn(
 
 
 @_command("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged")
-@expanded
 def workers(
     source: opt.FittedSource,
     options: opt.ListOptions,
@@ -189,7 +216,6 @@ def workers(
 
 
 @_command("crowdwise tasks answers.csv --top 50 --out review.csv")
-@expanded
 def tasks(
     source: opt.FittedSource,
     options: opt.ListOptions,
@@ -204,7 +230,6 @@ def tasks(
 
 
 @_command("crowdwise agreement answers.csv --json")
-@expanded
 def agreement(source: opt.AnswersOrResult, within: opt.Within = None, as_json: opt.Json = False) -> None:
     """Measure how much workers agree. Labels and pairs: Krippendorff, Fleiss, Cohen, Gwet, percent. Clicks: F1 between
     workers. Each measure comes with its interval."""
@@ -220,7 +245,6 @@ def agreement(source: opt.AnswersOrResult, within: opt.Within = None, as_json: o
 
 
 @_command("crowdwise next answers.csv --budget 500 --batch 100 --out ask.csv", name="next")
-@expanded
 def next_(
     source: opt.FittedSource,
     options: opt.ListOptions,
@@ -238,7 +262,6 @@ def next_(
 
 
 @_command("crowdwise compare answers.csv --gold known.csv --folds 10")
-@expanded
 def compare(
     source: opt.Source,
     features: opt.FeatureOptions,
@@ -273,7 +296,6 @@ def compare(
 
 
 @_command("crowdwise report results; crowdwise report answers.csv --out report.html")
-@expanded
 def report(
     source: opt.FittedSource,
     out: Annotated[

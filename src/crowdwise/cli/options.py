@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -387,7 +388,8 @@ def _hints(kind: type) -> dict[str, Any]:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Replace every parameter of a command that is a group of options by one parameter per option: FILE first, then the
     command's own options, then those of the groups."""
-    own, hints = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)
+    names = globals() | {"opt": sys.modules[__name__]}  # that annotations of commands use
+    own, hints = inspect.signature(command).parameters, get_type_hints(command, localns=names, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
