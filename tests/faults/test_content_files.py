@@ -82,6 +82,13 @@ def test_python_users_get_the_same_errors(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_truth_is_drawn_of_clicks_only(command: Any, table: Any) -> None:
+    answers, truth = table(ANSWERS), table("task,label\n1,yes\n", "truth.csv")
+    status, _, err = command("report", answers, "--truth", truth, "--out", answers.parent / "page.html")
+    assert status == 2
+    assert "--truth of a page applies to clicks; this is a result of labels. Omit it" in err
+
+
 def test_the_table_of_answers_may_hold_the_texts() -> None:
     """The same text stands beside every answer to a task."""
     about = cw.read_content({"task": [1, 1, 2], "worker": ["a", "b", "a"], "text": ["cat", "cat", None]})

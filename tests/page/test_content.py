@@ -251,6 +251,7 @@ def test_a_picture_counts_as_often_as_it_is_on_the_page(photos: Path) -> None:
     )
     assert [src is not None for src in once] == [True, True]
     assert [src is not None for src in twice] == [True, False]
+    assert picture_files.pictures_of(["cat.png"], photos, room=size + 20, copies=[2])[0] == [None]
 
 
 # ----------------------------------------------------------------------------------------------------------- points

@@ -198,6 +198,8 @@ def compared_page(result: Any, models: list[str] | None, check: bool | None) -> 
 
 def report_options(result: Any, page: PageOptions, models: list[str] | None, check: bool | None) -> dict[str, Any]:
     """Options of the page that `crowdwise report` writes."""
+    if page.truth is not None and result.kind != "points":
+        raise ParameterError(f"--truth of a page applies to clicks; this is a result of {result.kind}. Omit it")
     if result.kind == "labels":
         return compared_page(result, models, check) | page.page(result)
     for flag, value in (("--compare-with", models), ("--check", check)):
