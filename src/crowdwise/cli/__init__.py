@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="crowdwise", standalone_mode=False)
         if status == 130:  # how some versions of typer report Ctrl-C
             raise KeyboardInterrupt
     except CrowdwiseError as problem:

@@ -55,13 +55,8 @@ class Job:
             raise ParameterError("--resume needs --out, the folder that holds the checkpoint")
         if self.out is not None and self.out.exists() and not self.out.is_dir():
             raise FileError(f"--out {self.out} is a file; name a folder for the results")
-        only = next(iter(models.values())) if len(models) == 1 and not self.worker_side else None
-        if only is not None:
-            require(only.extras, only.name)
-            if only.features == "required" and self.features.features is None:
-                raise ParameterError(f"{only.name} needs features. Say --features FILE, or choose another --model")
-        if self.features.features is not None and not any(each.features != "none" for each in models.values()):
-            raise ParameterError(f"{self.name} takes no features. Omit --features")
+        if len(models) == 1 and not self.worker_side:
+            next(iter(models.values())).check_needs(self.features.features is not None)
         check_choice("--unknown", self.features.unknown, ("error", "drop", None))
         check_file(self.features.features, "--features")
 

@@ -46,15 +46,19 @@ class Model(ABC, Generic[A, R]):
 
     def fit(self, answers: Any, *, features: Any = None, run: Run | None = None) -> R:
         """Fit the model to answers, or to a frame of answers, and return the result."""
-        require(self.extras, self.name)
-        if features is None and self.features == "required":
-            raise ParameterError(f"{self.name} needs features. {self.without_features}")
-        if features is not None and self.features == "none":
-            raise ParameterError(f"{self.name} takes no features. {self.with_features}")
+        self.check_needs(features is not None)
         accepted, run = self.accept(answers), run or Run()
         return resumable(
             run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
         )
+
+    def check_needs(self, features: bool) -> None:
+        """Raise an error if a library is missing, or if features are given or missing against the model's need."""
+        require(self.extras, self.name)
+        if self.features == "required" and not features:
+            raise ParameterError(f"{self.name} needs features. {self.without_features}")
+        if self.features == "none" and features:
+            raise ParameterError(f"{self.name} takes no features. {self.with_features}")
 
     def mark(self, answers: Answers, run: Run, *features: Any) -> str:
         """Return a digest that identifies a fit of this model."""
