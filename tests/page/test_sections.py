@@ -158,9 +158,9 @@ def test_types_of_python_and_of_the_script(generate: Any) -> None:
 
 def test_options_are_those_of_the_sections_and_others_are_refused(results: dict[str, Any]) -> None:
     wanted = {
-        "labels": "cost, judged, scaling, comparison, command",
-        "points": "pictures, judged, command",
-        "pairs": "pictures, command",
+        "labels": "content, cost, judged, scaling, comparison, command",
+        "points": "content, pictures, truth, within, judged, command",
+        "pairs": "pictures, content, command",
     }
     for kind, names in wanted.items():
         with pytest.raises(ParameterError, match=f"the report of {kind} has no option 'models'; it has {names}"):
