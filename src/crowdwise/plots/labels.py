@@ -89,7 +89,7 @@ def confusion_chart(
     bar.outline.set_visible(False)
     percent_axis(bar.ax.yaxis)
     right = float(np.trace(counts) / max(total.sum(), 1e-12))
-    said = f"{title}: about {percent(right)} of {count(round(float(total.sum())))} answers agree with the estimate"
+    said = f"{title}: about {percent(right, 0)} of {count(round(float(total.sum())))} answers agree with the estimate"
     data = _long(result.classes[classes], counts, shares)
     return Chart(title, f"{said}. {_worst(names, counts, shares)}", data, figure)
 
@@ -179,9 +179,8 @@ def _worst(names: list[str], counts: Floats, shares: Floats) -> str:
     if off.max(initial=0.0) < 0.5:
         return "Hardly any answer does not."
     k, j = np.unravel_index(int(off.argmax()), off.shape)
-    return (
-        f"Most often {names[j]} is given where the estimate is {names[k]} ({percent(float(shares[k, j]))} of the row)."
-    )
+    share = percent(float(shares[k, j]), 0)
+    return f"Most often {names[j]} is given where the estimate is {names[k]} ({share} of the row)."
 
 
 # ----------------------------------------------------------------------------------------------------------- classes

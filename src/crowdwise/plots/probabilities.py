@@ -52,7 +52,7 @@ def probability_chart(p: Floats, words: Words, note: str) -> Chart:
     percent_axis(axes.xaxis)
     legend(axes)
     sure = int((p >= 1 - BIN).sum())
-    said = f"{title}. {count(sure)} have a probability of {percent(1 - BIN)} or more, {count(int((p < 0.5).sum()))}"
+    said = f"{title}. {count(sure)} have a probability of {percent(1 - BIN, 0)} or more, {count(int((p < 0.5).sum()))}"
     return Chart(title, f"{said} one below 50\u202f%.", data, figure)
 
 

@@ -6,6 +6,8 @@ import functools
 import unicodedata
 from collections.abc import Callable
 
+from ..report.text import count, many, percent
+
 LONGEST_NAME = 28  # characters of a name that are drawn
 FONT = "DejaVu Sans"  # comes with matplotlib
 FALLBACK_FONTS = (  # used where they are installed, for characters that FONT lacks
@@ -15,21 +17,6 @@ FALLBACK_FONTS = (  # used where they are installed, for characters that FONT la
 UNKNOWN = "\ufffd"  # drawn for a character that no font has
 NO_NAME = "(no name)"
 NARROW_BLANK = "\u202f"
-
-
-def count(number: int) -> str:
-    """Thousands are set apart by a narrow blank."""
-    return f"{number:,}".replace(",", NARROW_BLANK)
-
-
-def many(number: int, word: str) -> str:
-    """1 object, 2 objects."""
-    return f"{count(number)} {word}{'' if number == 1 else 's'}"
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share as a percentage, with a narrow blank."""
-    return f"{100 * share:.{digits}f}{NARROW_BLANK}%"
 
 
 def shown(name: object, longest: int = LONGEST_NAME) -> str:
@@ -71,3 +58,6 @@ def _fonts() -> list[Callable[[int], bool]]:
     from matplotlib.font_manager import findfont, get_font
 
     return [get_font(findfont(name)).get_charmap().__contains__ for name in families()]
+
+
+__all__ = ["NARROW_BLANK", "count", "families", "many", "percent", "shown"]

@@ -62,9 +62,9 @@ def skill_chart(
         return Chart(title, f"{title}. None is known.", data, figure)
     _draw(axes, data)
     middle = float(np.median(known["skill"].to_numpy()))
-    axes.axvline(middle, color=INK, lw=1, ls="--", zorder=2.5, label=f"median of all, {percent(middle)}")
+    axes.axvline(middle, color=INK, lw=1, ls="--", zorder=2.5, label=f"median of all, {percent(middle, 0)}")
     if guessing is not None:
-        axes.axvline(guessing, color=INK, lw=1.2, ls=":", zorder=2.5, label=f"guessing, {percent(guessing)}")
+        axes.axvline(guessing, color=INK, lw=1.2, ls=":", zorder=2.5, label=f"guessing, {percent(guessing, 0)}")
     axes.set_xlabel(axis)
     _scale(axes, data, middle if guessing is None else min(middle, guessing))
     if data.height <= MAX_NAMED:
@@ -151,6 +151,6 @@ def _names(axes: Axes, data: pl.DataFrame, answers: str) -> None:
 
 def _description(title: str, data: pl.DataFrame, middle: float) -> str:
     rows = data.filter(pl.col("skill").is_not_null()).select("worker", "skill").rows()
-    ends = f"from {shown(rows[0][0])} ({percent(rows[0][1])}) to {shown(rows[-1][0])} ({percent(rows[-1][1])})"
+    ends = f"from {shown(rows[0][0])} ({percent(rows[0][1], 0)}) to {shown(rows[-1][0])} ({percent(rows[-1][1], 0)})"
     flagged = int((data["flags"] != "").sum())
-    return f"{title}: {ends}; the median of all is {percent(middle)}. {flagged or 'None'} of those shown flagged."
+    return f"{title}: {ends}; the median of all is {percent(middle, 0)}. {flagged or 'None'} of those shown flagged."
