@@ -156,7 +156,7 @@ def test_strips_share_a_scale_that_their_head_shows(look: Any, file: Path, resul
     assert head.locator(".tick").all_inner_texts() == ["0\u202f%", "50\u202f%", "100\u202f%"]
     scale = head.locator(".ticks").evaluate(f"e => {BOX}")
     assert (scale["left"], scale["width"]) == pytest.approx((strips[0]["left"], strips[0]["width"]), abs=1)
-    assert head.locator(".guess").inner_text() == "guessing"
+    assert head.locator(".guess").inner_text() == f"guessing: 1/{CLASSES}"
     assert head.locator(".guess").evaluate("e => e.style.left") == f"{100 / CLASSES:g}%"
 
 

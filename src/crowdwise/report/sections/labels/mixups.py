@@ -9,7 +9,7 @@ import numpy as np
 from ....kernels.layout import Floats
 from ....result import LabelsResult
 from ...registry import once_per_result, section
-from ...text import percent, quoted, rounded
+from ...text import many, percent, quoted, rounded
 
 MAX_CLASSES_COMPARED = 1000
 MAX_PAIRS_SHOWN = 15
@@ -65,7 +65,7 @@ def mixups(result: LabelsResult) -> MixUps | None:
     first, names = rows[0], result.classes
     headline = (
         f"The most frequent mix-up: tasks of class {quoted(names[first.truth])} labelled as "
-        f"{quoted(names[first.given])} (about {first.answers:.0f} answers, {percent(first.share, 0)} of the answers to "
+        f"{quoted(names[first.given])} (about {many(round(first.answers), 'answer')}, {percent(first.share, 0)} of the answers to "
         "such tasks)."
     )
     return MixUps(headline, rows)
