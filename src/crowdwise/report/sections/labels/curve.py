@@ -54,19 +54,10 @@ def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | Non
 
 def _gain(now: str, more: str, targeted: str) -> str:
     """Return what one more answer per task would change; increases that rounding hides are not called so."""
-    if now == more == targeted:
-        return f"One more answer per task would hardly change expected accuracy ({now})."
-    if now == more:
-        return (
-            f"One more answer per task would hardly change expected accuracy ({now}); the same number of answers to the "
-            f"most uncertain tasks would raise it to {targeted}."
-        )
-    if more == targeted:
-        return (
-            f"One more answer per task would raise expected accuracy from {now} to {more}, and so would the same number "
-            "of answers to the most uncertain tasks."
-        )
-    return (
-        f"One more answer per task would raise expected accuracy from {now} to {more}; the same number of answers to the "
-        f"most uncertain tasks would raise it to {targeted}."
-    )
+    if more == now:
+        headline = f"One more answer per task would hardly change expected accuracy ({now})"
+    else:
+        headline = f"One more answer per task would raise expected accuracy from {now} to {more}"
+    if targeted != more:
+        headline += f"; the same number of answers to the most uncertain tasks would raise it to {targeted}"
+    return f"{headline}."

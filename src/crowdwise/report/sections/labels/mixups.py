@@ -63,9 +63,9 @@ def mixups(result: LabelsResult) -> MixUps | None:
     if not rows:
         return None
     first, names = rows[0], result.classes
+    answers = many(round(first.answers), "answer")
     headline = (
         f"The most frequent mix-up: tasks of class {quoted(names[first.truth])} labelled as "
-        f"{quoted(names[first.given])} (about {many(round(first.answers), 'answer')}, {percent(first.share, 0)} of the answers to "
-        "such tasks)."
+        f"{quoted(names[first.given])} (about {answers}, {percent(first.share, 0)} of the answers to such tasks)."
     )
     return MixUps(headline, rows)

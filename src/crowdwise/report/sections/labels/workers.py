@@ -120,7 +120,7 @@ def _worker_row(result: LabelsResult, found: Ints, row: dict[str, Any], label: d
         overuses=overuses,
         overused=None if overuses is None else rounded(_share_given(result, j, overuses)),
         flags=flags,
-        reasons=row["reasons"].split("; ") if flags else [],
+        reasons=row["reasons"].replace(" %", "\u202f%").split("; ") if flags else [],
         status=row["status"],
         confusion=worker_cells(result, j),
         surprises=_surprises(result, found, j),
