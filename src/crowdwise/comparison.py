@@ -21,7 +21,7 @@ from .inter_rater import click_distance
 from .kernels.layout import Bools, Floats, Ints
 from .kernels.special import TIE
 from .labels.model import LabelModel
-from .metrics import match_clusters, match_objects
+from .metrics import known_classes, match_clusters, match_objects
 from .result import BaseResult, LabelsResult, PairsResult, PointsResult
 
 MAX_BATCH_ANSWERS = 1_000_000  # held-out answers scored at a time
@@ -45,8 +45,8 @@ def compare(
     """Fit several models to the same answers: one row per model, with iterations, converged and seconds.
 
     - Labels: differs (labels that differ from those of `against`, or of the default model), held_out (mean
-      log-likelihood of held-out answers, by cross-validation with `folds` parts, 5 by default), and, with gold,
-      accuracy and log_loss. Gold is not shown to the models.
+      log-likelihood of held-out answers, by cross-validation with `folds` parts, 5 by default), and, with gold or
+      `truth` (task, label), accuracy and log_loss. Neither is shown to the models.
     - Points: objects, doubtful (those with a probability below 90 %), differs (objects of either result without a match
       in the other), and, with `truth` (image, x, y), precision, recall and f1: means over images. Objects match if they
       are at most `within` apart; the default is the distance at which clicks of two workers match.
@@ -107,9 +107,10 @@ def compare_labels(
     *,
     folds: int = DEFAULT_FOLDS,
     against: LabelsResult | None = None,
+    truth: Any = None,
 ) -> pl.DataFrame:
     """`compare` for labels."""
-    gold, data = answers.gold, answers.with_gold(None)
+    gold, data = answers.gold if truth is None else known_classes(answers, truth), answers.with_gold(None)
     chosen = [each for each in chosen if each.uses_weights or not data.weighted]
     default = DEFAULTS["labels"] if not data.weighted else "weighted-vote"
     base = (model(default).fit(data, run=run) if against is None else against).labels["label"]

@@ -46,17 +46,27 @@ def option(name: str, *values: object) -> str:
 
 def model_setting(name: str, value: object) -> str:
     """Return a hyperparameter for use in a message: an argument in Python, `--set` on the command line."""
-    return f"\x02{name}={value!r}\x03--set {shlex.quote(f'{name}={value}')}\x03"
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"\x02{name}={value!r}\x03--set {shlex.quote(f'{name}={text}')}\x03"
 
 
 def phrase(python: str, shell: str) -> str:
     """Text inside a message that differs between Python and the command line.
 
-    >>> advice = phrase("features=(ids, X)", "--features FILE")
+    >>> advice = phrase("features=(ids, X)", flags(features="FILE"))
     >>> for_python(f"Give {advice}"), for_shell(f"Give {advice}")
     ('Give features=(ids, X)', 'Give --features FILE')
     """
     return f"\x02{python}\x03{shell}\x03"
+
+
+def flags(**options: object) -> str:
+    """Return options as they are typed on the command line.
+
+    >>> flags(workers="adaptive", gold_column="truth")
+    '--workers adaptive --gold-column truth'
+    """
+    return " ".join(for_shell(option(name, value)) for name, value in options.items())
 
 
 def for_python(message: str) -> str:

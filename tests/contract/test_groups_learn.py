@@ -406,7 +406,7 @@ def test_ideal_is_trained_on_known_labels() -> None:
 def test_more_groups_than_there_is_anything() -> None:
     y = np.arange(12) % 2
     X, said = np.column_stack([y, np.ones(12)]), np.column_stack([y, y])
-    with pytest.raises(cw.errors.DataError, match="groups is 3 and there are 2 workers: give at most 2, or None"):
+    with pytest.raises(cw.errors.DataError, match=r"groups is 3, but there are 2 workers\. Give at most 2, or None"):
         cw.CrowdClassifier(workers=JointGroups(groups=3)).fit(X, said)
     with pytest.raises(cw.errors.DataError, match=r"groups is 13, but there are only 12 .*Give at most groups=12"):
         cw.CrowdClassifier(workers=CMM(groups=13)).fit(X, said)

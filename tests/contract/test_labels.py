@@ -681,7 +681,7 @@ def test_an_explanation_refuses_weights(crowd: Any) -> None:
 def test_invalid_weights_are_refused(name: str, settings: Any, weight: float, crowd: Any) -> None:
     one = pl.int_range(pl.len()) == 5
     frame = crowd.answers.frame().with_columns(weight=pl.when(one).then(weight).otherwise(1.0))
-    said = f"worker {frame['worker'][5]!r} has the weight {weight}; weights are at least 0"
+    said = f"worker {frame['worker'][5]!r} has the weight {weight}; weights must be finite and at least 0"
     with pytest.raises(cw.errors.CrowdwiseError, match=said):
         fit(name, cw.Labels(frame), **settings)
 
@@ -689,7 +689,7 @@ def test_invalid_weights_are_refused(name: str, settings: Any, weight: float, cr
 @pytest.mark.parametrize("name", MODELS)
 def test_weights_that_are_no_numbers_are_refused(name: str, crowd: Any) -> None:
     frame = crowd.answers.frame().with_columns(weight=pl.lit("much"))
-    with pytest.raises(cw.errors.ColumnError, match=r"column 'weight' has 720 value\(s\) that are no numbers"):
+    with pytest.raises(cw.errors.ColumnError, match=r"column 'weight' has 720 value\(s\) that are not numbers"):
         fit(name, cw.Labels(frame))
 
 

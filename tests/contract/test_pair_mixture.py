@@ -350,7 +350,7 @@ def test_new_items_are_placed(halves: cw.PairsResult) -> None:
     assert result.assign(np.empty((0, 2))).shape == (0, 3)
 
 
-@pytest.mark.parametrize(("X", "items", "said"), [
+@pytest.mark.parametrize(("X", "items", "message"), [
     ([[1.0, 2.0, 3.0]], None, "X has 3 features per item, but the model was fitted on 2"),
     ([1.0, 2.0], None, r"of shape \(2,\); it must hold numbers, one row per item"),
     ([["a", "b"]], None, "numbers"),

@@ -114,7 +114,7 @@ def test_truth_with_ids_of_another_type_that_say_the_same() -> None:
     ({"left": ["x"], "right": ["y"], "answer": [1]}, "the truth and this result have no pair in common"),
     ({"left": ["i00"], "right": ["i01"], "said": [1]}, "it needs left, right and answer"),
     ({"left": ["i00"], "right": ["i01"], "answer": ["perhaps"]}, "'perhaps'"),
-    ("truth.csv", "is a name, not a table"),
+    ("truth.csv", "is a file name, not a table"),
 ])  # fmt: skip
 def test_truth_that_says_nothing_is_refused(truth: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):

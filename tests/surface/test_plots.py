@@ -509,7 +509,7 @@ def test_files_are_written_whole_or_not_at_all(
     with pytest.raises(ParameterError, match="dpi is 0; wanted is a whole number from 10 to 1200"):
         drawn.save(path, dpi=0)
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(FileError, match=r"cannot write .*what stood there before is kept"):
+    with pytest.raises(FileError, match=r"cannot write .*an existing file was not changed"):
         drawn.save(path)
     assert [each.read_bytes() for each in path.parent.iterdir()] == [before]
 

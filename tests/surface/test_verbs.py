@@ -267,6 +267,16 @@ def test_labels_are_scored_against_a_truth_that_the_model_does_not_see(folder: P
     assert told["scores"]["accuracy"] == pytest.approx((both["label"] == both["label_right"]).mean())
 
 
+def test_models_are_compared_with_a_truth_and_from_a_saved_result(folder: Path, command: Any) -> None:
+    words = ("--folds", 0, "--model", "majority-vote", "--model", "pooled", "--json")
+    by_truth = json.loads(command("compare", folder / "answers.csv", "--truth", folder / "truth.csv", *words)[1])
+    by_gold = json.loads(command("compare", folder / "answers.csv", "--gold", folder / "truth.csv", *words)[1])
+    assert [row["accuracy"] for row in by_truth] == [row["accuracy"] for row in by_gold]
+    assert by_truth[0]["accuracy"] > 0.5
+    saved = json.loads(command("compare", folder / "saved-labels", *words)[1])
+    assert [row["differs"] for row in saved] == [row["differs"] for row in by_truth]
+
+
 def test_completion_is_offered(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--install-completion" in command("--help")[1]
     monkeypatch.setenv("_CROWDWISE_COMPLETE", "complete_bash")

@@ -94,7 +94,8 @@ def aggregate(
         float | None, typer.Option(help="Convergence tolerance on worker skill", rich_help_panel=FITTING)
     ] = (None),
     precision: Annotated[
-        str, typer.Option(help="Storage of large tables: auto, single or double", rich_help_panel=FITTING)
+        str,
+        typer.Option(help="Floating-point precision of large tables: auto, single or double", rich_help_panel=FITTING),
     ] = "auto",
     pictures: opt.Pictures = None,
     content: opt.Content = None,
@@ -102,8 +103,9 @@ def aggregate(
     within: opt.Within = None,
 ) -> None:
     """Estimate the truth behind answers of any kind. The answers are labels, clicks on images, or same/different
-    answers about pairs; the columns of FILE decide. Writes the tables of the result as CSV, report.html and the saved
-    result to --out; without --out, the main table (labels, objects or clusters) goes to stdout as CSV."""
+    answers about pairs; the kind is recognised from the columns of FILE. Writes the tables of the result as CSV,
+    report.html and the saved result to --out; without --out, the main table (labels, objects or clusters) goes to
+    stdout as CSV."""
     from .fits import PageOptions, fit
     from .job import Job
 
@@ -209,7 +211,8 @@ def workers(
     options: opt.ListOptions,
     flagged: Annotated[bool, typer.Option("--flagged", help="Only workers with a flag")] = False,
 ) -> None:
-    """Rate workers, best first. Prints skill with its interval, further measures, and flags with reasons."""
+    """Rate workers, best first. Prints skill with its interval, measures such as spam score or hit rate, and flags with
+    reasons."""
     from .show import rated
 
     rated(source.result(), flagged, options)
@@ -248,11 +251,11 @@ def agreement(source: opt.AnswersOrResult, within: opt.Within = None, as_json: o
 def next_(
     source: opt.FittedSource,
     options: opt.ListOptions,
-    budget: Annotated[int, typer.Option(help="Answers that can be paid for")] = 100,
+    budget: Annotated[int, typer.Option(help="Number of answers you can buy")] = 100,
     batch: Annotated[int | None, typer.Option(help="How many of them to ask for now; all by default")] = None,
 ) -> None:
-    """List what to ask next, by expected gain. These are tasks and the workers to ask (labels), images to show to
-    further workers (clicks), or pairs of items (pairs)."""
+    """List what to ask next, by expected gain. Labels: tasks, and workers to ask. Clicks: images to show to
+    more workers. Pairs: pairs of items."""
     from ..acquisition import check_budget, next_answers
     from .show import asked
 
@@ -263,11 +266,11 @@ def next_(
 
 @_command("crowdwise compare answers.csv --gold known.csv --folds 10")
 def compare(
-    source: opt.Source,
+    source: opt.AnswersOrResult,
     features: opt.FeatureOptions,
     model: opt.Models = None,
     folds: Annotated[
-        int | None, typer.Option(help="Parts for cross-validation, default 5; 0 for no held-out score")
+        int | None, typer.Option(help="Number of cross-validation folds, default 5; 0 for no held-out score")
     ] = None,
     truth: opt.Truth = None,
     within: opt.Within = None,
@@ -275,9 +278,9 @@ def compare(
     threads: opt.Threads = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Compare all models of a kind of answers. Prints how results differ from the default's, the likelihood of held-out
-    answers (labels, pairs), and scores against known labels (--gold) or the truth (--truth), which models do not
-    see."""
+    """Compare all models that fit these answers. Prints one row per model: how its result differs from the default
+    model's, the likelihood of held-out answers (labels, pairs), and scores if --gold or --truth is given. The models
+    do not see --gold or --truth."""
     from ..comparison import check_models
     from ..comparison import compare as side_by_side
     from ..engine import Run
@@ -286,7 +289,7 @@ def compare(
 
     among, run = check_models(model, folds), Run(seed=seed, threads=threads)
     page = PageOptions(truth=truth, within=within)
-    answers, joined = features.joined(source.answers(among))
+    answers, joined = features.joined(source.loaded().answers if source.saved else source.answers(among))
     options = {"folds": folds, "truth": page.truth_table, "within": within, "features": joined}
     rows = side_by_side(answers, model, run=run, watch=watch_models(), **options)
     if as_json:
@@ -299,15 +302,23 @@ def compare(
 def report(
     source: opt.FittedSource,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; default report.html in the folder of the result")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The page; default report.html in the folder of the result, or in the current folder"
+        ),
     ] = None,
     compare_with: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Labels: models to compare with; may be repeated; small tables: all"),
+        typer.Option(
+            metavar="NAME",
+            help="Labels: a model to compare with; may be repeated; default all models if the table is small",
+        ),
     ] = None,
     check: Annotated[
         bool | None,
-        typer.Option("--check/--no-check", help="Labels: whether to check the cost curve by one more fit"),
+        typer.Option(
+            "--check/--no-check", help="Labels: check the cost curve by one more fit; default if the table is not large"
+        ),
     ] = None,
     pictures: opt.Pictures = None,
     content: opt.Content = None,

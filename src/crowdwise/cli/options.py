@@ -52,7 +52,11 @@ def _option(metavar: str, help: str, group: str | None = None, **more: Any) -> A
 
 Model = Annotated[
     str | None,
-    _option("NAME", "See `crowdwise models`; by default, that of the kind of answers", autocompletion=completed_models),
+    _option(
+        "NAME",
+        "See `crowdwise models`; default pooled (labels), click-mixture (clicks) or pair-mixture (pairs)",
+        autocompletion=completed_models,
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)]
 Threads = Annotated[
@@ -65,16 +69,23 @@ Models = Annotated[
     list[str] | None,
     typer.Option("--model", metavar="NAME", help="Only these models; may be repeated", autocompletion=completed_models),
 ]
-Within = Annotated[float | None, typer.Option(help="Clicks: distance within which two places match (truth: 4)")]
+Within = Annotated[
+    float | None, typer.Option(help="Clicks: maximum distance of two places that match; default 4 with --truth")
+]
 Pictures = Annotated[
     Path | None, _option("DIR", "Folder of pictures for the page, named like the images, tasks or items")
 ]
 Content = Annotated[
-    Path | None, _option("FILE", "Table for the page: task (or item), text and/or image, a file in --pictures")
+    Path | None,
+    _option("FILE", "Table shown on the page: task (or item), text and/or image (a file name in --pictures)"),
 ]
 Truth = Annotated[
     Path | None,
-    _option("FILE", "True labels (task, label), objects (image, x, y) or clusters (item, label), to score the result"),
+    _option(
+        "FILE",
+        "True labels (task, label), objects (image, x, y) or clusters (item, label), to score the result; the model "
+        "does not see them",
+    ),
 ]
 
 
@@ -151,11 +162,13 @@ class FileOptions:
     file: Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
     worker: Annotated[str | None, _option("COL", "Column of the worker", READING)] = None
     format: Annotated[
-        str | None, _option("NAME", "csv, json, jsonl, parquet or cifar10h; recognised by default", READING)
+        str | None,
+        _option("NAME", "csv, json, jsonl, parquet, or cifar10h (its raw file); recognised by default", READING),
     ] = None
     delimiter: Annotated[str | None, _option("CHAR", "Separator of fields; recognised by default", READING)] = None
     encoding: Annotated[
-        str | None, _option("NAME", "For instance latin-1; default UTF-8, or UTF-16 by its mark", READING)
+        str | None,
+        _option("NAME", "For instance latin-1; default UTF-8, or UTF-16 if the file has a byte order mark", READING),
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -217,8 +230,8 @@ class RepeatOptions:
         str | None,
         _option(
             "RULE",
-            "Repeated answers of a worker to a task: last, first, error or each; repeated clicks on one spot: first, "
-            "each or error",
+            "Repeated answers of a worker to a task: last, first, each (keep all) or error; default: the last by time, "
+            "or error. Repeated clicks on one spot: first (default), each or error",
             READING,
         ),
     ] = None
@@ -230,11 +243,17 @@ class LabelOptions:
 
     task: Annotated[str | None, _option("COL", "Column of the task", LABELS)] = None
     label: Annotated[str | None, _option("COL", "Column of the label", LABELS)] = None
-    gold: Annotated[str | None, _option("FILE", "Known labels: a table with task and label", LABELS)] = None
+    gold: Annotated[
+        str | None, _option("FILE", "Known labels, which the model uses: a table with task and label", LABELS)
+    ] = None
     gold_column: Annotated[str | None, _option("COL", "Known labels: a column of FILE", LABELS)] = None
     anonymous: Annotated[
         str | None,
-        _option("RULE", "Answers without a worker: refuse (default), or each (every one by another worker)", LABELS),
+        _option(
+            "RULE",
+            "Answers without a worker: refuse (default), or each (every such answer is by a different worker)",
+            LABELS,
+        ),
     ] = None
     missing: Annotated[
         list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated", LABELS)
@@ -256,7 +275,8 @@ class ClickOptions:
     image: Annotated[str | None, _option("COL", "Column of the image", CLICKS)] = None
     axes: Annotated[str | None, _option("COLS", "Columns of the coordinates: x,y or x,y,z", CLICKS)] = None
     jobs: Annotated[
-        Path | None, _option("FILE", "Who looked at which image, also without a click: image, worker", CLICKS)
+        Path | None,
+        _option("FILE", "Table (image, worker) of all images shown to each worker, with or without clicks", CLICKS),
     ] = None
     box: Annotated[
         str | None, _option("BOX", "Extent of all images, x0,y0,x1,y1, or a table with one row per image", CLICKS)
@@ -272,13 +292,22 @@ class PairOptions:
     left: Annotated[str | None, _option("COL", "Column of one item", PAIRS)] = None
     right: Annotated[str | None, _option("COL", "Column of the other item", PAIRS)] = None
     answer: Annotated[str | None, _option("COL", "Column of the answer", PAIRS)] = None
-    hit: Annotated[str | None, _option("COL", "Column of the job: answers of one job are not independent", PAIRS)] = (
-        None
-    )
-    same: Annotated[list[str] | None, _option("VALUE", "An answer that means the same; may be repeated", PAIRS)] = None
+    hit: Annotated[
+        str | None,
+        _option(
+            "COL",
+            "Column of the HIT or batch in which the pair was asked; answers of one batch are not independent",
+            PAIRS,
+        ),
+    ] = None
+    same: Annotated[
+        list[str] | None, _option("VALUE", 'Value of the answer that means "same"; may be repeated', PAIRS)
+    ] = None
     contradictions: Annotated[
         str | None,
-        _option("RULE", "Contradictory answers of a worker to one pair: drop (default), each or error", PAIRS),
+        _option(
+            "RULE", "Contradictory answers of a worker to one pair: drop (default), each (keep all) or error", PAIRS
+        ),
     ] = None
 
 
@@ -290,7 +319,7 @@ class KindOption:
         str | None,
         _option(
             "NAME",
-            "labels, points or pairs; recognised by the columns by default",
+            "labels, points or pairs; default: recognised from the columns",
             READING,
             autocompletion=completed("labels", "points", "pairs"),
         ),
@@ -327,7 +356,7 @@ class PairsSource(PairOptions, FileOptions):
 class AnswersOrResult(Source):
     """A file of answers, or a saved result."""
 
-    file: Annotated[str, typer.Argument(metavar="FILE", help=f"{FILE_HELP}. Or the folder of a saved result")]
+    file: Annotated[str, typer.Argument(metavar="FILE", help=f"{FILE_HELP}; or the folder of a saved result")]
 
     @property
     def saved(self) -> bool:

@@ -40,9 +40,9 @@ REVIEW = {
     "pairs": "second: the next likely cluster; entropy: uncertainty of the cluster in bits",
 }
 NEXT = {
-    "labels": "{n} answer(s) to {rows} task(s), expected to make {gain:.1f} more labels right",
-    "points": "{n} look(s) at {rows} image(s), expected to decide {gain:.1f} more objects rightly",
-    "pairs": "{n} pair(s), expected to bring {gain:.1f} bits",
+    "labels": "{n} answers to {rows} tasks; expected to make {gain:.1f} more labels right",
+    "points": "{n} looks at {rows} images; expected to classify {gain:.1f} more objects correctly",
+    "pairs": "{n} pairs; expected to bring {gain:.1f} bits of information",
 }
 
 
@@ -149,7 +149,7 @@ def asked(rows: pl.DataFrame, result: BaseResult, budget: int, options: ListOpti
     line = NEXT.get(result.kind, "{n} answer(s)")
     words(line.format(n=now, rows=rows.height, gain=rows["gain"].sum() if "gain" in rows.columns else 0.0))
     if budget > now:
-        words(f"{budget - now} answers of the budget are left: ask these, add the answers to the file, and run again")
+        words(f"Ask these, add the answers to the file and run again: {budget - now} answers of the budget are left")
 
 
 def _and_more(count: int, what: str) -> None:

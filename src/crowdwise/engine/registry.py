@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from ..discovery import model_homes
-from ..errors import ParameterError, nearest, phrase
+from ..errors import ParameterError, flags, nearest, phrase
 from .model import Model
 
 M = TypeVar("M", bound=type[Model[Any, Any]])
@@ -58,7 +58,8 @@ def find(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
         raise ParameterError(
             f"{name!r} is fitted together with a classifier of features: "
             + phrase(
-                f"crowdwise.CrowdClassifier(workers={name!r})", f"crowdwise learn --workers {name} --features FILE"
+                f"crowdwise.CrowdClassifier(workers={name!r})",
+                f"crowdwise learn FILE {flags(features='FILE', workers=name)}",
             )
         )
     if others:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from ..answers import Labels
 from ..engine import Run
 from ..engine.run import Arrays
-from ..errors import ParameterError, phrase
+from ..errors import ParameterError, flags, phrase
 from ..kernels.layout import Floats
 from ..labels.em import EMModel
 from ..result import LabelsResult
@@ -48,7 +48,8 @@ class WorkerSide(EMModel[Any, Any]):
     features = "required"
     extras = ("learn",)
     without_features: ClassVar[str] = "It is fitted together with a classifier of features: " + phrase(
-        "crowdwise.CrowdClassifier(workers=...).fit(X, answers)", "crowdwise learn FILE --features FILE --workers NAME"
+        "crowdwise.CrowdClassifier(workers=...).fit(X, answers)",
+        f"crowdwise learn FILE {flags(features='FILE', workers='NAME')}",
     )
     asks_classifier: ClassVar[bool] = True  # whether the classifier is its truth side, or is only trained on its result
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, SHARE, setting
-from ..errors import DataError, phrase
+from ..errors import DataError, flags, phrase
 from ..kernels.layout import Floats
 from ..labels import dawid_skene, groups, pooled
 from ..labels.em import Local
@@ -146,7 +146,7 @@ class Ideal(MajorityVote):
         if missing:
             raise DataError(
                 f"ideal needs a known label for every task, but {missing} of {answers.n_tasks} tasks have none. Give "
-                f"all known labels ({phrase('crowdwise.Labels(answers.frame(), gold=table)', '--gold FILE')}), or omit "
-                "these tasks"
+                f"all known labels ({phrase('crowdwise.Labels(answers.frame(), gold=table)', flags(gold='FILE'))}), or "
+                "omit these tasks"
             )
         return super()._fit(answers, features, run)

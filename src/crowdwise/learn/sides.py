@@ -9,7 +9,7 @@ from .. import labels  # noqa: F401 - its models register
 from ..answers.rows import Rows
 from ..engine import Run
 from ..engine.registry import MODELS, discover, make
-from ..errors import ParameterError, nearest, phrase
+from ..errors import ParameterError, nearest
 from ..labels.model import LabelModel
 from ..result import LabelsResult
 
@@ -42,8 +42,7 @@ def by_name(name: str, /, **settings: Any) -> LabelModel:
         )
         hint = nearest(str(name), [*labels_only, *sides, *PUBLISHED])
         raise ParameterError(
-            f"{phrase('workers', '--workers')} is {name!r}; it can be {names} or a published method "
-            f"({', '.join(PUBLISHED)}).{hint}"
+            f"workers is {name!r}; it can be {names} or a published method ({', '.join(PUBLISHED)}).{hint}"
         )
     name, defaults = PUBLISHED.get(name, (name, {}))
     return make(sides.get(name) or labels_only[name], {**defaults, **settings})  # type: ignore[return-value]

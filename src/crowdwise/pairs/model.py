@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..answers import Pairs
 from ..engine import Model, Run, Trace, best_of
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
-from ..errors import EmptyDataError, FeatureError, option, phrase
+from ..errors import EmptyDataError, FeatureError, flags, option, phrase
 from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Clusters, PairsResult
@@ -101,7 +101,7 @@ class PairsModel(Model[Pairs, PairsResult]):
     result_type = PairsResult
     params_type = Clusters
     features: ClassVar[Literal["none", "optional", "required"]] = "required"
-    without_features = f"Give {phrase('features=(ids, X)', '--features FILE')}, or use pair-mixture"
+    without_features = f"Give {phrase('features=(ids, X)', flags(features='FILE'))}, or use pair-mixture"
     with_features = f"Omit {option('features')}, or use pair-mixture"
     criterion: ClassVar[str] = "evidence lower bound"
 

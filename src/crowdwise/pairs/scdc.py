@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..engine import Run, register
 from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
 from ..engine.resources import load, one_thread
-from ..errors import FeatureError, ParameterError, phrase
+from ..errors import FeatureError, ParameterError, model_setting
 from ..kernels.layout import Floats
 from .model import FeatureFit, PairAnswers, PairsModel, best_fit
 
@@ -72,7 +72,7 @@ class DeepModel(PairsModel):
         elif sizes is not None:
             raise ParameterError(
                 f"{self.name}: hidden is {sizes!r}; it must be a tuple of layer sizes, for instance "
-                f"{phrase('hidden=(40, 40)', '--set hidden=40,40')}"
+                f"{model_setting('hidden', (40, 40))}"
             )
 
     def with_defaults(self, X: Floats, start: str | None) -> Self:

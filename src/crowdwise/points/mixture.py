@@ -13,7 +13,7 @@ import numpy as np
 from ..answers import Points
 from ..engine import Run, Trace, register
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, Rule, one_of, setting
-from ..errors import ParameterError, phrase
+from ..errors import ParameterError, model_setting
 from ..kernels.layout import Floats
 from ..result import PointsResult
 from .em import Mixture, assign, in_shards, sort_objects
@@ -77,7 +77,7 @@ class ClickMixture(PointsModel):
         ):
             raise ParameterError(
                 f"{self.name}: spread is {spread!r}; it must be a tuple of variances above 0, one per axis, for "
-                f"instance {phrase('spread=(4.0, 4.0)', '--set spread=4,4')}"
+                f"instance {model_setting('spread', (4.0, 4.0))}"
             )
         if self.hits <= 1 or self.misses <= 1:
             raise ParameterError(f"{self.name}: hits is {self.hits} and misses is {self.misses}; both must be above 1")
