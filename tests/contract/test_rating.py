@@ -418,10 +418,9 @@ def test_workers_who_swap_labels_are_inverted(seed: int) -> None:  # D32
     table = rated(turned(frame, "w03", pl.col("label").replace({"c1": "c2", "c2": "c1"})), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "inverted"
-    assert row["reasons"].startswith(
-        f"correct in {row['skill']:.0%} of the answers ({row['low']:.0%} to {row['high']:.0%})"
-    )
-    assert row["reasons"].endswith("%: the labels may be swapped")
+    skill, low, high = (f"{100 * row[name]:.0f}" for name in ("skill", "low", "high"))
+    assert row["reasons"].startswith(f"{skill} % correct (95 % interval {low} to {high} %), while ")
+    assert row["reasons"].endswith(" % correct: the labels may be swapped")
     assert table.filter(pl.col("flags") != "").height == 1
 
 

@@ -217,7 +217,9 @@ def test_a_key_explains_the_marks_of_votes(look: Any, file: Path) -> None:
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_chart_of_more_answers_is_scaled_to_its_lines(visit: Any, tmp_path: Path, width: int) -> None:
-    few = cw.aggregate(cw.simulate.crowd("hammer-spammer", tasks=300, workers=20, classes=3, per_task=3, seed=4).answers)
+    few = cw.aggregate(
+        cw.simulate.crowd("hammer-spammer", tasks=300, workers=20, classes=3, per_task=3, seed=4).answers
+    )
     page = visit(few.report(tmp_path / "page.html"), width=width)
     summary = few.summary()
     value, low, high = (percent(getattr(summary, f"expected_{name}")) for name in ("accuracy", "low", "high"))

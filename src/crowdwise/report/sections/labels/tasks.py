@@ -99,7 +99,7 @@ def tasks(result: LabelsResult, *, content: Any = None) -> Tasks | None:
     ]
     texts = sum(row.text is not None for row in rows)
     if about.texts and texts < len(rows):
-        notes = [f"The text is shown for {count(texts)} of {many(len(rows), 'task')}.", *notes]
+        notes = [f"{count(texts)} of {many(len(rows), 'task')} are shown with their text.", *notes]
     wrong, review = doubtful(p[open_])
     verb = "is" if round(wrong) == 1 else "are"
     headline = f"About {count(round(wrong))} of {many(len(p), 'label')} {verb} expected to be wrong"
