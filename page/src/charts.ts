@@ -2,7 +2,7 @@
 import { axisX, axisY, barX, dot, gridX, gridY, link, plot, rectY, ruleX, ruleY, text } from "@observablehq/plot";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
 import type { Bin, ClassShare, Histogram, MixUp } from "./generated";
-import { count, percent, plain, short } from "./format";
+import { count, percent, plain, plural, short } from "./format";
 
 export const LETTER = 7.2; // pixels of a letter, about
 
@@ -76,7 +76,7 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
     x: { domain: [0, most] },
     y: { type: "band", domain: rows.map((_, i) => i), padding: 0.35 },
     marks: [
-      axisX({ ...AXIS, ticks: Math.max(2, Math.round((width - marginLeft - 110) / 70)), label: "expected answers" }),
+      axisX({ ...AXIS, ticks: Math.max(2, Math.round((width - marginLeft - 110) / 70)), label: "expected number of answers" }),
       axisY({
         ...AXIS,
         label: null,
@@ -91,7 +91,7 @@ export function drawMixups(rows: MixUp[], classes: string[], width: number): Ele
         y: (_: MixUp, i: number) => i,
         fill: COOL,
         title: (r: MixUp) =>
-          `true class ${pair(r).map(plain).join(", label given ")}: ${count(r.answers)} answers, ${percent(r.share)} of those to this class`,
+          `true class ${pair(r).map(plain).join(", label given ")}: ${plural(r.answers, "expected answer")}, ${percent(r.share)} of those to this class`,
       }),
       text(rows, {
         x: "answers",
@@ -144,7 +144,7 @@ export function drawHistogram(histogram: Histogram, width: number): Element {
         tickFormat: (v: number) => (whole && !Number.isInteger(v) ? "" : count(v)),
         label: unit,
       }),
-      axisY({ ...AXIS, ticks: steps, tickFormat: count, label: "how many" }),
+      axisY({ ...AXIS, ticks: steps, tickFormat: count, label: `number of ${histogram.counted}` }),
       rectY(wide, {
         x1: "low",
         x2: "high",

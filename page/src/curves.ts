@@ -2,7 +2,7 @@
 import { areaY, axisX, axisY, dot, gridX, gridY, lineY, plot, text } from "@observablehq/plot";
 import { AXIS, COMMON, COOL, FAINT, NARROW, PAPER, WARM } from "./chart-style";
 import type { CurvePoint, WorkerTime } from "./generated";
-import { count, percent, plain, seconds } from "./format";
+import { count, percent, plain, plural, seconds } from "./format";
 
 const PLAN_STYLES = [
   { stroke: COOL, dash: undefined, symbol: "circle" },
@@ -10,10 +10,22 @@ const PLAN_STYLES = [
   { stroke: "currentColor", dash: "2 3", symbol: "triangle" },
 ] as const;
 
+const MIN_EXTENT = 0.01; // of accuracy, so that a flat line looks flat
+const MARGIN = 0.15; // of the extent, above and below the lines
+
+/** The part of the scale that the lines need; ranges may be far wider. */
+function extentOf(values: number[]): [bottom: number, top: number] {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const extent = Math.max(high - low, MIN_EXTENT);
+  const middle = (low + high) / 2;
+  const half = (0.5 + MARGIN) * extent;
+  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}
+
 export function drawCurve(points: CurvePoint[], width: number): Element {
   const plans = [...new Set(points.map((p) => p.plan))];
-  const bottom = Math.min(...points.map((p) => p.low));
-  const top = Math.max(...points.map((p) => p.high));
+  const [bottom, top] = extentOf(points.map((p) => p.accuracy));
+  const every = points.filter((p) => p.plan === plans[0]);
   const digits = top - bottom < 0.05 ? 1 : 0;
   const ticks = width < NARROW ? 4 : 7;
   const marks = plans.flatMap((plan, i) => {
@@ -21,9 +33,8 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
     const own = points.filter((p) => p.plan === plan);
     const above = plans.length === 1 || plan !== plans[0]; // answers where they help most bring more, so that line is above
     const about = (p: CurvePoint) =>
-      `${p.plan}, ${count(p.answers)} more answers: ${percent(p.accuracy)} (${percent(p.low)} to ${percent(p.high)})`;
+      `${p.plan}, ${plural(p.answers, "more answer")}: ${percent(p.accuracy)} (${percent(p.low)} to ${percent(p.high)})`;
     return [
-      areaY(own, { x: "answers", y1: "low", y2: "high", fill: style.stroke, fillOpacity: 0.13 }),
       lineY(own, { x: "answers", y: "accuracy", stroke: style.stroke, strokeWidth: 2, strokeDasharray: style.dash }),
       dot(own, {
         x: "answers",
@@ -34,7 +45,7 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
         stroke: PAPER,
         title: about,
       }),
-      text(own.slice(-1), {
+      text(width < NARROW ? [] : own.slice(-1), {
         x: "answers",
         y: "accuracy",
         text: "plan",
@@ -55,9 +66,9 @@ export function drawCurve(points: CurvePoint[], width: number): Element {
     marginRight: 24,
     marginTop: 24,
     marginBottom: 50,
-    x: { nice: true },
-    y: { domain: [bottom, top], nice: true },
+    y: { domain: [bottom, top] },
     marks: [
+      areaY(every, { x: "answers", y1: "low", y2: "high", fill: COOL, fillOpacity: 0.1, clip: true }),
       gridY({ stroke: FAINT, strokeOpacity: 1 }),
       axisX({ ...AXIS, ticks, tickFormat: count, label: "answers added" }),
       axisY({ ...AXIS, tickFormat: (v: number) => percent(v, digits), label: "expected accuracy" }),

@@ -79,7 +79,7 @@ export function figure(chart: Chart): HTMLElement {
 
 export const drawFigures = redrawAll;
 
-export type Mark = "ring" | "dot" | "cross" | "line" | "dashes" | "points" | "outline";
+export type Mark = "ring" | "dot" | "cross" | "line" | "dashes" | "points" | "outline" | "band";
 
 const MARKS: Record<Mark, () => SVGElement> = {
   ring: () => svg("circle", { cx: 12, cy: 7, r: 4.5, class: "mark-warm hollow" }),
@@ -88,6 +88,7 @@ const MARKS: Record<Mark, () => SVGElement> = {
   line: () => svg("path", { d: "M0 7h24", class: "mark-cool hollow" }),
   dashes: () => svg("path", { d: "M0 7h24", class: "mark-warm hollow", "stroke-dasharray": "6 4" }),
   points: () => svg("path", { d: "M0 7h24", class: "mark-ink hollow", "stroke-dasharray": "2 3" }),
+  band: () => svg("rect", { x: 0, y: 1, width: 24, height: 12, class: "mark-cool full", "fill-opacity": 0.18 }),
   outline: () => svg("rect", { x: 5, y: 1, width: 14, height: 12, class: "mark-ink hollow" }),
 };
 

@@ -38,6 +38,7 @@ export interface ClassShare {
 export interface Workers {
   headline: string;
   total: number;
+  guessing: number | null;
   rows: WorkerRow[];
 }
 
@@ -55,6 +56,7 @@ export interface WorkerRow {
   checks: number;
   seconds: number | null;
   overuses: number | null;
+  overused: number | null;
   overuse: number | null;
   flags: string[];
   reasons: string[];
@@ -148,6 +150,7 @@ export interface Pictures {
 export interface Histogram {
   title: string;
   unit: string;
+  counted: string;
   headline: string;
   whole: boolean;
   bins: Bin[];

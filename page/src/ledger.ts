@@ -182,7 +182,7 @@ export function ledger<Row>(options: Ledger<Row>): Drawn<Row> {
     const of = total > state.rows.length ? `, of ${count(total)} in all` : "";
     status.textContent = `Showing ${count(visible.length)} of ${plural(found.length, what)}${of}.`;
     more.hidden = visible.length === found.length;
-    more.textContent = `Show ${count(Math.min(STEP, found.length - visible.length))} more ${what}s`;
+    more.textContent = `Show ${plural(Math.min(STEP, found.length - visible.length), `more ${what}`)}`;
   }
 
   const title = `${what[0]!.toUpperCase()}${what.slice(1)}s`;

@@ -1,5 +1,5 @@
 // The columns of the table of workers; those without any value are omitted.
-import type { WorkerRow } from "./generated";
+import type { WorkerRow, Workers } from "./generated";
 import { asCount, asDecimal, asPercent, type Child, el, name, svg, orDash, unknown } from "./dom";
 import { count, percent, seconds } from "./format";
 import { type Column, column as of, filled } from "./ledger";
@@ -24,10 +24,13 @@ function strip(share: number, low: number | null, high: number | null, chance: n
   );
 }
 
+/** The share 1/K of right answers by guessing one of K classes. */
+const fraction = (chance: number): string => `1/${count(Math.round(1 / chance))}`;
+
 /** The scale of the strips below it: 0, 50 and 100 %, and what guessing would reach, where that is known. */
 export function stripScale(chance: number | null): HTMLElement {
   const ticks = [0, 0.5, 1].map((value) => el("span", { class: "tick" }, percent(value, 0)));
-  const guess = chance !== null && el("span", { class: "guess" }, "guessing");
+  const guess = chance !== null && el("span", { class: "guess" }, `guessing: ${fraction(chance)}`);
   if (guess) guess.style.left = at(chance);
   return el("div", { class: "strip-scale", "aria-hidden": "true" }, guess, el("div", { class: "ticks" }, ...ticks));
 }
@@ -75,7 +78,7 @@ const column = of<WorkerRow>;
 const allColumns = (chance: number | null): Column<WorkerRow>[] => [
   column({
     title: "Rank",
-    help: "By the lower end of skill, the best first",
+    help: "By the lower end of the skill interval",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),
@@ -91,7 +94,7 @@ const allColumns = (chance: number | null): Column<WorkerRow>[] => [
   }),
   column({
     title: "Flags",
-    help: "What makes a worker worth a look",
+    help: "Reasons to look at this worker's answers",
     numeric: false,
     phone: "line",
     value: (r) => (r.flags.length || r.status !== "ok" ? r.flags.length : null),
@@ -101,8 +104,8 @@ const allColumns = (chance: number | null): Column<WorkerRow>[] => [
   column({
     title: "Skill",
     help:
-      "Chance of a right answer, with its 95\u202f% interval" +
-      (chance === null ? "" : `. Guessing would reach ${percent(chance, 0)}`),
+      "Probability of a right answer, with its 95\u202f% interval" +
+      (chance === null ? "" : `. Guessing all classes equally often is right in ${fraction(chance)} of the answers`),
     numeric: false,
     phone: "strip",
     scale: () => stripScale(chance),
@@ -143,7 +146,7 @@ const allColumns = (chance: number | null): Column<WorkerRow>[] => [
 
 const ALWAYS = new Set(["Worker", "Answers"]);
 
-/** The columns that these workers fill; guessing one of `classes` would be right once in so many. */
-export function columnsOf(rows: WorkerRow[], classes: number): Column<WorkerRow>[] {
-  return filled(allColumns(classes > 1 ? 1 / classes : null), rows, ALWAYS);
+/** The columns that these workers fill. */
+export function columnsOf({ rows, guessing }: Pick<Workers, "rows" | "guessing">): Column<WorkerRow>[] {
+  return filled(allColumns(guessing), rows, ALWAYS);
 }

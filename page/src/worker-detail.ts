@@ -14,8 +14,10 @@ function facts(row: WorkerRow, classes: string[]): HTMLElement {
   if (row.skill !== null) lines.push([`skill ${percent(row.skill)}`, range && ` (${range})`]);
   if (row.check_score !== null) lines.push([`${percent(row.check_score)} right in ${plural(row.checks, "check")}`]);
   if (row.overuses !== null) {
-    const much = row.overuse === null ? "" : `, by ${percent(row.overuse)} of the answers`;
-    lines.push(["gives label ", chip(classes[row.overuses] ?? ""), ` more often than expected${much}`]);
+    const given = row.overused ?? 0;
+    const expected = Math.max(0, given - (row.overuse ?? 0));
+    const shares = ` for ${percent(given, 0)} of their answers; ${percent(expected, 0)} expected`;
+    lines.push(["gives label ", chip(classes[row.overuses] ?? ""), shares]);
   }
   if (row.status !== "ok") lines.push([row.status]);
   return el("ul", { class: "facts-line" }, ...lines.map((parts) => el("li", {}, ...parts)));
@@ -33,7 +35,7 @@ function surprises(row: WorkerRow, classes: string[]): HTMLElement {
     { title: "Task" },
     { title: "Label given" },
     { title: "Estimated label" },
-    { title: "Probability", numeric: true },
+    { title: "Probability of the estimated label", numeric: true },
   ];
   const lines = row.surprises.map((s) => [
     name(s.task),

@@ -237,7 +237,8 @@ def test_a_worker_whose_clicks_are_mostly_off_objects_is_flagged() -> None:
     assert worker["high"] < 0.5
     assert worker["rank"] == 11
     assert worker["reasons"] == (
-        f"only {worker['skill']:.0%} of the clicks are on objects ({worker['low']:.0%} to {worker['high']:.0%})"
+        f"only {100 * worker['skill']:.0f} % of the clicks are on objects (95 % interval {100 * worker['low']:.0f} to "
+        f"{100 * worker['high']:.0f} %)"
     )
     assert result.workers.filter(pl.col("flags") == "")["reasons"].unique().to_list() == [""]
 

@@ -131,8 +131,8 @@ def test_an_adversary_is_turned_round_and_does_no_harm() -> None:
         assert result.workers["flags"].to_list() == ["inverted"] * enemies + [""] * (20 - enemies)
         worker = result.workers.row(0, named=True)
         assert worker["reasons"] == (
-            f"correct in {worker['skill']:.0%} of the answers ({worker['low']:.0%} to {worker['high']:.0%}), while "
-            "guessing gives 50%: the answers may be swapped"
+            f"{100 * worker['skill']:.0f} % correct (95 % interval {100 * worker['low']:.0f} to "
+            f"{100 * worker['high']:.0f} %), while random answers would be 50 % correct: the answers may be swapped"
         )
         assert set(result.workers["rank"][:enemies]) == set(range(21 - enemies, 21))
 
@@ -147,7 +147,8 @@ def test_a_spammer_hardly_counts() -> None:
     near = (workers["high"].to_numpy() < 0.6) & (workers["high"].to_numpy() >= 0.5)
     assert near.sum() >= 2
     assert (workers["flags"] == "at chance").to_list() == near.tolist()
-    assert workers.filter(pl.col("flags") == "at chance")["reasons"].str.ends_with("while guessing gives 50%").all()
+    reasons = workers.filter(pl.col("flags") == "at chance")["reasons"]
+    assert reasons.str.ends_with("while random answers would be 50 % correct").all()
 
 
 def test_workers_start_with_the_columns_of_every_kind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import tracemalloc
 from collections.abc import Callable, Iterable
 from itertools import product
@@ -382,8 +383,9 @@ def test_guessing_workers_are_at_chance(seed: int) -> None:
     table = rated(guessed(honest(3, 600, seed), "w03"), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "at chance"
-    said = f"correct in {row['skill']:.0%} of the answers ({row['low']:.0%} to {row['high']:.0%})"
-    assert row["reasons"].startswith(f"{said}, while random answers would give 3")
+    skill, low, high = (f"{100 * row[name]:.0f}" for name in ("skill", "low", "high"))
+    said = f"{skill} % correct (95 % interval {low} to {high} %), while random answers would be 3"
+    assert re.fullmatch(re.escape(said) + r"\d % correct", row["reasons"])
     assert table.filter(pl.col("flags") != "").height == 1
 
 
@@ -397,7 +399,8 @@ def test_workers_who_give_one_label_are_flagged(K: int, seed: int) -> None:
     wrong = 1 - result.posterior[mine, 0].mean()
     assert "one label" in row["flags"].split("; ")
     assert (
-        f"nearly all of {len(mine)} answers are “c1”, and an estimated {wrong:.0%} of them are wrong" in row["reasons"]
+        f"nearly all of {len(mine)} answers are “c1”, and an estimated {100 * wrong:.0f} % of them are wrong"
+        in row["reasons"]
     )
     assert result.workers.filter(pl.col("flags") != "").height == 1
 
@@ -415,10 +418,9 @@ def test_workers_who_swap_labels_are_inverted(seed: int) -> None:  # D32
     table = rated(turned(frame, "w03", pl.col("label").replace({"c1": "c2", "c2": "c1"})), "pooled")
     row = of(table, "w03")
     assert row["flags"] == "inverted"
-    assert row["reasons"].startswith(
-        f"correct in {row['skill']:.0%} of the answers ({row['low']:.0%} to {row['high']:.0%})"
-    )
-    assert row["reasons"].endswith("%: the labels may be swapped")
+    skill, low, high = (f"{100 * row[name]:.0f}" for name in ("skill", "low", "high"))
+    assert row["reasons"].startswith(f"{skill} % correct (95 % interval {low} to {high} %), while ")
+    assert row["reasons"].endswith(" % correct: the labels may be swapped")
     assert table.filter(pl.col("flags") != "").height == 1
 
 
@@ -512,7 +514,7 @@ def test_a_reason_names_what_answering_at_random_gives() -> None:
     seem = result.posterior[[result.answers.task_number(task) for task in some]].sum(0)
     given = np.array([1, 2]) / 3
     chance = given @ (seem + 10 * result.prevalence) / 70
-    assert f"while random answers would give {chance:.0%}" in of(result.workers, "w03")["reasons"]
+    assert f"while random answers would be {100 * chance:.0f} % correct" in of(result.workers, "w03")["reasons"]
     assert f"{chance:.0%}" != f"{given @ seem / 60:.0%}", "the crowd's mix counts"
 
 

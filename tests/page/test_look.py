@@ -15,6 +15,7 @@ from playwright.sync_api import Locator, Page
 import crowdwise as cw
 from crowdwise.report.page import page_of
 from crowdwise.report.render import page_html
+from crowdwise.report.text import percent
 
 CLASSES = 5
 BOX = "e.getBoundingClientRect().toJSON()"
@@ -156,7 +157,7 @@ def test_strips_share_a_scale_that_their_head_shows(look: Any, file: Path, resul
     assert head.locator(".tick").all_inner_texts() == ["0\u202f%", "50\u202f%", "100\u202f%"]
     scale = head.locator(".ticks").evaluate(f"e => {BOX}")
     assert (scale["left"], scale["width"]) == pytest.approx((strips[0]["left"], strips[0]["width"]), abs=1)
-    assert head.locator(".guess").inner_text() == "guessing"
+    assert head.locator(".guess").inner_text() == f"guessing: 1/{CLASSES}"
     assert head.locator(".guess").evaluate("e => e.style.left") == f"{100 / CLASSES:g}%"
 
 
@@ -205,6 +206,31 @@ def test_votes_are_grouped_by_label_the_estimated_one_first(look: Any, file: Pat
         ]
         assert dict(groups) == {each: votes.count(each) for each in votes}
         assert groups[0][0] == label or label not in votes
+
+
+def test_a_key_explains_the_marks_of_votes(look: Any, file: Path) -> None:
+    key = look(file).locator("#tasks .key li")
+    assert key.all_inner_texts() == ["vote for the estimated label", "vote for another label"]
+    assert key.first.locator("path[stroke-dasharray]").count() == 0
+    assert key.last.locator("path[stroke-dasharray]").count() == 1
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_chart_of_more_answers_is_scaled_to_its_lines(visit: Any, tmp_path: Path, width: int) -> None:
+    few = cw.aggregate(
+        cw.simulate.crowd("hammer-spammer", tasks=300, workers=20, classes=3, per_task=3, seed=4).answers
+    )
+    page = visit(few.report(tmp_path / "page.html"), width=width)
+    summary = few.summary()
+    value, low, high = (percent(getattr(summary, f"expected_{name}")) for name in ("accuracy", "low", "high"))
+    assert page.locator("#curve .key li").last.inner_text() == f"range of the present labels: {low} to {high}"
+    chart = page.locator("#curve .chart svg")
+    box = chart.evaluate(f"e => {BOX}")
+    lines = [line.evaluate(f"e => {BOX}") for line in chart.locator('g[stroke-width="2"]').all()]
+    assert len(lines) == 2
+    assert all(line["height"] > 0.4 * box["height"] for line in lines), "the gain can be seen"
+    first = page.locator("#curve .twin tbody tr").first
+    assert first.locator("td, th").all_text_contents()[2:] == [value, low, high]
 
 
 def test_tips_name_what_a_number_belongs_to(look: Any, file: Path) -> None:

@@ -27,6 +27,7 @@ from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
 from crowdwise.report.page import Page, page_of
 from crowdwise.report.render import page_html
+from crowdwise.report.sections.labels.curve import _gain
 from crowdwise.report.sections.labels.summary import doubtful
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -517,3 +518,44 @@ def test_the_row_of_the_result_is_the_result_itself() -> None:
     assert "fitted without gold" in models.headline
     assert page_of(result, {})["models"] is None
     assert page_of(result, {"comparison": comparison.head(1)})["models"] is None, "nothing beside the result itself"
+
+
+@pytest.mark.parametrize(
+    ("now", "more", "targeted", "headline"),
+    [
+        ("91 %", "91 %", "91 %", "One more answer per task would hardly change expected accuracy (91 %)."),
+        ("91 %", "92 %", "92 %", "One more answer per task would raise expected accuracy from 91 % to 92 %."),
+        (
+            "91 %", "91 %", "93 %", "One more answer per task would hardly change expected accuracy (91 %); the same "
+            "number of answers to the most uncertain tasks would raise it to 93 %.",
+        ),
+        (
+            "91 %", "92 %", "93 %", "One more answer per task would raise expected accuracy from 91 % to 92 %; the "
+            "same number of answers to the most uncertain tasks would raise it to 93 %.",
+        ),
+    ],
+)  # fmt: skip
+def test_the_value_of_more_answers_in_words(now: str, more: str, targeted: str, headline: str) -> None:
+    assert _gain(now, more, targeted) == headline
+
+
+def test_an_overused_label_has_its_share_of_the_answers() -> None:
+    frame = cw.simulate.crowd(tasks=200, workers=8, classes=2, per_task=5, accuracy=0.85, seed=2).answers.frame()
+    first, worker = frame["label"].min(), frame["worker"][0]
+    lazy = (pl.col("worker") == worker) & (pl.int_range(pl.len()) % 3 > 0)
+    result = cw.aggregate(frame.with_columns(label=pl.when(lazy).then(pl.lit(first)).otherwise("label")))
+    row = next(row for row in page_of(result, {})["workers"].rows if row.worker == worker)
+    rated = result.workers.row(by_predicate=pl.col("worker") == worker, named=True)
+    given = result.answers.frame().filter(pl.col("worker") == worker)["label"]
+    assert (row.overuses, rated["overuses"]) == (result.classes.to_list().index(first), first)
+    assert row.overused == pytest.approx((given == first).mean(), abs=1e-4)
+    assert row.overuse == pytest.approx(rated["overuse"], abs=1e-4)
+
+
+def test_one_of_a_thing_is_written_in_the_singular() -> None:
+    result = cw.aggregate(pl.DataFrame({"task": ["a", "b"], "worker": ["u", "v"], "label": ["x", "y"]}), max_iter=1)
+    page = page_of(result, {})
+    text = " ".join([*page.summary.lines(), page.summary.title, *(section.headline for section in page.sections)])
+    text += " ".join(histogram.headline for histogram in page["pictures"].histograms)
+    assert "The median task has 1 answer." in text
+    assert re.findall(r"\b1 (?:answer|task|worker|label|iteration|wrong label)s\b", text) == []

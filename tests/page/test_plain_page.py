@@ -73,7 +73,7 @@ def test_sections_and_tiles_are_there(look: Any, page: Page, file: Path, hostile
     ]
     assert seen.locator("h1").inner_text() == "Report on 1\u202f222 answers"
     assert seen.locator("main > section:not(#summary) > h2").all_text_contents() == [
-        NAME, "Two", "Workers", "About this fit", "Glossary", "Make this page again"
+        NAME, "Two", "Workers", "About this fit", "Glossary", "Command that made this page"
     ]  # fmt: skip
     assert seen.locator("#first .lead").text_content() == f"{NAME} intro."
     assert seen.locator("#first .headline").text_content() == f"{NAME} first."

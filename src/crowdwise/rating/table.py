@@ -50,6 +50,12 @@ def ranks(low: Floats, skill: Floats, known: Bools) -> pl.Series:
     return pl.Series(rank).set(pl.Series(~known), None)
 
 
+def share_correct(share: float, low: float, high: float, chance: float) -> str:
+    """Return a reason: how often a worker is correct, and how often random answers would be."""
+    interval = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %"
+    return f"{100 * share:.0f} % correct ({interval}), while random answers would be {100 * chance:.0f} % correct"
+
+
 def flagged(flags: Mapping[str, tuple[Bools, Callable[[int], str]]]) -> dict[str, list[str]]:
     """Return the flags and reasons of all workers. `flags` maps the name of a flag to a mask (W,) and a function from
     the number of a worker to the reason."""

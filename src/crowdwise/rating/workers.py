@@ -17,7 +17,7 @@ from .habits import Habits, HabitSums, expected_class_counts, habit_sums, habits
 from .pieces import Piece, pieces_of
 from .skills import Skills, comparable, skills, vote_agreement, vote_left_out, vote_odds
 from .spam import Evidence, Verdict, spam_and_trace, verdicts
-from .table import WORKER_COLUMNS, flagged, worker_table
+from .table import WORKER_COLUMNS, flagged, share_correct, worker_table
 from .times import Times, times
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ COLUMNS = WORKER_COLUMNS | {
     "check_high": "upper end of the 95 % interval of check_score",
     "seconds": "median time per answer",
     "agreement": "share of the other answers to a task that agree, mean over the worker's answers",
-    "overuses": "the label that the worker gives much more often than expected",
-    "overuse": "its excess, as a share of the worker's answers",
+    "overuses": "label that the worker overuses",
+    "overuse": "its share of the worker's answers minus its expected share",
 }
 
 
@@ -195,17 +195,16 @@ def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
 def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:
     s = r.skills
     if name in ("at chance", "inverted"):
-        seen = f"correct in {s.skill[j]:.0%} of the answers ({s.low[j]:.0%} to {s.high[j]:.0%})"
         end = "" if name == "at chance" else ": the labels may be swapped"
-        return f"{seen}, while random answers would give {r.chance[j]:.0%}{end}"
+        return f"{share_correct(s.skill[j], s.low[j], s.high[j], r.chance[j])}{end}"
     if name == "one label":
         label = _short(answers.classes[int(r.habits.only[j])])
-        wrong = f"an estimated {r.habits.elsewhere[j]:.0%} of them are wrong"
+        wrong = f"an estimated {100 * r.habits.elsewhere[j]:.0f} % of them are wrong"
         return f"nearly all of {n} answers are \u201c{label}\u201d, and {wrong}"
     if name == "copies":
         other = _short(answers.workers[int(r.copies.other[j])])
         same = f"{r.copies.same[j]} of {r.copies.shared[j]} answers are the same as those of {other}"
-        return f"{same}, and {r.copies.odd[j]} of them differ from the estimated label: one may copy the other"
+        return f"{same}, and {r.copies.odd[j]} of them differ from the estimated label: one may have copied the other"
     return f"takes {r.times.median[j]:.3g} s per answer, while the typical worker takes {r.times.typical:.3g} s"
 
 

@@ -15,7 +15,7 @@ from .command import python_line
 from .glossary import explained
 from .registry import check_options, sections_of, summary_of
 from .tables import Table
-from .text import MAX_NAME_CHARS, MAX_SENTENCE_CHARS, count, short
+from .text import MAX_NAME_CHARS, MAX_SENTENCE_CHARS, many, short
 
 Language = Callable[[str], str]  # `for_python` or `for_shell`
 
@@ -79,7 +79,7 @@ class BaseSummary:
     @property
     def title(self) -> str:
         """The title of the page."""
-        return f"Report on {count(self.rows_used)} answers"
+        return f"Report on {many(self.rows_used, 'answer')}"
 
     @property
     def terms(self) -> Sequence[str]:
@@ -97,7 +97,7 @@ class BaseSummary:
         dropped = "".join(f"; {count} left out: {reason}" for reason, count in self.dropped.items())
         state = "converged" if self.converged else "NOT converged"
         steps = f": {state}" if self.iterations or not self.converged else ""
-        steps += f" after {self.iterations} iterations" if self.iterations else ""
+        steps += f" after {many(self.iterations, 'iteration')}" if self.iterations else ""
         return [
             *(f"warning: {text}" for text in self.warnings),
             f"{self.source}: {self.rows_read} {self.rows_are} read, {self.rows_used} used{dropped}",
@@ -167,6 +167,7 @@ class Page:
     sections: list[PageSection]
     log: list[LogEntry]
     command: str
+    settings: list[tuple[str, str]]  # hyperparameters that are set, with their meaning
 
     @classmethod
     def of(cls, result: BaseResult, summary: Any, sections: list[PageSection], command: str | None = None) -> Self:
@@ -179,7 +180,12 @@ class Page:
         ]
         shared = Shared(result.kind, [short(name, MAX_NAME_CHARS) for name in getattr(summary, "classes", [])])
         line = command or python_line(result)
-        return cls(shared=shared, summary=summary, sections=sections, log=log, command=line)
+        settings = [
+            (each.name, each.metadata["description"])
+            for each in fields(result.model)
+            if each.metadata.get("description") and getattr(result.model, each.name) is not None
+        ]
+        return cls(shared=shared, summary=summary, sections=sections, log=log, command=line, settings=settings)
 
     def __getitem__(self, id: str) -> Any:
         """Return the data of a section, or None if the page does not have it."""

@@ -89,7 +89,7 @@ class BaseResult(ABC):
         """The warning that the fit has not converged."""
         limit = self.trace.height or getattr(self.model, "max_iter", 1)  # a fit image by image has no trace
         more = model_setting("max_iter", 2 * limit)
-        return f"not converged after {limit} iterations (the maximum). Allow more: {more}"
+        return f"not converged after {limit} iteration{'' if limit == 1 else 's'} (the maximum). Allow more: {more}"
 
     def own_warnings(self) -> list[str]:
         """Return the warnings specific to this kind of answers."""

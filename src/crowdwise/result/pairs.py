@@ -16,7 +16,7 @@ from ..errors import FeatureError, ParameterError, UnknownIdError, nearest
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import digamma
 from ..rating.skills import wilson
-from ..rating.table import flagged, worker_table
+from ..rating.table import flagged, share_correct, worker_table
 from .base import BaseResult
 from .tables import bits
 
@@ -166,7 +166,7 @@ class PairsResult(BaseResult):
             own |= {name: mean, f"{name}_low": start, f"{name}_high": end}
 
         def reason(j: int) -> str:
-            return f"correct in {skill[j]:.0%} of the answers ({low[j]:.0%} to {high[j]:.0%}), while guessing gives 50%"
+            return share_correct(skill[j], low[j], high[j], 0.5)
 
         return worker_table(
             pairs.workers,

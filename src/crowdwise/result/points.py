@@ -142,8 +142,8 @@ class PointsResult(BaseResult):
     def _reason(self, worker: int) -> str:
         p = self.params
         return (
-            f"only {p.reliability[worker]:.0%} of the clicks are on objects "
-            f"({p.low[worker]:.0%} to {p.high[worker]:.0%})"
+            f"only {100 * p.reliability[worker]:.0f} % of the clicks are on objects "
+            f"(95 % interval {100 * p.low[worker]:.0f} to {100 * p.high[worker]:.0f} %)"
         )
 
     @cached_property

@@ -2,10 +2,16 @@
 import { drawCurve } from "../../curves";
 import { figure, key, type Mark } from "../../figure";
 import { count, percent } from "../../format";
-import type { Curve } from "../../generated";
+import type { Curve, CurvePoint } from "../../generated";
 import { number } from "../../table";
 
 const PLAN_MARKS: Mark[] = ["line", "dashes", "points"];
+
+/** The shaded band, with its ends at the start in words: the chart cuts it. */
+function rangeKey(points: CurvePoint[]): [Mark, string][] {
+  const now = points.find((p) => p.answers === 0);
+  return now ? [["band", `range of the present labels: ${percent(now.low)} to ${percent(now.high)}`]] : [];
+}
 
 export function draw({ headline, points }: Curve): HTMLElement[] {
   const plans = [...new Set(points.map((p) => p.plan))];
@@ -13,7 +19,7 @@ export function draw({ headline, points }: Curve): HTMLElement[] {
     figure({
       label: "Expected accuracy after more answers",
       headline,
-      key: key(...plans.map((plan, i): [Mark, string] => [PLAN_MARKS[i % 3]!, plan])),
+      key: key(...plans.map((plan, i): [Mark, string] => [PLAN_MARKS[i % 3]!, plan]), ...rangeKey(points)),
       draw: (width) => drawCurve(points, width),
       heads: [
         { title: "More answers to" },

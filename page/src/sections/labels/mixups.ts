@@ -15,7 +15,7 @@ export function draw({ headline, rows }: MixUps, { classes }: Shared): HTMLEleme
       heads: [
         { title: "True class" },
         { title: "Label given" },
-        number("Expected answers"),
+        number("Expected number of answers"),
         number("Share of the answers to this class"),
       ],
       rows: rows.map((r) => [

@@ -15,7 +15,7 @@ function histogram(each: Histogram): HTMLElement {
     label: each.title,
     headline: each.headline,
     draw: (width) => drawHistogram(each, width),
-    heads: [{ title: each.unit || "Value" }, number("How many")],
+    heads: [{ title: each.unit || "Value" }, number(`Number of ${each.counted}`)],
     rows: each.bins.map((b) => [binName(each, b), count(b.count)]),
   });
   return el("div", {}, el("h3", {}, each.title), made);

@@ -1,12 +1,17 @@
 // Tasks worth another look, most uncertain first.
 import type { Shared, TaskRow, Tasks, Vote } from "../../generated";
-import { aside, button, type Child, chip, el, name, passage, sentence, unknown } from "../../dom";
+import { aside, button, type Child, chip, el, name, passage, sentence, svg, unknown } from "../../dom";
+import { key, sample } from "../../figure";
 import { count, decimal, percent, plain, plural } from "../../format";
 import { saveTasks } from "../../save";
 import { walk } from "../../walk";
 
 const FIRST = 10; // tasks shown at first
 const STEP = 40; // and by each "show more"
+const VOTE_KEY: [dash: string | undefined, mark: string, words: string][] = [
+  [undefined, "mark-cool", "vote for the estimated label"],
+  ["4 3", "mark-warm", "vote for another label"],
+];
 const TOP = 6; // classes of a posterior that are shown one by one
 
 /** A bar from 0 to 1. Its length is set by script: the page's policy allows no style attributes. */
@@ -68,6 +73,19 @@ function voteGroup(label: number, given: Vote[], row: TaskRow, classes: string[]
   );
 }
 
+/** What the lines and the bars beside votes mean. */
+function voteKey(): HTMLElement {
+  const entries = VOTE_KEY.map(([dash, mark, words]): [SVGElement, string] => [
+    sample(
+      24,
+      svg("path", { d: "M2 0v14", class: `${mark} hollow`, "stroke-dasharray": dash }),
+      svg("rect", { x: 8, y: 4, width: 14, height: 6, class: `${mark} full` }),
+    ),
+    words,
+  ]);
+  return key(...entries);
+}
+
 /** Votes by label, those for the estimated label first. */
 function votes(row: TaskRow, classes: string[]): HTMLElement {
   if (!row.votes.length) return sentence("This task has no answers.");
@@ -92,7 +110,7 @@ function facts(row: TaskRow): string {
     [row.vote_entropy, (v) => `entropy of votes ${decimal(v)}`],
     [row.disagreement, (v) => `disagreement ${decimal(v)}`],
     [row.difficulty, (v) => `difficulty ${decimal(v)}`],
-    [row.gain, (v) => `one more answer gains ${(100 * v).toFixed(1)} points`],
+    [row.gain, (v) => `gain by one more answer ${(100 * v).toFixed(1)} points`],
   ];
   return parts.flatMap(([value, words]) => (value === null ? [] : [words(value)])).join(" \u00b7 ");
 }
@@ -146,7 +164,7 @@ export function draw({ headline, notes, rows, total }: Tasks, { classes }: Share
     const rest = total > rows.length ? ` listed here; ${count(total)} in all` : "";
     status.textContent = `Showing ${count(shown)} of ${plural(rows.length, "task")}${rest}.`;
     more.hidden = shown >= rows.length;
-    more.textContent = `Show ${count(Math.min(STEP, rows.length - shown))} more tasks`;
+    more.textContent = `Show ${plural(Math.min(STEP, rows.length - shown), "more task")}`;
     return next.length > 0;
   }
 
@@ -160,5 +178,5 @@ export function draw({ headline, notes, rows, total }: Tasks, { classes }: Share
     el("span", {}, "Keys ", el("kbd", {}, "j"), " and ", el("kbd", {}, "k"), " move through the tasks"),
   );
   const save = button("save", "Save this list", () => saveTasks(rows, classes));
-  return [intro, el("div", { class: "controls" }, save, help), status, list, el("p", {}, more), ...notes.map((note) => el("p", { class: "note" }, note))];
+  return [intro, el("div", { class: "controls" }, save, help), voteKey(), status, list, el("p", {}, more), ...notes.map((note) => el("p", { class: "note" }, note))];
 }

@@ -95,7 +95,7 @@ const column = of<PairsWorker>;
 const COLUMNS: Column<PairsWorker>[] = [
   column({
     title: "Rank",
-    help: "By the lower end of skill, the best first",
+    help: "By the lower end of the skill interval",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),
@@ -133,7 +133,7 @@ const COLUMNS: Column<PairsWorker>[] = [
   }),
   column({
     title: "Sensitivity",
-    help: "Chance that the worker answers \"same\" when the items are the same, with its 95\u202f% interval",
+    help: "Probability that the worker answers \"same\" when the items are the same, with its 95\u202f% interval",
     numeric: false,
     scale: () => stripScale(null),
     value: (r) => r.sensitivity,
@@ -141,7 +141,7 @@ const COLUMNS: Column<PairsWorker>[] = [
   }),
   column({
     title: "Specificity",
-    help: "Chance that the worker answers \"different\" when the items differ, with its 95\u202f% interval",
+    help: "Probability that the worker answers \"different\" when the items differ, with its 95\u202f% interval",
     numeric: false,
     scale: () => stripScale(null),
     value: (r) => r.specificity,

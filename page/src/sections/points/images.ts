@@ -109,7 +109,7 @@ function truthAbout({ objects, truth }: ImageRow): string {
   if (truth === null) return "";
   const found = truth.filter(([, , object]) => object !== null).length;
   const wrong = objects.filter((o) => o.matched === false).length;
-  const seen = `Of ${plural(truth.length, "true object")}, ${count(found)} were found and ${count(truth.length - found)} missed`;
+  const seen = `Of ${plural(truth.length, "true object")}, ${count(found)} ${found === 1 ? "was" : "were"} found and ${count(truth.length - found)} missed`;
   return ` ${seen}; ${count(wrong)} of ${plural(objects.length, "object")} found ${wrong === 1 ? "matches" : "match"} no true object.`;
 }
 

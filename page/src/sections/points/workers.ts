@@ -79,7 +79,7 @@ const column = of<PointsWorker>;
 const COLUMNS: Column<PointsWorker>[] = [
   column({
     title: "Rank",
-    help: "By the lower end of reliability, the best first",
+    help: "By the lower end of the reliability interval",
     downFirst: false,
     value: (r) => r.rank,
     cell: (r) => asCount(r.rank),

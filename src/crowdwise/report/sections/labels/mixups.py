@@ -9,7 +9,7 @@ import numpy as np
 from ....kernels.layout import Floats
 from ....result import LabelsResult
 from ...registry import once_per_result, section
-from ...text import percent, quoted, rounded
+from ...text import many, percent, quoted, rounded
 
 MAX_CLASSES_COMPARED = 1000
 MAX_PAIRS_SHOWN = 15
@@ -63,9 +63,9 @@ def mixups(result: LabelsResult) -> MixUps | None:
     if not rows:
         return None
     first, names = rows[0], result.classes
+    answers = many(round(first.answers), "answer")
     headline = (
         f"The most frequent mix-up: tasks of class {quoted(names[first.truth])} labelled as "
-        f"{quoted(names[first.given])} (about {first.answers:.0f} answers, {percent(first.share, 0)} of the answers to "
-        "such tasks)."
+        f"{quoted(names[first.given])} (about {answers}, {percent(first.share, 0)} of the answers to such tasks)."
     )
     return MixUps(headline, rows)

@@ -9,7 +9,7 @@ import polars as pl
 
 from ....result import LabelsResult
 from ...registry import section
-from ...text import count, rounded
+from ...text import count, many, rounded
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def models(result: LabelsResult, *, comparison: pl.DataFrame | None = None) -> M
     seconds = rounded(result.seconds, 3)
     own = ModelRow(result.model.name, 0, None, None, result.trace.height, result.converged, seconds)
     most = max(others, key=lambda row: row.differs)
-    headline = f"The labels of {most.model} differ on {count(most.differs)} of {count(result.answers.n_tasks)} tasks"
+    headline = f"The labels of {most.model} differ on {count(most.differs)} of {many(result.answers.n_tasks, 'task')}"
     headline += "; no other model differs on more." if len(others) > 1 else "."
     if (result.answers.gold >= 0).any():
         headline += " The other models were fitted without gold and are scored on it."

@@ -30,6 +30,7 @@ class Bin:
 class Histogram:
     title: str
     unit: str
+    counted: str  # what bars count: tasks, workers
     headline: str
     whole: bool  # whole numbers: a bin holds those from `low` to below `high`
     bins: list[Bin]
@@ -60,14 +61,19 @@ def pictures(result: LabelsResult) -> Pictures:
     per_task, per_worker = answers.answers_per_task, answers.answers_per_worker
     unanimous = float((entropy < 1e-6).mean()) if len(entropy) else 0.0
     histograms = [
-        _histogram("Answers per task", "answers", per_task, f"The median task has {np.median(per_task):g} answers."),
         _histogram(
-            "Answers per worker", "answers", per_worker, f"The median worker gave {np.median(per_worker):g} answers, "
+            "Answers per task", "answers", "tasks", per_task, f"The median task has {_typical(per_task)}."
+        ),
+        _histogram(
+            "Answers per worker", "answers", "workers", per_worker, f"The median worker gave {_typical(per_worker)}, "
             f"the busiest worker {count(int(per_worker.max()))}.",
         ),
-        _histogram("Entropy of the votes", "bits", entropy, f"Votes agree on {percent(unanimous, 0)} of the tasks."),
+        _histogram(
+            "Entropy of the votes", "bits", "tasks", entropy,
+            f"Tasks on which all votes agree: {percent(unanimous, 0)}.",
+        ),
     ]  # fmt: skip
-    headline = "Rows: estimated true class. Columns: label given by the worker. Numbers: expected answers."
+    headline = "Rows: estimated true class. Columns: label given by the worker. Numbers: expected number of answers."
     return Pictures([h for h in histograms if h.bins], headline, _matrices(result))
 
 
@@ -91,11 +97,17 @@ def _matrices(result: LabelsResult) -> list[Matrix]:
     return matrices
 
 
-def _histogram(title: str, unit: str, values: Ints | Floats, headline: str) -> Histogram:
+def _typical(answers: Ints) -> str:
+    """Return the median number of answers in words."""
+    median = float(np.median(answers))
+    return f"{median:g} answer{'' if median == 1 else 's'}"
+
+
+def _histogram(title: str, unit: str, counted: str, values: Ints | Floats, headline: str) -> Histogram:
     """At most `MAX_BINS` bins; whole numbers get whole bins."""
     whole = bool(np.issubdtype(values.dtype, np.integer))
     if not len(values):
-        return Histogram(title, unit, headline, whole, [])
+        return Histogram(title, unit, counted, headline, whole, [])
     low, high = float(values.min()), float(values.max())
     if whole:
         width = max(1, int(np.ceil((high - low + 1) / MAX_BINS)))
@@ -104,4 +116,4 @@ def _histogram(title: str, unit: str, values: Ints | Floats, headline: str) -> H
         edges = np.linspace(0, max(high, 1e-9), MAX_BINS + 1)
     counts, edges = np.histogram(values, edges)
     bins = [Bin(rounded(a), rounded(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
-    return Histogram(title, unit, headline, whole, bins)
+    return Histogram(title, unit, counted, headline, whole, bins)

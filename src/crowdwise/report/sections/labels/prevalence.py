@@ -30,7 +30,7 @@ class Prevalence:
 
 
 @section(
-    "labels", "prevalence", order=10, nav="Classes", title="Classes: given and estimated",
+    "labels", "prevalence", order=10, nav="Classes", title="Class frequencies: answers and estimated truth",
     intro="How often workers give each class, and how often it is estimated to be true. A gap means that workers "
           "overuse a class.",
     terms=("answer",),

@@ -41,11 +41,11 @@ class Summary(BaseSummary):
 
     @property
     def title(self) -> str:
-        return f"Labels estimated from {count(self.answers)} answers"
+        return f"Labels estimated from {many(self.answers, 'answer')}"
 
     @property
     def terms(self) -> Sequence[str]:
-        return (*super().terms, "expected accuracy", "Krippendorff's alpha", "gain", "answer")
+        return (*super().terms, "expected accuracy", "Krippendorff's alpha", "gain", "points", "answer")
 
 
 def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
@@ -56,8 +56,8 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
             "Expected accuracy of the labels",
             _percent(values["expected_accuracy"]),
             _range(values["expected_low"], values["expected_high"], _percent),
-            "The mean probability of the labels. The range is the error of this estimate on 17 of 18 real data sets "
-            "with known labels.",
+            "The mean probability of the labels. On 17 of 18 real datasets the true accuracy was within this range of "
+            "the estimate.",
         ),
         Tile(
             "Agreement (Krippendorff's alpha)",
@@ -68,8 +68,7 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
         Tile(
             "Tasks to review",
             count(values["to_review"]),
-            f"of {count(values['tasks'])}; half of the {values['expected_wrong']:.0f} labels expected to be wrong are "
-            "among them",
+            _reviewed(values),
             "The most uncertain tasks. An expert, or another answer, helps most here.",
         ),
         Tile(
@@ -85,6 +84,16 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
             "The increase in expected accuracy if every task got one more answer from an average worker.",
         ),
     ]
+
+
+def _reviewed(values: dict[str, Any]) -> str:
+    """Return how many tasks there are, and how many labels are expected to be wrong."""
+    wrong, all_tasks = round(values["expected_wrong"]), f"of {many(values['tasks'], 'task')}"
+    if not values["to_review"]:
+        return f"{all_tasks}; less than one label is expected to be wrong"
+    if wrong <= 1:
+        return f"{all_tasks}; about one label is expected to be wrong"
+    return f"{all_tasks}; they contain half of the about {count(wrong)} wrong labels"
 
 
 def _percent(share: float | None) -> str:

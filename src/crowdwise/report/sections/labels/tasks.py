@@ -71,7 +71,8 @@ class Tasks:
 
     @property
     def terms(self) -> Sequence[str]:
-        return [term for term in ("entropy", "difficulty", "gain") if has_any(self.rows, term)]
+        points = ["points"] if has_any(self.rows, "gain") else []
+        return points + [term for term in ("entropy", "disagreement", "difficulty", "gain") if has_any(self.rows, term)]
 
 
 @section(
@@ -100,8 +101,9 @@ def tasks(result: LabelsResult, *, content: Any = None) -> Tasks | None:
     if about.texts and texts < len(rows):
         notes = [f"{count(texts)} of {many(len(rows), 'task')} are shown with their text.", *notes]
     wrong, review = doubtful(p[open_])
-    headline = f"About {wrong:.0f} of {count(len(p))} labels are expected to be wrong"
-    headline += f", half of them on {count(review)} tasks" if review else ""
+    verb = "is" if round(wrong) == 1 else "are"
+    headline = f"About {count(round(wrong))} of {many(len(p), 'label')} {verb} expected to be wrong"
+    headline += f", half of them on {many(review, 'task')}" if review and round(wrong) > 1 else ""
     if len(rows) < open_.sum():
         headline += f"; the list holds the {len(rows)} most uncertain tasks"
     return Tasks(headline + ".", result.answers.n_tasks, review, notes, rows)

@@ -49,7 +49,8 @@ class WorkerRow:
     checks: int
     seconds: float | None
     overuses: int | None  # class
-    overuse: float | None  # share of the answers, minus the share that is estimated to be true
+    overused: float | None  # its share of the worker's answers
+    overuse: float | None  # that share minus the expected one
     flags: list[str]
     reasons: list[str]  # one for each flag
     status: str
@@ -63,13 +64,15 @@ class Workers:
 
     headline: str
     total: int
+    guessing: float | None  # skill of giving all classes equally often; None with one class
     rows: list[WorkerRow]
 
     @property
     def terms(self) -> Sequence[str]:
         """Words that only some tables of workers use: optional columns, and flags."""
         columns = [term for term, field in COLUMN_TERMS.items() if has_any(self.rows, field)]
-        return [*columns, *{flag for row in self.rows for flag in row.flags}]
+        guessing = ["guessing"] if self.guessing is not None and has_any(self.rows, "skill") else []
+        return [*columns, *guessing, *{flag for row in self.rows for flag in row.flags}]
 
 
 @section(
@@ -87,7 +90,8 @@ def workers(result: LabelsResult) -> Workers:
     headline = f"{many(table.height, 'worker')}, {count(int((table['flags'] != '').sum()))} of them flagged"
     if shown.height < table.height:
         headline += f"; the table shows {shown.height}: the flagged, the best and the worst"
-    return Workers(headline + ".", table.height, rows)
+    K = len(result.classes)
+    return Workers(headline + ".", table.height, 1 / K if K > 1 else None, rows)
 
 
 def _shown(table: pl.DataFrame) -> pl.DataFrame:
@@ -104,6 +108,7 @@ def _worker_row(result: LabelsResult, found: Ints, row: dict[str, Any], label: d
     numbers = {
         name: rounded(row[name]) for name in ("skill", "low", "high", "spam_score", "trace", "agreement", "overuse")
     }
+    overuses = None if row["overuses"] is None else label[row["overuses"]]
     flags = row["flags"].split("; ") if row["flags"] else []
     return WorkerRow(
         worker=short(row["worker"], MAX_NAME_CHARS),
@@ -112,14 +117,23 @@ def _worker_row(result: LabelsResult, found: Ints, row: dict[str, Any], label: d
         check_score=rounded(row["check_score"]),
         checks=row["checks"],
         seconds=rounded(row["seconds"], 2),
-        overuses=None if row["overuses"] is None else label[row["overuses"]],
+        overuses=overuses,
+        overused=None if overuses is None else rounded(_share_given(result, j, overuses)),
         flags=flags,
-        reasons=row["reasons"].split("; ") if flags else [],
+        reasons=row["reasons"].replace(" %", "\u202f%").split("; ") if flags else [],
         status=row["status"],
         confusion=worker_cells(result, j),
         surprises=_surprises(result, found, j),
         **numbers,
     )
+
+
+def _share_given(result: LabelsResult, j: int, label: int) -> float:
+    """Return the share of a worker's answers that are this label."""
+    layout = result.answers.layout
+    rows = slice(int(layout.worker_ptr[j]), int(layout.worker_ptr[j + 1]))
+    answers = np.diff(layout.row_ptr[rows.start : rows.stop + 1])
+    return float(answers[layout.row_label[rows] == label].sum() / max(answers.sum(), 1))
 
 
 def worker_cells(result: LabelsResult, j: int) -> list[MatrixCell]:

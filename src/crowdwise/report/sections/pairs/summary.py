@@ -22,12 +22,12 @@ class PairsSummary(BaseSummary):
 
     @property
     def title(self) -> str:
-        return f"Clusters found from {count(self.answers)} answers"
+        return f"Clusters found from {many(self.answers, 'answer')}"
 
     @property
     def terms(self) -> Sequence[str]:
         placed = any("placed by features" in tile.detail for tile in self.tiles)
-        terms = ("answer", "cluster", "doubtful", "item", "pair", "skill")
+        terms = ("answer", "cluster", "doubtful", "guessing", "item", "pair", "skill")
         return (*super().terms, *terms, *(("placed by features",) if placed else ()))
 
 
@@ -71,7 +71,7 @@ def _tiles(result: PairsResult) -> list[Tile]:
             percent(float(np.median(skills))) if len(skills) else NOT_KNOWN,
             f"of {many(pairs.n_workers, 'worker')}",
             "Skill is the mean of the probabilities to recognise that two items are the same, and that they differ: "
-            "50 % is guessing. Half of the workers are above the median.",
+            "guessing has a skill of 50 %. Half of the workers are above the median.",
         ),
         Tile(
             "Answers",
@@ -95,4 +95,4 @@ def _counting(result: PairsResult) -> str:
     pairs = result.answers
     on = f"on {many(len(pairs.edges[0]), 'pair')}"
     independent = round(float(pairs.weight.sum()))
-    return f"{on}; worth {count(independent)} independent answers" if independent < len(pairs) else on
+    return f"{on}; worth {many(independent, 'independent answer')}" if independent < len(pairs) else on

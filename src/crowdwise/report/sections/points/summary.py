@@ -23,7 +23,7 @@ class PointsSummary(BaseSummary):
 
     @property
     def title(self) -> str:
-        return f"Objects found from {count(self.clicks)} clicks"
+        return f"Objects found from {many(self.clicks, 'click')}"
 
     @property
     def terms(self) -> Sequence[str]:
