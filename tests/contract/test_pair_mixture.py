@@ -204,7 +204,7 @@ def test_a_fit_can_be_watched_and_stopped(features: Any) -> None:
 def test_too_few_iterations_are_reported() -> None:
     result = cw.aggregate(about(HALVES, 0.2, right=0.7), features=(IDS, BLOBS), max_iter=1, restarts=1)
     assert not result.converged
-    assert result.warnings[0] == "not converged after 1 iterations (the maximum). Allow more: max_iter=2"
+    assert result.warnings[0] == "not converged after 1 iteration (the maximum). Allow more: max_iter=2"
     assert "NOT CONVERGED" in repr(result)
 
 

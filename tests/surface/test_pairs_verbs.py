@@ -542,11 +542,11 @@ def test_a_fit_that_has_not_converged_is_reported(files: Path, tmp_path: Path, c
     status, _, err = command(*words, "--set", "max_iter=1", "--out", tmp_path / "one")
     assert status == 3
     assert (tmp_path / "one" / "clusters.csv").exists()
-    advice = re.search(r"not converged after 1 iterations \(the maximum\)\. Allow more: (--\S.*)", err)
+    advice = re.search(r"not converged after 1 iteration \(the maximum\)\. Allow more: (--\S.*)", err)
     assert advice is not None
     again, _, err = command(*words, *advice[1].split(), "--out", tmp_path / "two")
     assert again in (0, 3), err  # the advice is an option of this command
-    assert "not converged after 1 iterations" not in err
+    assert "not converged after 1 iteration" not in err
 
 
 def test_a_network_from_the_command_line(files: Path, tmp_path: Path, command: Any) -> None:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
-import doctest
 import io
 import os
-import re
 import subprocess
 import sys
 import warnings
@@ -96,7 +94,7 @@ def test_every_chart_is_saved_in_every_format_and_always_the_same(
     with no_warnings():
         made, again = results[kind].plot(name), results[kind].plot(name)
         files = {ending: rendered(made, tmp_path, ending) for ending in START}
-        twice = START if name == "tasks" else ("svg", "png")  # a PDF takes longest
+        twice = START if name == "tasks" else ("svg",)  # other formats take longer
         assert all(files[ending] == rendered(again, tmp_path, ending) for ending in twice)
         assert files["svg"] == rendered(made, tmp_path, "svg"), "saving leaves no trace in the figure"
     assert all(files[ending].startswith(start) for ending, start in START.items())
@@ -573,18 +571,6 @@ def test_a_kind_of_ones_own_has_the_chart_of_workers_and_adds_others(
         own.plot("cost")
 
 
-def test_the_guide_shows_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(CHARTS, "labels", dict(charts("labels")))
+def test_the_guide_names_every_chart() -> None:
     text = (ROOT / "docs" / "guide" / "plots.md").read_text()
-    names: dict[str, Any] = {}
-    runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        if ">>>" in block:
-            example = parser.get_doctest(block, names, "plots.md", None, None)
-            runner.run(example, clear_globs=False)
-            names = example.globs
-        else:
-            exec(block, names)
-    assert (runner.failures, runner.tries >= 12) == (0, True)
     assert all(f'"{name}"' in text for listed in NAMES.values() for name in listed)

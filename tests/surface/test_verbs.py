@@ -14,6 +14,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.engine.verbs import VERBS
+from crowdwise.report.sections.labels.curve import DIGITS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "command-line.md"
 KINDS = ("labels", "points", "pairs")
@@ -204,7 +205,7 @@ def test_options_and_models_decide_where_columns_do_not(table: Any, command: Any
     ("words", "said"),
     [
         (("--gold-column", "gold", "--box", "0,0,1,1"), "--box is an option of points, --gold is an option of labels"),
-        (("--kind", "clicks"), "--kind is 'clicks'; it can be 'labels', 'pairs' or 'points'"),
+        (("--kind", "clicks"), "--kind is 'clicks'; it can be 'labels', 'pairs'"),
         (("--kind", "pairs", "--task", "task"), "--task is not an option for reading answers of pairs"),
         (("--kind", "labels", "--model", "click-mixture"), "'click-mixture' is a model of points, not of labels"),
         (("--duplicates", "never"), "duplicates is 'never'"),
@@ -312,6 +313,6 @@ def test_expected_accuracy_is_the_same_everywhere(folder: Path, command: Any, tm
     page = (tmp_path / "report.html").read_text().replace("\u202f", " ")
     assert f"{100 * value:.1f} %" in page
     assert f"{100 * low:.1f} % to {100 * high:.1f} %" in page
-    rounded = [round(each, 4) for each in (value, low, high)]
+    rounded = [round(each, DIGITS) for each in (value, low, high)]
     point = '"answers":0,"accuracy":{},"low":{},"high":{}'.format(*rounded)
     assert point in page
