@@ -105,7 +105,7 @@ const allColumns = (chance: number | null): Column<WorkerRow>[] => [
     title: "Skill",
     help:
       "Probability of a right answer, with its 95\u202f% interval" +
-      (chance === null ? "" : `. Guessing all classes equally often is right in ${fraction(chance)} of the answers`),
+      (chance === null ? "" : `. Uniform guessing is right in ${fraction(chance)} of the answers`),
     numeric: false,
     phone: "strip",
     scale: () => stripScale(chance),

@@ -58,7 +58,7 @@ export function workerDetail(row: WorkerRow, classes: string[]): HTMLElement[] {
         "div",
         {},
         el("h4", {}, "Confusion"),
-        confusionTable(row.confusion, classes, "Confusion of this worker"),
+        confusionTable(row.confusion, classes, "Confusion matrix of this worker"),
         total > 0 &&
           el(
             "p",

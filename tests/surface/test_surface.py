@@ -608,7 +608,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_the_demo_works(demo: tuple[Path, str], tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     where, said = demo
-    vote, ours = (float(share) for share in re.findall(r"labels right, .*: ([\d.]+)%", said))
+    vote, ours = (float(share) for share in re.findall(r"accuracy of .*: ([\d.]+)%", said))
     assert ours > vote
     assert {
         "answers.csv",
@@ -627,7 +627,7 @@ def test_what_the_readme_shows_is_what_comes_out(demo: tuple[Path, str], monkeyp
     where, said = demo
     monkeypatch.chdir(where)
     text = (ROOT / "README.md").read_text()
-    shown = [line.strip() for line in text.splitlines() if line.startswith(("    A simulated", "      labels right"))]
+    shown = [line.strip() for line in text.splitlines() if line.startswith(("    A simulated", "      accuracy of"))]
     assert len(shown) == 3
     assert all(line in said for line in shown)
     example = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "README.md", None, None)

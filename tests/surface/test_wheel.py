@@ -74,6 +74,6 @@ def test_the_installed_wheel_is_all_that_is_needed(empty: Path, tmp_path: Path) 
     assert "Start with: crowdwise demo" in helped.stdout
     shown = run(empty / "crowdwise", "demo", "--out", "demo", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert re.search(r"labels right, crowdwise .*: 8\d", shown.stdout)
+    assert re.search(r"accuracy of crowdwise .*: 8\d", shown.stdout)
     page = (tmp_path / "demo" / "report.html").read_text()
     assert (PACKAGE / "report" / "static" / "page.js").read_text() in page

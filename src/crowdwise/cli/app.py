@@ -180,7 +180,9 @@ def learn(
         ),
     ] = "learned",
     classifier: Annotated[str, typer.Option(metavar="NAME", help="logistic or mlp")] = "logistic",
-    array: Annotated[str | None, typer.Option(metavar="NAME", help="The array of an npz file, if not x")] = None,
+    array: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the array in an npz file, default x")
+    ] = None,
     threshold: Annotated[
         float, typer.Option(help="With two classes: probability above which to predict the second")
     ] = (0.5),
@@ -278,7 +280,7 @@ def compare(
     threads: opt.Threads = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Compare all models that fit these answers. Prints one row per model: how its result differs from the default
+    """Compare all models for this kind of answers. Prints one row per model: how its result differs from the default
     model's, the likelihood of held-out answers (labels, pairs), and scores if --gold or --truth is given. The models
     do not see --gold or --truth."""
     from ..comparison import check_models
@@ -304,7 +306,8 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The page; default report.html in the folder of the result, or in the current folder"
+            metavar="FILE",
+            help="The page; default report.html in the folder of the result, or here for a file of answers",
         ),
     ] = None,
     compare_with: Annotated[
@@ -317,7 +320,8 @@ def report(
     check: Annotated[
         bool | None,
         typer.Option(
-            "--check/--no-check", help="Labels: check the cost curve by one more fit; default if the table is not large"
+            "--check/--no-check",
+            help="Labels: check the chart of more answers by one more fit; default if the table is not large",
         ),
     ] = None,
     pictures: opt.Pictures = None,

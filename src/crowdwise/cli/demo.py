@@ -26,7 +26,7 @@ def run(out: Path, seed: int) -> None:
     vote = aggregate(answers, "majority-vote")
     print(f"A simulated crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
     for name, fit in (("majority vote", vote), (f"crowdwise ({result.model.name})", result)):
-        print(f"  labels right, {name}: {score(fit.posterior, gold)[0]:.1%}")
+        print(f"  accuracy of {name}: {score(fit.posterior, gold)[0]:.1%}")
     for line in summarise(result, for_shell).lines():
         print(f"  {line}")
     print("The best and the worst workers, with their true skill:")

@@ -70,7 +70,7 @@ Models = Annotated[
     typer.Option("--model", metavar="NAME", help="Only these models; may be repeated", autocompletion=completed_models),
 ]
 Within = Annotated[
-    float | None, typer.Option(help="Clicks: maximum distance of two places that match; default 4 with --truth")
+    float | None, typer.Option(help="Clicks: maximum distance between two places that match, for --truth by default 4")
 ]
 Pictures = Annotated[
     Path | None, _option("DIR", "Folder of pictures for the page, named like the images, tasks or items")
@@ -138,7 +138,7 @@ class FeatureOptions:
     features: Annotated[
         Path | None, _option("FILE", "Features: a table with a column item, or npz with arrays x and item", PAIRS)
     ] = None
-    array: Annotated[str | None, _option("NAME", "The array of an npz file, if not x", PAIRS)] = None
+    array: Annotated[str | None, _option("NAME", "Name of the array in an npz file, default x", PAIRS)] = None
     unknown: Annotated[
         str | None, _option("RULE", "Pairs whose items have no features: error (default) or drop", PAIRS)
     ] = None
@@ -163,7 +163,9 @@ class FileOptions:
     worker: Annotated[str | None, _option("COL", "Column of the worker", READING)] = None
     format: Annotated[
         str | None,
-        _option("NAME", "csv, json, jsonl, parquet, or cifar10h (its raw file); recognised by default", READING),
+        _option(
+            "NAME", "csv, json, jsonl, parquet, or cifar10h (raw file of CIFAR-10H); recognised by default", READING
+        ),
     ] = None
     delimiter: Annotated[str | None, _option("CHAR", "Separator of fields; recognised by default", READING)] = None
     encoding: Annotated[
@@ -230,8 +232,8 @@ class RepeatOptions:
         str | None,
         _option(
             "RULE",
-            "Repeated answers of a worker to a task: last, first, each (keep all) or error; default: the last by time, "
-            "or error. Repeated clicks on one spot: first (default), each or error",
+            "Repeated answers of a worker to a task: last, first, each (keep all) or error; default: the last if the "
+            "file has times, else error. Repeated clicks on one spot: first (default), each or error",
             READING,
         ),
     ] = None
@@ -319,7 +321,7 @@ class KindOption:
         str | None,
         _option(
             "NAME",
-            "labels, points or pairs; default: recognised from the columns",
+            "labels, points (clicks) or pairs; default: recognised from the columns",
             READING,
             autocompletion=completed("labels", "points", "pairs"),
         ),

@@ -39,11 +39,11 @@ class Explanation:
             return "there is only one class, so nothing can flip the label"
         changes = []
         if self.removals is not None:
-            changes.append(
-                f"without the answer(s) of {', '.join(map(str, self.removals))} the label would be different"
-            )
+            answers = f"the answer{'s' * (len(self.removals) != 1)} of {', '.join(map(str, self.removals))}"
+            changes.append(f"without {answers} the label would be different")
         if self.additions is not None:
-            changes.append(f"{self.additions} more answer(s) {self.rival} from average workers would flip it")
+            more = f"{self.additions} more answer{'s' * (self.additions != 1)} {self.rival!r}"
+            changes.append(f"{more} from average workers would change it")
         return "; ".join(changes) if changes else f"no answers from average workers would change it to {self.rival}"
 
     def __str__(self) -> str:

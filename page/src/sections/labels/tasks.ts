@@ -110,7 +110,7 @@ function facts(row: TaskRow): string {
     [row.vote_entropy, (v) => `entropy of votes ${decimal(v)}`],
     [row.disagreement, (v) => `disagreement ${decimal(v)}`],
     [row.difficulty, (v) => `difficulty ${decimal(v)}`],
-    [row.gain, (v) => `gain by one more answer ${(100 * v).toFixed(1)} points`],
+    [row.gain, (v) => `gain from one more answer ${(100 * v).toFixed(1)} points`],
   ];
   return parts.flatMap(([value, words]) => (value === null ? [] : [words(value)])).join(" \u00b7 ");
 }

@@ -31,8 +31,8 @@ class Curve:
 
 @section(
     "labels", "curve", order=50, nav="More answers", title="The value of more answers",
-    intro="Expected accuracy of the labels after more answers. The chart is scaled to the lines and cuts the "
-          "shaded range.",
+    intro="Expected accuracy of the labels after more answers. The y axis is scaled to the lines; the shaded "
+          "range extends beyond it.",
     terms=("expected accuracy",),
 )  # fmt: skip
 def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | None:
