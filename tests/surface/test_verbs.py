@@ -14,6 +14,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.engine.verbs import VERBS
+from crowdwise.metrics import match_labels
 from crowdwise.report.sections.labels.curve import DIGITS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "command-line.md"
@@ -266,6 +267,11 @@ def test_labels_are_scored_against_a_truth_that_the_model_does_not_see(folder: P
     truth = pl.read_csv(folder / "truth.csv", infer_schema=False)
     both = cw.aggregate(cw.read(folder / "answers.csv")).labels.join(truth, on="task")
     assert told["scores"]["accuracy"] == pytest.approx((both["label"] == both["label_right"]).mean())
+    wrong = pl.DataFrame({"task": ["unknown"], "label": ["c1"]})
+    with pytest.raises(cw.errors.DataError, match="have no task in common"):
+        match_labels(cw.load(folder / "saved-labels"), wrong)
+    with pytest.raises(cw.errors.DataError, match="truth has columns task; it needs task and label"):
+        match_labels(cw.load(folder / "saved-labels"), wrong.select("task"))
 
 
 def test_models_are_compared_with_a_truth_and_from_a_saved_result(folder: Path, command: Any) -> None:

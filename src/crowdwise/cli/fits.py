@@ -15,7 +15,7 @@ from ..acquisition import cost_curve, next_pairs
 from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..engine.resources import require
-from ..errors import CrowdwiseError, DataError, ParameterError
+from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
@@ -91,17 +91,11 @@ class Scores:
 
 
 def score_labels(result: Any, truth: pl.DataFrame, within: float) -> Scores:
-    """The share of labels that are true."""
-    if not {"task", "label"} <= set(truth.columns):
-        raise DataError(f"--truth has columns {', '.join(truth.columns)}; wanted are task and label")
-    text = pl.all().cast(pl.String)
-    both = result.labels.select("task", "label").select(text).join(
-        truth.select("task", pl.col("label").alias("true")).select(text).drop_nulls(), on="task"
-    )  # fmt: skip
-    if both.is_empty():
-        raise DataError("the truth names no task of this result: nothing can be scored. Check its tasks")
-    accuracy = float((both["label"] == both["true"]).fill_null(value=False).mean())
-    return Scores(f"accuracy {accuracy:.4g} on {both.height} tasks", {"accuracy": accuracy, "tasks": both.height})
+    """Labels compared with true ones."""
+    from ..metrics import match_labels
+
+    values = match_labels(result, truth)
+    return Scores(f"accuracy {values['accuracy']:.4g} on {values['tasks']} tasks", values)
 
 
 def score_points(result: Any, truth: pl.DataFrame, within: float) -> Scores:
