@@ -60,7 +60,8 @@ def test_the_value_of_looks_is_that_of_all_outcomes() -> None:
     p, s, n = (result.objects[name].to_numpy().astype(float) for name in ("probability", "supporters", "jobs"))
     h, f = (((w * s).sum() + 0.5) / ((w * n).sum() + 1) for w in (p, 1 - p))
     V = images._values(result)
-    for m, k in product((0, len(p) - 1), (0, 1, 2, 3)):
+    assert p.min() < 0.5 < p.max()
+    for m, k in product((int(p.argmin()), int(p.argmax())), (0, 1, 2, 3)):
         expected = 0.0
         for outcome in product((0, 1), repeat=k):
             c = sum(outcome)
