@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
+# Fields of parameters and statistics with one entry per row or worker: a shard holds only some of them (see `Subset`).
+PerRow: TypeAlias = Annotated[NDArray[Any], "rows"]
+PerWorker: TypeAlias = Annotated[NDArray[Any], "workers"]
 
 
 CHUNK_TASKS = 1 << 17  # tasks in a chunk of votes
@@ -165,6 +168,87 @@ def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple
         votes = np.empty((stop - start, layout.n_classes), np.float32)
         kernels.votes(some, ones, votes, threads)
         yield slice(start, stop), votes
+
+
+class Subset(NamedTuple):
+    """The rows and workers of a shard, by their numbers in the whole table, ascending."""
+
+    rows: Ints  # (r,)
+    workers: Ints  # (w,)
+    n_rows: int  # of the whole table
+    n_workers: int
+
+
+class ByRow(NamedTuple):
+    """An array with one entry per row, as an argument for shards."""
+
+    values: PerRow
+
+
+def compact(layout: Layout) -> tuple[Layout, Subset]:
+    """Return a layout without the rows and workers that have no answers in it, and which rows and workers are left."""
+    rows = np.flatnonzero(np.diff(layout.row_ptr)).astype(np.int32)
+    place = np.zeros(layout.n_rows, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    workers, owner = np.unique(layout.row_worker[rows], return_inverse=True)
+    ends = np.searchsorted(owner, np.arange(len(workers) + 1))
+    smaller = Layout(
+        n_classes=layout.n_classes,
+        task_ptr=layout.task_ptr,
+        pair=place[layout.pair],
+        row_ptr=np.append(layout.row_ptr[:-1][rows], layout.row_ptr[-1:]),
+        task=layout.task,
+        row_worker=owner.astype(np.int32),
+        row_label=layout.row_label[rows],
+        worker_ptr=ends.astype(np.int32),
+    )
+    return smaller, Subset(rows, workers, layout.n_rows, layout.n_workers)
+
+
+@functools.cache
+def _axes(kind: type) -> dict[str, str | None]:
+    """Return the axis of each field of a named tuple: "rows", "workers" or None."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = {name: get_args(hint)[1:] for name, hint in hints.items() if name in kind._fields}  # type: ignore[attr-defined]
+    return {name: axis[0] if axis and axis[0] in Subset._fields else None for name, axis in found.items()}
+
+
+def narrow(value: Any, subset: Subset | None) -> Any:
+    """Return parameters for the rows and workers of a shard; everything else is unchanged."""
+    if subset is None or not isinstance(value, tuple):
+        return value
+    if not hasattr(value, "_fields"):
+        return tuple(narrow(each, subset) for each in value)
+    axes = _axes(type(value))
+    fields = (_selected(each, axes[name], subset) for name, each in value._asdict().items())  # type: ignore[attr-defined]
+    return type(value)(*fields)
+
+
+def _selected(value: Any, axis: str | None, subset: Subset) -> Any:
+    if axis is None or value is None or len(value) == 0:
+        return narrow(value, subset)
+    return value[getattr(subset, axis)]
+
+
+def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = None) -> Any:
+    """Add the statistics of a shard to those of the whole table; arrays of `total` may be changed. Without a total,
+    return the statistics of the shard as those of the whole table."""
+    if isinstance(part, tuple):
+        axes = _axes(type(part)) if hasattr(part, "_fields") else {}
+        names = list(axes) or [""] * len(part)
+        before = [None] * len(part) if total is None else total
+        values = [add_shard(a, b, subset, axes.get(n)) for n, a, b in zip(names, before, part, strict=True)]
+        return type(part)(*values) if hasattr(part, "_fields") else tuple(values)
+    if part is None:
+        return None
+    if axis is None or subset is None:
+        return part if total is None else total + part
+    if total is None:
+        size = subset.n_rows if axis == "rows" else subset.n_workers
+        dtype = np.float64 if part.dtype == np.float32 else part.dtype
+        total = np.zeros((size, *part.shape[1:]), dtype)
+    total[getattr(subset, axis)] += part
+    return total
 
 
 def summed(parts: Iterable[Any]) -> Any:

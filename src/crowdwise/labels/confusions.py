@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import TINY, EStepResult
-from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
+from ..kernels.layout import Floats, Ints, PerRow, RowTable, find_rows, per_worker, weighted_counts
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import LeftOut
 from .em import EMModel, Local
@@ -17,7 +17,7 @@ from .shard import Crowd, Shard
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)    expected tasks of each class
-    counts: Floats  # (R, K)  expected answers of each row by true class
+    counts: PerRow  # (R, K)  expected answers of each row by true class
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,15 +21,15 @@ from ..answers import Labels
 from ..engine import Executor, register
 from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable
 from .confusions import RowModel, Stats, mean_rows, row_logs
 from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
     rho: Floats  # (K,)    share of each class
-    rows: Floats  # (R, K)  pi[j, k, l] for every observed (j, l)
-    totals: Floats  # (W, K)  expected answers of worker j on tasks of class k
+    rows: PerRow  # (R, K)  pi[j, k, l] for every observed (j, l)
+    totals: PerWorker  # (W, K)  expected answers of worker j on tasks of class k
     log_prior: Floats  # ()   the last term of (6)
     crowd: Floats  # (K, K)  mean confusion matrix of the crowd, computed after the fit
 

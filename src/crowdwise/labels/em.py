@@ -21,7 +21,7 @@ from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.model import COUNT, NOT_NEGATIVE, setting
 from ..engine.run import Arrays, packed, under
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, per_worker
+from ..kernels.layout import ByRow, Floats, per_worker
 from ..rating.skills import SKILL_PRIOR_ANSWERS
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
@@ -100,10 +100,10 @@ class EMModel(LabelModel, Generic[P, S]):
 
     def from_votes(self, shards: Executor[Shard], weight: Floats | None = None) -> S:
         """Initialise the posteriors with votes, weighted by row (R,) if weights are given."""
-        return shards.update(self._voted, weight).stats  # type: ignore[no-any-return]
+        return shards.update(self._voted, None if weight is None else ByRow(weight)).stats  # type: ignore[no-any-return]
 
-    def _voted(self, shard: Shard, local: Any, weight: Floats | None) -> tuple[Local, Summed]:
-        new = Local(shard.vote_shares(weight))
+    def _voted(self, shard: Shard, local: Any, weight: ByRow | None) -> tuple[Local, Summed]:
+        new = Local(shard.vote_shares(None if weight is None else weight.values))
         return new, Summed(0.0, 0, self.statistics(shard, new, shard.shares(new.Z), None))
 
     def e_step(self, shard: Shard, local: Local, params: P) -> tuple[Local, Summed]:
@@ -174,8 +174,8 @@ class _EM(Problem):
         before = under(state, "before.")
         self.before = kind(**before) if before else None
         self.hits, self.unchanged = state["hits"], int(state["unchanged"])
-        parts = (under(state, f"shard{number}.") for number in range(len(state)))
-        self.shards.update(_put_back, parts)
+        count = len({name.split(".")[0] for name in state if name.startswith("shard")})
+        self.shards.update(_put_back, each=[under(state, f"shard{number}.") for number in range(count)])
         if self.crowd.truth is not None:
             self.crowd.truth.restore(under(state, "truth."))
 
@@ -185,8 +185,8 @@ def _kept(shard: Shard, local: Local) -> tuple[Any, dict[str, Floats]]:
     return np.packbits(tops, axis=None), local.own
 
 
-def _put_back(shard: Shard, local: Any, parts: Any) -> tuple[Local, int]:
+def _put_back(shard: Shard, local: Any, part: Arrays) -> tuple[Local, int]:
     """Restore a posterior with the same most probable classes."""
-    part, shape = next(parts), (shard.layout.n_tasks, shard.layout.n_classes)
+    shape = (shard.layout.n_tasks, shard.layout.n_classes)
     tops = np.unpackbits(part["tops"], count=shape[0] * shape[1]).reshape(shape)
     return Local(tops.astype(shard.dtype), under(part, "own.")), 0

@@ -13,15 +13,16 @@ Difficulty is 1 / ease. Whitehill et al. 2009 use gradients in log ease instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import Executor, register
+from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, Ints, RowTable, worker_answers
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, worker_answers
 from ..kernels.special import expit
 from ..rating.skills import match_left_out
 from ..result import LeftOut
@@ -34,16 +35,16 @@ MIN_EASE = 0.05
 
 class Params(NamedTuple):
     rho: Floats  # (K,)
-    ability: Floats  # (W,)
+    ability: PerWorker  # (W,)
     ease: Floats  # (T,)  kept in the shards during the fit, and copied here at the end
     shares: Floats  # (K,) mean posterior
 
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected correct answers
-    rise: Floats  # (W,)  sum in the numerator of (6)
-    curve: Floats  # (W,)  sum in its denominator
+    right: PerRow  # (R,)  expected correct answers
+    rise: PerWorker  # (W,)  sum in the numerator of (6)
+    curve: PerWorker  # (W,)  sum in its denominator
 
 
 @register("glad", "ability of workers and difficulty of tasks, by EM (Whitehill et al. 2009)")
@@ -79,15 +80,12 @@ class Glad(EMModel[Params, Stats]):
         mean = stats.shares / max(stats.shares.sum(), 1)
         return Params(class_shares(self.prevalence_is, stats.shares), ability, np.zeros(0), mean)
 
-    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
-        return params._replace(ease=np.concatenate(list(shards.each(_ease))))
+    def with_tasks(self, params: Params, local: Sequence[Local]) -> Params:
+        return params._replace(ease=np.concatenate([each.own["ease"] for each in local]))
 
     def penalty(self, params: Params) -> float:
         prior = -0.5 * float(((params.ability - 1) ** 2).sum())
         return prior + class_log_prior(self.prevalence_is, params.rho)
-
-    def _left_out(self, shard: Shard, local: Local, params: Params) -> LeftOut:
-        return self.left_out(shard, params._replace(ease=local.own["ease"]), local.Z)
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         layout = shard.layout
@@ -110,7 +108,3 @@ class Glad(EMModel[Params, Stats]):
 
     def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         return self.emission(params, layout, worker, label, np.full(len(worker), task))
-
-
-def _ease(shard: Shard, local: Local) -> Floats:
-    return local.own["ease"]

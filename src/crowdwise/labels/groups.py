@@ -26,7 +26,7 @@ from ..engine import Executor, register
 from ..engine.model import SOME_COUNT, Rule, setting
 from ..errors import DataError
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, RowTable, WorkerRows
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, WorkerRows
 from ..kernels.special import digamma, dirichlet_kl, softmax
 from ..result import Grouping
 from ..result.groups import group_probabilities, mixture
@@ -47,9 +47,9 @@ SEED_PRIOR_ANSWERS = 2.0  # pseudo-answers of the crowd in every row of a worker
 
 class Params(NamedTuple):
     n: Floats  # (K,)       expected tasks of each class
-    member: Floats  # (W, M)     s
+    member: PerWorker  # (W, M)     s
     counts: Floats  # (M, K, K)  of beta
-    rows: Floats  # (R, K)     the factors of eq (5)
+    rows: PerRow  # (R, K)     the factors of eq (5)
     bound: Floats  # ()         eq (8) without the terms of tasks and classes
 
 

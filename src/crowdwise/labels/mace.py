@@ -20,7 +20,7 @@ import numpy as np
 from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, weighted_counts
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, find_rows, per_worker, weighted_counts
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
@@ -28,18 +28,18 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    honest: Floats  # (W,)  expected honest answers
-    guesses: Floats  # (R,)  expected guesses of each row
-    hit: Floats  # (R,)  log(exp(t) + exp(u + x))
-    miss: Floats  # (R,)  u + x
+    honest: PerWorker  # (W,)  expected honest answers
+    guesses: PerRow  # (R,)  expected guesses of each row
+    hit: PerRow  # (R,)  log(exp(t) + exp(u + x))
+    miss: PerRow  # (R,)  u + x
     bound: Floats  # ()
     shares: Floats  # (K,)  mean posterior
 
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected correct answers
-    honest: Floats  # (R,)
+    right: PerRow  # (R,)  expected correct answers
+    honest: PerRow  # (R,)
 
 
 @register("mace", "honest answers or random guesses, by variational Bayes (Hovy et al. 2013)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -52,7 +53,8 @@ class LabelModel(Model[Labels, LabelsResult]):
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
         learnt = self.learn(answers, crowd, shards, run)
         own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
-        own["params"] = self.finish(crowd, learnt.params, shards)
+        finished = self.finish(crowd, learnt.params, shards)
+        own["params"] = self.with_tasks(finished, list(shards.each(_local)))
         own["left_out"] = shards.total(self._left_out, learnt.params)
         own["posterior"] = _joined(list(shards.each(self._reported, learnt.params)))  # may overwrite the fit's own
         return self.make_result(answers, run, learnt.trace, self.criterion, **own)
@@ -73,12 +75,16 @@ class LabelModel(Model[Labels, LabelsResult]):
         """Add the parameters needed only in the result."""
         return params
 
+    def with_tasks(self, params: Any, local: Sequence[Any]) -> Any:
+        """Add the parameters of tasks from the local states of shards, for models that have any."""
+        return params
+
     @abstractmethod
     def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
         """Return sums over each worker's answers under leave-one-out posteriors."""
 
     def _left_out(self, shard: Shard, local: Any, params: Any) -> LeftOut:
-        return self.left_out(shard, params, local.Z)
+        return self.left_out(shard, self.with_tasks(params, [local]), local.Z)
 
     def _reported(self, shard: Shard, local: Any, params: Any) -> Floats:
         return self.reported(shard, params, local.Z)
@@ -154,6 +160,10 @@ class LabelModel(Model[Labels, LabelsResult]):
     def grouping(self, params: Any) -> Grouping | None:
         """Return the groups of workers, or None if the model has none."""
         return None
+
+
+def _local(shard: Shard, local: Any) -> Any:
+    return local
 
 
 def _joined(parts: list[Floats]) -> Floats:

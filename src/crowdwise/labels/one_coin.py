@@ -17,7 +17,7 @@ import numpy as np
 from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, Ints, RowTable, worker_answers
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, worker_answers
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
@@ -27,14 +27,14 @@ from .shard import Crowd, Shard
 
 class Params(NamedTuple):
     rho: Floats  # (K,)
-    hit: Floats  # (W,)  p: probability of a correct answer
+    hit: PerWorker  # (W,)  p: probability of a correct answer
     crowd: Floats  # ()   the same of an average worker
     shares: Floats  # (K,) mean posterior
 
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)
-    right: Floats  # (R,)  expected correct answers
+    right: PerRow  # (R,)  expected correct answers
 
 
 @register("one-coin", "one accuracy for each worker, by EM")

@@ -29,7 +29,17 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, register
 from ..engine.model import POSITIVE, SHARE, setting
-from ..kernels.layout import Floats, Ints, RowTable, find_rows, per_worker, vote_parts, weighted_counts
+from ..kernels.layout import (
+    Floats,
+    Ints,
+    PerRow,
+    PerWorker,
+    RowTable,
+    find_rows,
+    per_worker,
+    vote_parts,
+    weighted_counts,
+)
 from ..result import LeftOut
 from .confusions import SharesByBayes, Stats
 from .shard import Crowd, Shard
@@ -44,9 +54,9 @@ LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in eac
 class Params(NamedTuple):
     n: Floats  # (K,)    expected tasks of each class
     a: Floats  # (K, K)  pseudo-counts of the prior on workers' rows
-    counts: Floats  # (R, K)  C, observed (j, l) only
-    totals: Floats  # (W, K)  C[j, k, .]
-    rows: Floats  # (R, K)  the factors of eq (5)
+    counts: PerRow  # (R, K)  C, observed (j, l) only
+    totals: PerWorker  # (W, K)  C[j, k, .]
+    rows: PerRow  # (R, K)  the factors of eq (5)
     bound: Floats  # ()      eq (8) without its first two terms
     step: Floats  # (K, K)  log of the step that (7) proposed last
     pace: Floats  # (K,)    extrapolation factor of that step, by row

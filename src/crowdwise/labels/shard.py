@@ -10,11 +10,12 @@ import numpy as np
 from ..answers import Labels
 from ..engine import InMemory, Run
 from ..kernels import Kernels
-from ..kernels.layout import Floats, Ints, Layout, WorkerRows, vote_parts, weighted_counts
+from ..kernels.layout import Floats, Ints, Layout, Subset, WorkerRows, compact, vote_parts, weighted_counts
 
 
 class Shard(NamedTuple):
-    """Some tasks with all their answers; workers, labels and rows are those of the whole table."""
+    """Some tasks with all their answers. Labels are those of the whole table; workers and rows are too, unless there is
+    a `subset` of them."""
 
     kernels: Kernels
     layout: Layout
@@ -23,6 +24,7 @@ class Shard(NamedTuple):
     threads: int
     dtype: Any  # of posteriors and confusion rows
     truth: Any = None  # a classifier of features, if one is fitted together with the workers
+    subset: Subset | None = None
 
     @classmethod
     def of(cls, answers: Labels, run: Run, truth: Any = None, kernels: Kernels | None = None) -> Shard:
@@ -31,6 +33,11 @@ class Shard(NamedTuple):
         dtype = {"auto": kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
         weight = answers.weights if answers.weighted else None
         return cls(kernels, answers.layout, answers.gold, weight, run.threads, np.dtype(dtype), truth)
+
+    def compacted(self) -> Shard:
+        """Return this shard with the rows and workers that have answers in it."""
+        layout, subset = compact(self.layout)
+        return self._replace(layout=layout, subset=subset)
 
     def vote_shares(self, weight: Floats | None = None) -> Floats:
         """Return vote shares (T, K). Each vote has weight 1, or the `weight` (R,) of its row.
@@ -93,5 +100,7 @@ def spread(answers: Labels, run: Run, truth: Any = None) -> tuple[Crowd, InMemor
     kernels = answers.kernels
     parts = [answers] if run.shards == 1 else answers.shards(run.shards)
     shards = [Shard.of(part, run, truth, kernels) for part in parts]
+    if run.shards > 1 and truth is None:
+        shards = [shard.compacted() for shard in shards]
     rows, dtype = answers.layout.rows, shards[0].dtype
     return Crowd(kernels, rows, run.threads, dtype, int(run.seed), answers.workers, truth), InMemory(shards)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Run, Trace
-from ..kernels.layout import Floats, Ints, RowTable, per_worker, weighted_counts
+from ..kernels.layout import ByRow, Floats, Ints, PerRow, PerWorker, RowTable, per_worker, weighted_counts
 from ..rating.skills import vote_agreement, vote_left_out, vote_odds
 from ..result import LeftOut
 from .em import Local
@@ -23,15 +23,15 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    weight: Floats  # (W,)  weight of a worker's vote
-    hit: Floats  # (W,)  probability of a correct answer
+    weight: PerWorker  # (W,)  weight of a worker's vote
+    hit: PerWorker  # (W,)  probability of a correct answer
     crowd: Floats  # (2,)  both of an average worker
 
 
 class Counted(NamedTuple):
     """Sums over all votes."""
 
-    right: Floats  # (R,) expected correct answers
+    right: PerRow  # (R,) expected correct answers
     shares: Floats  # (K,)
     answered: int  # tasks with answers
     agree: Floats  # (2,) pairs of votes that agree, and all pairs
@@ -59,7 +59,7 @@ class VoteModel(LabelModel):
 
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
         weight = self.weights(answers, crowd, shards)
-        counted: Counted = shards.update(self._count, weight[crowd.rows.row_worker])
+        counted: Counted = shards.update(self._count, ByRow(weight[crowd.rows.row_worker]))
         hits, total = per_worker(crowd.rows, counted.right), crowd.rows.per_worker
         chance = (hits.sum() + 1) / (total.sum() + 2)
         odds = vote_odds(counted.agree, crowd.rows.n_classes)
@@ -67,8 +67,8 @@ class VoteModel(LabelModel):
         prevalence = counted.shares / max(counted.answered, 1)
         return Learnt((params, odds), prevalence, Trace(), True)
 
-    def _count(self, shard: Shard, local: Any, weight: Floats) -> tuple[Local, Counted]:
-        Z = self.decided(shard.vote_shares(weight))
+    def _count(self, shard: Shard, local: Any, weight: ByRow) -> tuple[Local, Counted]:
+        Z = self.decided(shard.vote_shares(weight.values))
         right = shard.kernels.match_counts(shard.layout, Z, shard.threads)
         answered = int((np.diff(shard.layout.task_ptr) > 0).sum())
         return Local(Z), Counted(right, shard.shares(Z), answered, vote_agreement(shard))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..answers import Labels
 from ..engine import Executor, register
 from ..engine.model import one_of, setting
 from ..errors import ParameterError, option
-from ..kernels.layout import Floats, per_worker
+from ..kernels.layout import Floats, PerRow, per_worker
 from .shard import Crowd, Shard
 from .votes import VoteModel
 
@@ -92,7 +92,12 @@ class WeightedVote(VoteModel):
         return np.asarray((hits + ACCURACY_PRIOR_ANSWERS * crowd) / (total + ACCURACY_PRIOR_ANSWERS))
 
 
-def _by_agreement(shard: Shard, local: Any) -> tuple[Floats, Floats]:
+class Compared(NamedTuple):
+    hits: PerRow  # (R,)
+    total: PerRow  # (R,)
+
+
+def _by_agreement(shard: Shard, local: Any) -> Compared:
     """Return, summed over each row's answers (R,), the share of the other votes that agree, and how many answers were
     compared."""
     layout = shard.layout
@@ -105,14 +110,14 @@ def _by_agreement(shard: Shard, local: Any) -> tuple[Floats, Floats]:
     Z[alone] = 0
     hits = shard.kernels.match_counts(layout, Z, shard.threads)
     Z[:] = ~alone[:, None]
-    return hits, shard.kernels.match_counts(layout, Z, shard.threads)
+    return Compared(hits, shard.kernels.match_counts(layout, Z, shard.threads))
 
 
-def _by_gold(shard: Shard, local: Any) -> tuple[Floats, Floats]:
+def _by_gold(shard: Shard, local: Any) -> Compared:
     """Return the number of each row's answers (R,) that are correct by gold, and how many have gold."""
     known = shard.gold >= 0
     Z = np.zeros((shard.layout.n_tasks, shard.layout.n_classes), shard.dtype)
     Z[known, shard.gold[known]] = 1
     hits = shard.kernels.match_counts(shard.layout, Z, shard.threads)
     Z[:] = known[:, None]
-    return hits, shard.kernels.match_counts(shard.layout, Z, shard.threads)
+    return Compared(hits, shard.kernels.match_counts(shard.layout, Z, shard.threads))

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..answers import Labels, places
 from ..errors import ParameterError
-from ..kernels.layout import Floats, Ints, sort_answers
+from ..kernels.layout import Floats, Ints, PerWorker, sort_answers
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class LeftOut(NamedTuple):
     """Sums over each worker's answers under leave-one-out posteriors, computed without the answer itself."""
 
-    right: Floats  # (W,) probability of the label given
-    sharpness: Floats  # (W,) sum of squares of the posterior: larger if it is more certain
+    right: PerWorker  # (W,) probability of the label given
+    sharpness: PerWorker  # (W,) sum of squares of the posterior: larger if it is more certain
 
 
 @dataclass(frozen=True)
