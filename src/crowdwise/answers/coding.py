@@ -144,6 +144,10 @@ def _code_dense(column: pl.Series) -> tuple[pl.Series, Ints]:
 
 def places(known: pl.Series, wanted: pl.Series) -> Ints:
     """Return the index of each value of `wanted` in `known`, or -1."""
+    if known.dtype == wanted.dtype and known.dtype != pl.Object:
+        numbered = pl.DataFrame({"id": known, "at": np.arange(len(known), dtype=np.int32)})
+        found = pl.DataFrame({"id": wanted}).join(numbered, on="id", how="left", maintain_order="left")["at"]
+        return found.fill_null(-1).to_numpy()
     at = {value: n for n, value in enumerate(known.to_list())}
     return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
 

@@ -11,7 +11,7 @@ from ..errors import ParameterError, check_choice, nearest, option
 from .base import KINDS, Answers, check_options
 from .frames import to_frame
 
-INTERNAL = ("source", "notes", "where", "options")  # arguments for readers of files, not for callers
+INTERNAL = ("source", "notes", "where", "options", "part")  # arguments for readers of files, not for callers
 
 
 @cache

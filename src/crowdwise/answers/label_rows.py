@@ -115,6 +115,7 @@ def _name_workers(reading: Reading, ids: Mapping[str, pl.Series], anonymous: Ano
     stem = "anonymous"
     while named.str.starts_with(stem).any():  # a worker has this name
         stem += "-"
+    stem += "" if reading.part is None else f"-{reading.part}"
     names = [f"{stem}-{n:06d}" for n in range(1, len(rows) + 1)]
     return named.scatter(rows, pl.Series(names, dtype=pl.String)) if names else worker
 
@@ -128,8 +129,9 @@ def _code_rows(
     column = reading.frame[reading.columns["gold"]] if "gold" in reading.columns else None
     known, notes = known_labels(gold, column, ids["task"], ids["label"], reading.source)
     classes, label, added = code_labels(reading.kept(ids["label"]), known)
-    reading.notes += notes
-    reading.warnings += [*added, *look_alikes(classes, "label")]
+    if reading.part is None:
+        reading.notes += notes
+        reading.warnings += [*added, *look_alikes(classes, "label")]
     return LabelRows(
         reading, shape, tasks, workers, classes, task if reading.used.all() else task[reading.used], worker, label,
         gold_codes(known, tasks, classes), reading.extras(columns),

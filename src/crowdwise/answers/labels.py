@@ -64,6 +64,7 @@ class Labels(Answers):
         notes: Sequence[str] = (),
         where: Where | None = None,
         options: Mapping[str, Any] = NO_OPTIONS,
+        part: int | None = None,
     ) -> None:
         check_options(type(self), {"duplicates": duplicates, "anonymous": anonymous})
         if (workers is None) != (labels is None):
@@ -71,7 +72,7 @@ class Labels(Answers):
         table = data if workers is None else {"task": data, "worker": workers, "label": labels}
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
-        reading = Reading(table, source, notes, where)
+        reading = Reading(table, source, notes, where, part=part)
         rows = read_labels(reading, {**names, "gold": column}, gold, anonymous, missing, wide)
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,

@@ -21,14 +21,19 @@ class Reading:
     """A table that is being read. Call `find` for the columns, `ids` for each role, `drop` for unusable rows, `check`.
 
     `columns` maps roles to columns; `used` marks the rows that are not dropped; `notes` and `warnings` are collected.
+    `part` is the number of this part of a table that is read in parts: a part may have no answers, and what can be said
+    only of the whole table is left to `parts.Merged`.
     """
 
-    def __init__(self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer") -> None:
-        self.source, self.noun = source, noun  # the origin of the table, and the noun for a row
+    def __init__(
+        self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer",
+        part: int | None = None,
+    ) -> None:  # fmt: skip
+        self.source, self.noun, self.part = source, noun, part  # the origin of the table, and the noun for a row
         self.notes, self.warnings, self.dropped = list(notes), list[str](), list[Dropped]()
         self.columns, self.guessed = dict[str, str](), tuple[str, ...]()
         self.set_frame(to_frame(data), where or (lambda row: f"row {row + 1}"))
-        if self.frame.height == 0:
+        if self.frame.height == 0 and part is None:
             raise EmptyDataError(
                 f"no {noun}s in {source}: it has {self.frame.width} column(s) and no rows. Give a table with rows"
             )
@@ -72,7 +77,7 @@ class Reading:
                 f"{int(unnamed.sum())} {self.noun}(s) in {self.source} have no worker, the first at "
                 f"{self.where(int(np.argmax(unnamed)))}. {advice}"
             )
-        if not self.used.any():
+        if not self.used.any() and self.part is None:
             raise EmptyDataError(f"no {self.noun}s in {self.source}: {self.rows_read} row(s), none {wanted}")
 
     @cached_property
