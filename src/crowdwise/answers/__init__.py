@@ -6,8 +6,9 @@ from .kinds import as_answers, candidates, options_of, recognise
 from .labels import Labels
 from .pairs import Pairs
 from .points import Points
+from .split import SplitLabels
 
 __all__ = [
-    "KINDS", "Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "as_answers", "candidates", "options_of",
-    "places", "recognise",
+    "KINDS", "Answers", "Dropped", "Intake", "Labels", "Pairs", "Points", "SplitLabels", "as_answers", "candidates",
+    "options_of", "places", "recognise",
 ]  # fmt: skip

@@ -34,9 +34,10 @@ class Answers:
     workers: pl.Series
     intake: Intake
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, listed: bool = True) -> None:
         super().__init_subclass__()
-        KINDS[cls.kind] = cls
+        if listed:
+            KINDS[cls.kind] = cls
 
     def _fill(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -55,6 +56,11 @@ class Answers:
         """Return a copy with some fields replaced."""
         return self.of(**{each.name: getattr(self, each.name) for each in dataclasses.fields(cast(Any, self))} | fields)
 
+    def identity(self) -> list[Any]:
+        """Return the values that identify these answers: everything but the record of how they were read."""
+        names = [each.name for each in dataclasses.fields(cast(Any, self))]
+        return [getattr(self, name) for name in names if name != "intake"]
+
     @property
     def n_answers(self) -> int:
         return self.intake.rows_used
@@ -71,6 +77,11 @@ class Answers:
         """Return answers of this kind unchanged, or read them from a frame. Answers of another kind raise DataError."""
         if isinstance(answers, cls):
             return answers
+        if isinstance(answers, Answers) and answers.kind == cls.kind:
+            raise DataError(
+                f"this needs the answers in memory; {answers!r} are in parts. If there is enough memory, use "
+                "answers.load()"
+            )
         if isinstance(answers, Answers):
             raise DataError(
                 f"expected answers of the kind {cls.kind!r} (crowdwise.{cls.__name__}); got "

@@ -88,7 +88,7 @@ class Labels(Answers):
 
     @property
     def n_tasks(self) -> int:
-        return len(self.tasks)
+        return self.layout.n_tasks
 
     @property
     def n_classes(self) -> int:
@@ -97,6 +97,11 @@ class Labels(Answers):
     @property
     def n_answers(self) -> int:
         return self.layout.n_answers
+
+    @property
+    def row_table(self) -> Layout:
+        """The observed (worker, label) pairs."""
+        return self.layout
 
     @property
     def kernels(self) -> Kernels:

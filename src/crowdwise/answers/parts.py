@@ -7,7 +7,7 @@ a compact shard: `Merged.place` gives the classes of the whole table and the num
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,25 +63,27 @@ class Merged(NamedTuple):
     intake: Intake
 
     @classmethod
-    def of(cls, parts: Sequence[PartIndex], gold: int | None = None) -> Merged:
-        """Merge parts; `gold` is the number of tasks in a gold table, if there is one."""
-        workers, classes = _union([part.workers for part in parts]), _union([part.classes for part in parts])
-        keys = [_keys(part, workers, classes) for part in parts]
-        rows = _rows(keys, [part.answers for part in parts], len(workers), len(classes))
-        known = sum(part.n_gold for part in parts)
-        intake = _merged_intake([part.intake for part in parts])
-        intake = replace(
-            intake,
+    def of(cls, parts: Iterable[PartIndex], gold: int | None = None) -> Merged:
+        """Merge parts, which are iterated twice; `gold` is the number of tasks in a gold table, if there is one."""
+        workers, classes, intake = _Union("worker"), _Union("label"), _IntakeSum()
+        n_tasks, known, weighted = 0, 0, False
+        for part in parts:
+            workers.add(part.workers)
+            classes.add(part.classes)
+            intake.add(part.intake)
+            n_tasks, known, weighted = n_tasks + part.n_tasks, known + part.n_gold, weighted or part.weighted
+        rows = _rows(parts, workers.ids, classes.ids)
+        read = replace(
+            intake.total(),
             rows_used=rows.n_answers,
             notes=(*intake.notes, *_gold_notes(known, gold)),
-            warnings=(*intake.warnings, *_gold_warnings(rows, classes), *look_alikes(classes, "label")),
+            warnings=(*intake.warnings, *_gold_warnings(rows, classes.ids), *look_alikes(classes.ids, "label")),
         )
         if rows.n_answers == 0:
             raise EmptyDataError(
-                f"no answers in {intake.source}: {intake.rows_read} row(s), none of them has both a task and a label"
+                f"no answers in {read.source}: {read.rows_read} row(s), none of them has both a task and a label"
             )
-        n_tasks = sum(part.n_tasks for part in parts)
-        return cls(workers, classes, rows, n_tasks, known, any(part.weighted for part in parts), intake)
+        return cls(workers.ids, classes.ids, rows, n_tasks, known, weighted, read)
 
     def place(self, part: PartIndex) -> Place:
         """Return where a part stands in this table."""
@@ -99,16 +101,21 @@ def in_whole(part: Labels, place: Place, classes: pl.Series) -> Labels:
     return part.replaced(classes=classes, layout=layout, gold=label_of[part.gold])
 
 
-def _union(ids: Sequence[pl.Series]) -> pl.Series:
-    """Return the distinct ids of all parts, sorted. A part without ids may have any type."""
-    some = [each for each in ids if len(each)] or list(ids[:1])
-    kinds = {each.dtype for each in some}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(map(str, kinds)))
-        raise DataError(
-            f"column {some[0].name!r} has several types in different parts of the table ({names}). Write it with one"
-        )
-    return pl.concat(some).unique().sort()
+class _Union:
+    """The distinct ids of all parts, sorted. A part without ids may have any type."""
+
+    def __init__(self, role: str) -> None:
+        self.role, self.ids = role, pl.Series(role, [], dtype=pl.String)
+
+    def add(self, ids: pl.Series) -> None:
+        if not len(ids):
+            return
+        if len(self.ids) and ids.dtype != self.ids.dtype:
+            raise DataError(
+                f"the column of the {self.role} is {self.ids.dtype} in one part of the table and {ids.dtype} in "
+                "another. Write it with one type"
+            )
+        self.ids = pl.concat([self.ids, ids.alias(self.ids.name)]).unique().sort() if len(self.ids) else ids.sort()
 
 
 def _keys(part: PartIndex, workers: pl.Series, classes: pl.Series) -> Ints:
@@ -117,34 +124,44 @@ def _keys(part: PartIndex, workers: pl.Series, classes: pl.Series) -> Ints:
     return worker[part.row_worker].astype(np.int64) * len(classes) + label[part.row_label]
 
 
-def _rows(keys: Sequence[Ints], answers: Sequence[Ints], n_workers: int, n_classes: int) -> WorkerRows:
-    found = np.unique(np.concatenate(keys))
-    count = np.zeros(len(found), np.int64)
-    for key, n in zip(keys, answers, strict=True):
-        count[np.searchsorted(found, key)] += n
-    worker = (found // max(n_classes, 1)).astype(np.int32)
-    ptr = np.searchsorted(worker, np.arange(n_workers + 1)).astype(np.int32)
-    return WorkerRows(n_classes, worker, (found % max(n_classes, 1)).astype(np.int32), ptr, count)
+def _rows(parts: Iterable[PartIndex], workers: pl.Series, classes: pl.Series) -> WorkerRows:
+    found: Ints = np.zeros(0, np.int64)
+    answers: Ints = np.zeros(0, np.int64)
+    for part in parts:
+        keys = _keys(part, workers, classes)
+        both = np.union1d(found, keys)
+        total = np.zeros(len(both), np.int64)
+        total[np.searchsorted(both, found)] = answers
+        total[np.searchsorted(both, keys)] += part.answers
+        found, answers = both, total
+    K = max(len(classes), 1)
+    worker = (found // K).astype(np.int32)
+    ptr = np.searchsorted(worker, np.arange(len(workers) + 1)).astype(np.int32)
+    return WorkerRows(len(classes), worker, (found % K).astype(np.int32), ptr, answers)
 
 
-def _merged_intake(parts: Sequence[Intake]) -> Intake:
-    first = parts[0]
-    return replace(
-        first,
-        rows_read=sum(part.rows_read for part in parts),
-        dropped=_merged_drops(part.dropped for part in parts),
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
-    )
+class _IntakeSum:
+    """The record of the whole table from those of its parts."""
 
+    def __init__(self) -> None:
+        self.first: Intake | None = None
+        self.rows_read, self.dropped = 0, dict[str, Dropped]()
+        self.notes, self.warnings = dict[str, None](), dict[str, None]()
 
-def _merged_drops(parts: Iterable[Sequence[Dropped]]) -> tuple[Dropped, ...]:
-    merged: dict[str, Dropped] = {}
-    for each in (dropped for part in parts for dropped in part):
-        before = merged.get(each.reason, Dropped(each.reason, 0, ()))
-        examples = (*before.examples, *each.examples)[:MAX_EXAMPLES]
-        merged[each.reason] = Dropped(each.reason, before.count + each.count, examples)
-    return tuple(merged.values())
+    def add(self, part: Intake) -> None:
+        self.first = self.first or part
+        self.rows_read += part.rows_read
+        self.notes |= dict.fromkeys(part.notes)
+        self.warnings |= dict.fromkeys(part.warnings)
+        for each in part.dropped:
+            before = self.dropped.get(each.reason, Dropped(each.reason, 0, ()))
+            examples = (*before.examples, *each.examples)[:MAX_EXAMPLES]
+            self.dropped[each.reason] = Dropped(each.reason, before.count + each.count, examples)
+
+    def total(self) -> Intake:
+        if self.first is None:
+            raise ValueError("a table needs at least one part")
+        return replace(self.first, rows_read=self.rows_read, dropped=tuple(self.dropped.values()))
 
 
 def _gold_notes(known: int, given: int | None) -> list[str]:

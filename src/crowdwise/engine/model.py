@@ -71,7 +71,10 @@ class Model(ABC, Generic[A, R]):
     def _fit(self, answers: A, features: Any, run: Run) -> R:
         """Run the fit; `run` has its own journal."""
 
-    def make_result(self, answers: A, run: Run, trace: Trace, criterion: str, **own: Any) -> R:
+    def make_result(
+        self, answers: A, run: Run, trace: Trace, criterion: str, *, result_type: type[BaseResult] | None = None,
+        **own: Any,
+    ) -> R:  # fmt: skip
         """Return the result of a fit; `own` has `params`, `converged` and the fields of the kind of answers."""
         seconds = time.perf_counter() - run.began
         common: dict[str, Any] = {
@@ -81,7 +84,8 @@ class Model(ABC, Generic[A, R]):
             "seed": int(run.seed),
             "seconds": seconds,
         }
-        return self.result_type(**common, criterion=criterion if trace.rows else "", **own)  # type: ignore[return-value]
+        kind: Any = result_type or self.result_type
+        return kind(**common, criterion=criterion if trace.rows else "", **own)  # type: ignore[no-any-return]
 
     def accept(self, answers: Any) -> A:
         """Return answers of this model's kind. Frames are converted; answers of another kind are refused."""

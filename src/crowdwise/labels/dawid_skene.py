@@ -63,7 +63,7 @@ class DawidSkene(RowModel):
         return params.rho
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        K, rows = answers.n_classes, answers.layout.n_rows
+        K, rows = answers.n_classes, answers.row_table.n_rows
         return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
 
     def answers_needed(self, n_classes: int) -> int:

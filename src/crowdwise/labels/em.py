@@ -41,6 +41,14 @@ class Local:
     Z: Floats  # (T, K)
     own: dict[str, Floats] = field(default_factory=dict)  # (T,) each
 
+    def arrays(self) -> Arrays:
+        """Return the state as arrays, to be kept outside the memory of this process."""
+        return {"Z": self.Z} | self.own
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Local:
+        return cls(arrays["Z"], {name: array for name, array in arrays.items() if name != "Z"})
+
 
 class Summed(NamedTuple):
     """Sums over shards after one E-step."""

@@ -99,7 +99,7 @@ class Groups(SharesByBayes):
         return params._replace(member=member, counts=params.counts[order])
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        K, rows, groups = answers.n_classes, answers.layout.n_rows, self.groups or MAX_GROUPS
+        K, rows, groups = answers.n_classes, answers.row_table.n_rows, self.groups or MAX_GROUPS
         return K * (answers.n_tasks + 2 * rows) * dtype.itemsize + 8 * groups * (3 * answers.n_workers + 40 * K**2)
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -9,15 +9,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels
+from ..answers import Labels, SplitLabels
 from ..engine import Executor, Model, Run, Trace
 from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
 from ..kernels.special import softmax
-from ..result import Grouping, LabelsResult, LeftOut
+from ..result import Grouping, LabelsResult, LeftOut, SplitResult
 from .shard import Crowd, Shard, spread
+from .split import split_fields
 
 PREVALENCE_RULE = one_of("learnt", "uniform")
 PREVALENCE_HELP = "Class shares: 'learnt' from the answers, or 'uniform'."
@@ -52,7 +53,10 @@ class LabelModel(Model[Labels, LabelsResult]):
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
         learnt = self.learn(answers, crowd, shards, run)
-        own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
+        if isinstance(answers, SplitLabels):
+            parts = split_fields(self, answers, crowd, shards, learnt)
+            return self.make_result(answers, run, learnt.trace, self.criterion, result_type=SplitResult, **parts)
+        own: dict[str, Any] = {"prevalence": learnt.prevalence, "converged": learnt.converged}
         finished = self.finish(crowd, learnt.params, shards)
         own["params"] = self.with_tasks(finished, list(shards.each(_local)))
         own["left_out"] = shards.total(self._left_out, learnt.params)
@@ -66,6 +70,9 @@ class LabelModel(Model[Labels, LabelsResult]):
                 f"these answers have weights (column 'weight'), which {self.name} does not use. Use 'majority-vote', "
                 f"'soft-vote' or 'weighted-vote', or drop the column"
             )
+
+    def accept(self, answers: Any) -> Any:
+        return answers if isinstance(answers, SplitLabels) else super().accept(answers)
 
     @abstractmethod
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
@@ -91,7 +98,7 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         """Return the memory of a fit in bytes, without the answers."""
-        return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.layout.n_rows
+        return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.row_table.n_rows
 
     @abstractmethod
     def emission(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -136,7 +136,7 @@ class Pooled(SharesByBayes):
         return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, shard.gold, Z, shard.threads))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        K, rows = answers.n_classes, answers.layout.n_rows
+        K, rows = answers.n_classes, answers.row_table.n_rows
         return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels
-from ..engine import InMemory, Run
-from ..kernels import Kernels
+from ..answers import Labels, SplitLabels
+from ..engine import Executor, InMemory, Run
+from ..kernels import Kernels, choose
 from ..kernels.layout import Floats, Ints, Layout, Subset, WorkerRows, compact, vote_parts, weighted_counts
 
 
@@ -18,6 +19,7 @@ class Shard(NamedTuple):
     a `subset` of them."""
 
     kernels: Kernels
+    answers: Labels
     layout: Layout
     gold: Ints  # (T,) or -1
     weight: Floats | None  # (N,) weight of each answer, in task order; None: all equal
@@ -30,14 +32,18 @@ class Shard(NamedTuple):
     def of(cls, answers: Labels, run: Run, truth: Any = None, kernels: Kernels | None = None) -> Shard:
         """Return the answers as one shard. If they are part of a table, pass the `kernels` of the whole table."""
         kernels = answers.kernels if kernels is None else kernels
-        dtype = {"auto": kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
         weight = answers.weights if answers.weighted else None
-        return cls(kernels, answers.layout, answers.gold, weight, run.threads, np.dtype(dtype), truth)
+        return cls(
+            kernels, answers, answers.layout, answers.gold, weight, run.threads, stored_dtype(kernels, run), truth
+        )
 
     def compacted(self) -> Shard:
         """Return this shard with the rows and workers that have answers in it."""
         layout, subset = compact(self.layout)
-        return self._replace(layout=layout, subset=subset)
+        workers = self.answers.workers[subset.workers]
+        return self._replace(
+            answers=self.answers.replaced(workers=workers, layout=layout), layout=layout, subset=subset
+        )
 
     def vote_shares(self, weight: Floats | None = None) -> Floats:
         """Return vote shares (T, K). Each vote has weight 1, or the `weight` (R,) of its row.
@@ -95,12 +101,40 @@ class Crowd(NamedTuple):
     truth: Any = None  # as in Shard
 
 
-def spread(answers: Labels, run: Run, truth: Any = None) -> tuple[Crowd, InMemory[Shard]]:
-    """Return the crowd and an executor over `run.shards` shards of tasks."""
+@dataclass(frozen=True)
+class ShardOfPart:
+    """Makes the shard of a part of a table, in this process or another."""
+
+    n_answers: int  # of the whole table
+    n_classes: int
+    precision: str
+    threads: int
+
+    def __call__(self, part: Labels, subset: Subset) -> Shard:
+        kernels = choose(self.n_answers, self.n_classes)
+        run = Run(threads=self.threads, precision=self.precision)  # type: ignore[arg-type]
+        return Shard.of(part, run, None, kernels)._replace(subset=subset)
+
+
+def spread(answers: Labels | SplitLabels, run: Run, truth: Any = None) -> tuple[Crowd, Executor[Shard]]:
+    """Return the crowd and an executor over shards of tasks: `run.shards` of them, or the parts of answers in parts."""
     kernels = answers.kernels
-    parts = [answers] if run.shards == 1 else answers.shards(run.shards)
-    shards = [Shard.of(part, run, truth, kernels) for part in parts]
-    if run.shards > 1 and truth is None:
-        shards = [shard.compacted() for shard in shards]
-    rows, dtype = answers.layout.rows, shards[0].dtype
-    return Crowd(kernels, rows, run.threads, dtype, int(run.seed), answers.workers, truth), InMemory(shards)
+    shards: Executor[Shard]
+    if isinstance(answers, SplitLabels):
+        make = ShardOfPart(answers.n_answers, answers.n_classes, run.precision, run.threads)
+        rows, shards = answers.rows, answers.executor(make)
+    else:
+        parts = [answers] if run.shards == 1 else answers.shards(run.shards)
+        made = [Shard.of(part, run, truth, kernels) for part in parts]
+        shards = InMemory([shard.compacted() for shard in made] if run.shards > 1 and truth is None else made)
+        rows = answers.layout.rows
+    dtype = stored_dtype(kernels, run)
+    return Crowd(kernels, rows, run.threads, dtype, int(run.seed), answers.workers, truth), shards
+
+
+def stored_dtype(kernels: Kernels, run: Run) -> np.dtype[Any]:
+    """Return the type in which posteriors and confusion rows are stored."""
+    chosen: np.dtype[Any] = np.dtype(
+        {"auto": kernels.STORAGE, "single": np.float32, "double": np.float64}[run.precision]
+    )
+    return chosen

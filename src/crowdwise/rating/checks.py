@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..kernels.layout import Bools, Floats, Ints, weighted_counts
+from ..kernels.layout import Bools, Floats, Ints, PerWorker, weighted_counts
 from .pieces import Piece, parts
 from .skills import wilson
 
@@ -23,8 +23,8 @@ class Checks(NamedTuple):
 
 
 class CheckSums(NamedTuple):
-    asked: Ints  # (W,)
-    right: Floats  # (W,)
+    asked: PerWorker  # (W,)
+    right: PerWorker  # (W,)
 
 
 def check_sums(piece: Piece) -> CheckSums:

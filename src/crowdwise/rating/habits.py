@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.layout import Bools, Floats, Ints, WorkerRows, weighted_counts
+from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, weighted_counts
 from .pieces import Piece, parts
 
 # A worker gives one label only if they have at least MIN_ANSWERS answers, at least ONE_LABEL_SHARE of them have that
@@ -33,10 +33,10 @@ class Habits(NamedTuple):
 class HabitSums(NamedTuple):
     """Sums over each worker's answers; they add up over disjoint sets of tasks."""
 
-    same: Floats  # (W,) share of the other votes that agree
-    compared: Floats  # (W,) answers to tasks with other answers
-    own: Floats  # (W,) posterior of the label given
-    logs: Floats  # (W,) its logarithm, bounded below
+    same: PerWorker  # (W,) share of the other votes that agree
+    compared: PerWorker  # (W,) answers to tasks with other answers
+    own: PerWorker  # (W,) posterior of the label given
+    logs: PerWorker  # (W,) its logarithm, bounded below
 
 
 def habit_sums(piece: Piece) -> HabitSums:

@@ -25,17 +25,22 @@ class Times(NamedTuple):
     typical: float  # seconds of the median worker
 
 
+def no_times(n_workers: int) -> Times:
+    """Return the times of answers that have none."""
+    return Times(np.full(n_workers, np.nan), np.zeros(n_workers, bool), np.nan)
+
+
 def times(parts: Sequence[Labels]) -> Times:
     """Return the median times of all workers, over the answers in all parts of a table."""
-    W, known = parts[0].n_workers, [(part, seconds(part)) for part in parts]
-    median, too_fast = np.full(W, np.nan), np.zeros(W, bool)
+    known = [(part, seconds(part)) for part in parts]
+    median, too_fast, _ = nothing = no_times(parts[0].n_workers)
     tables = [
         pl.DataFrame({"worker": part.layout.row_worker[part.layout.pair], "seconds": taken}).drop_nulls()
         for part, taken in known
         if taken is not None
     ]
     if not tables or not sum(table.height for table in tables):
-        return Times(median, too_fast, np.nan)
+        return nothing
     table = pl.concat(tables).group_by("worker").agg(pl.col("seconds").median(), pl.len().alias("n"))
     median[table["worker"].to_numpy()] = table["seconds"].to_numpy()
     enough = table.filter(pl.col("n") >= MIN_TIMED_ANSWERS)

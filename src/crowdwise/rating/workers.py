@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import DataError, ParameterError
-from ..kernels.layout import Bools, Floats, Ints, WorkerRows, summed, weighted_counts
+from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, summed, weighted_counts
 from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
 from .copies import Copies, copies
@@ -46,10 +47,10 @@ COLUMNS = WORKER_COLUMNS | {
 class Sums(NamedTuple):
     """Sums over the answers of a piece; they add up over pieces."""
 
-    totals: Floats  # (W, K) expected number of a worker's tasks of each class
+    totals: PerWorker  # (W, K) expected number of a worker's tasks of each class
     habits: HabitSums
     checks: CheckSums
-    comparable: Ints  # (W,) answers to tasks with other answers or gold
+    comparable: PerWorker  # (W,) answers to tasks with other answers or gold
     agree: Floats  # (2,) pairs of votes that agree, and all pairs
 
 
@@ -87,13 +88,23 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
     answers = result.answers if answers is None else Labels.from_any(answers)
     _same_answers(answers, result.answers)
     parts = pieces_of(answers, result.posterior, pieces)
-    sums = summed([_sums(piece) for piece in parts])
+    sums = summed([rating_sums(piece) for piece in parts])
     odds = vote_odds(sums.agree, answers.n_classes)
-    votes = [vote_left_out(piece, odds) for piece in parts]
-    return _table(answers, _ratings(result, answers.layout.rows, parts, sums, votes), result)
+    found = [classes_of(piece.posterior, result.prevalence, piece.gold) for piece in parts]
+    behind = ratings(
+        answers.layout.rows,
+        result.prevalence,
+        sums=sums,
+        left_out=result.left_out,
+        votes=summed([vote_left_out(piece, odds) for piece in parts]),
+        times=times([piece.answers for piece in parts]),
+        copies=copies(parts, found),
+    )
+    return rating_table(answers, behind, result.matrices)
 
 
-def _sums(piece: Piece) -> Sums:
+def rating_sums(piece: Piece) -> Sums:
+    """Return what the ratings need of a piece; it adds up over pieces."""
     return Sums(
         totals=expected_class_counts(piece),
         habits=habit_sums(piece),
@@ -103,15 +114,14 @@ def _sums(piece: Piece) -> Sums:
     )
 
 
-def _ratings(
-    result: LabelsResult, rows: WorkerRows, parts: list[Piece], sums: Sums, votes: list[tuple[Floats, Floats]]
-) -> Ratings:
+def ratings(
+    rows: WorkerRows, prevalence: Floats, *, sums: Sums, left_out: tuple[Floats, Floats], votes: tuple[Floats, Floats],
+    times: Times, copies: Copies,
+) -> Ratings:  # fmt: skip
+    """Return the ratings; `left_out` and `votes` are sums under leave-one-out posteriors of the fit and of votes."""
     n, K = rows.per_worker, rows.n_classes
-    seen = skills(result.left_out.right, result.left_out.sharpness, n, K)
-    right, sharpness = summed(votes)
-    voted = skills(right, sharpness, n, K)
-    chance = _at_random(rows, sums.totals, result.prevalence)
-    found = [classes_of(piece.posterior, result.prevalence, piece.gold) for piece in parts]
+    seen, voted = skills(*left_out, n, K), skills(*votes, n, K)
+    chance = _at_random(rows, sums.totals, prevalence)
     return Ratings(
         skills=seen,
         known=sums.comparable > 0,
@@ -119,8 +129,8 @@ def _ratings(
         spam=verdicts(Evidence(seen.share, seen.worth), Evidence(voted.share, voted.worth), chance),
         habits=habits(rows, sums.habits, sums.totals),
         checks=checks(sums.checks),
-        times=times([piece.answers for piece in parts]),
-        copies=copies(parts, found),
+        times=times,
+        copies=copies,
     )
 
 
@@ -144,10 +154,11 @@ def _at_random(rows: WorkerRows, totals: Floats, prevalence: Floats) -> Floats:
     return weighted_counts(rows.row_worker, given * truth[rows.row_worker, rows.row_label], len(n))
 
 
-def _table(answers: Labels, r: Ratings, result: LabelsResult) -> pl.DataFrame:
+def rating_table(answers: Any, r: Ratings, matrices: Callable[[Ints], Floats | None]) -> pl.DataFrame:
+    """Return the table of ratings; `matrices` returns the confusion matrices of workers, or None without any."""
     W, K, n = answers.n_workers, answers.n_classes, answers.answers_per_worker
-    matrices: Any = None if result.matrices(np.arange(min(1, W), dtype=np.int32)) is None else result.matrices
-    distance, trace = spam_and_trace(matrices, W, K)
+    some: Any = None if matrices(np.arange(min(1, W), dtype=np.int32)) is None else matrices
+    distance, trace = spam_and_trace(some, W, K)
     if K == 1:  # a single class carries no information
         distance = np.full(W, np.nan)
 
@@ -174,7 +185,7 @@ def _table(answers: Labels, r: Ratings, result: LabelsResult) -> pl.DataFrame:
     return worker_table(answers.workers, n, s.skill, s.low, s.high, known=r.known, **flags, **columns)
 
 
-def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
+def _flags(answers: Any, n: Ints, r: Ratings) -> dict[str, list[str]]:
     """Return the flags of every worker, and the reasons for them."""
     known = r.known & (answers.n_classes > 1)
     masks = {
@@ -192,7 +203,7 @@ def _flags(answers: Labels, n: Ints, r: Ratings) -> dict[str, list[str]]:
     )
 
 
-def _reason(answers: Labels, name: str, j: int, n: int, r: Ratings) -> str:
+def _reason(answers: Any, name: str, j: int, n: int, r: Ratings) -> str:
     s = r.skills
     if name in ("at chance", "inverted"):
         end = "" if name == "at chance" else ": the labels may be swapped"

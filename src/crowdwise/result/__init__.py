@@ -3,11 +3,12 @@
 from .base import BaseResult
 from .explain import Explanation
 from .groups import Assignment, Grouping
-from .labels import LabelsResult, LeftOut, Prediction
+from .labels import FittedLabels, LabelsResult, LeftOut, Prediction
 from .pairs import Clusters, PairsResult
 from .points import Objects, PointsResult
+from .split import SplitResult, TaskTables
 
 __all__ = [
-    "Assignment", "BaseResult", "Clusters", "Explanation", "Grouping", "LabelsResult", "LeftOut", "Objects",
-    "PairsResult", "PointsResult", "Prediction",
+    "Assignment", "BaseResult", "Clusters", "Explanation", "FittedLabels", "Grouping", "LabelsResult", "LeftOut",
+    "Objects", "PairsResult", "PointsResult", "Prediction", "SplitResult", "TaskTables",
 ]  # fmt: skip

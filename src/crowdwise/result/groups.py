@@ -13,7 +13,7 @@ from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import entropy, similarity, softmax
 
 if TYPE_CHECKING:
-    from .labels import LabelsResult
+    from .labels import FittedLabels
 
 MIN_SHARE = 1e-9  # groups with a smaller share count as empty
 CHUNK_CELLS = 1 << 22  # elements of the temporary tables for a chunk of answers
@@ -55,7 +55,7 @@ def member_table(workers: pl.Series, member: Floats) -> pl.DataFrame:
     return pl.DataFrame({"worker": workers, "group": best + 1, "probability": member[np.arange(len(best)), best]})
 
 
-def assigned(result: LabelsResult, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
+def assigned(result: FittedLabels, new: Labels, prior: Floats, before: Floats) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the tables of new answers and of their workers, with their groups.
 
     The posterior of group g of an answer is p(g) times its likelihood sum_k p[k] beta[g, k, label], where p (K,) is the

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..answers import Labels, places
 from ..errors import ParameterError
-from ..kernels.layout import Floats, Ints, PerWorker, sort_answers
+from ..kernels.layout import Floats, Ints, PerWorker, RowTable, sort_answers
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
@@ -40,20 +40,13 @@ class Prediction:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LabelsResult(BaseResult):
-    """Labels, workers and tasks of one fit.
-
-    >>> import crowdwise as cw
-    >>> result = cw.aggregate({"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "x"]})
-    >>> result.labels.columns
-    ['task', 'label', 'probability', 'votes', 'tie', 'status']
-    """
+class FittedLabels(BaseResult):
+    """What a fit of labels found about workers and classes; it does not need the answers or posteriors."""
 
     kind = "labels"
 
-    answers: Labels
+    answers: Any
     model: LabelModel
-    posterior: Floats  # (T, K)
     prevalence: Floats  # (K,)
     left_out: LeftOut
 
@@ -64,40 +57,11 @@ class LabelsResult(BaseResult):
     @property
     def classes(self) -> pl.Series:
         """The classes, in the order of the columns of `posterior`."""
-        return self.answers.classes
-
-    @cached_property
-    def labels(self) -> pl.DataFrame:
-        """One row per task: task, label, probability, votes, tie, status."""
-        return label_table(self.answers, self.posterior, self.prevalence)
-
-    @cached_property
-    def workers(self) -> pl.DataFrame:
-        """One row per worker: worker, answers, skill (probability of a correct answer) with its 95 % interval low to
-        high, and further ratings and flags, described in `cw.rate`."""
-        return rate(self)
-
-    @cached_property
-    def tasks(self) -> pl.DataFrame:
-        """One row per task: task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null if the model
-        has none)."""
-        return task_table(self.answers, self.posterior, self.model.difficulty(self.params))
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""
-        tables = {"labels": self.labels, "workers": self.workers, "tasks": self.tasks}
-        if self.model.grouping(self.params) is not None:
-            tables |= {"groups": self.groups, "members": self.members}
-        return tables
+        return self.answers.classes  # type: ignore[no-any-return]
 
     @property
     def not_converged(self) -> str:
         return f"{super().not_converged}. Labels, skills or the objective were still changing"
-
-    def own_warnings(self) -> list[str]:
-        from .tables import label_warnings
-
-        return label_warnings(self)
 
     def confusion(self, worker: Any = None) -> pl.DataFrame:
         """Return a worker's confusion matrix, one row per true class; without a worker, that of an average worker."""
@@ -122,11 +86,7 @@ class LabelsResult(BaseResult):
 
     def confusions(self, workers: Ints) -> Floats:
         """Return confusion matrices (M, K, K) of workers by number (-1: an average worker), for any model."""
-        K, M = self.answers.n_classes, len(workers)
-        labels = np.tile(np.arange(K, dtype=np.int32), M)
-        logs = self.model.emission(self.params, self.answers.layout, np.repeat(workers, K).astype(np.int32), labels)
-        pi = np.exp(logs).reshape(M, K, K).transpose(0, 2, 1)
-        return np.asarray(pi / pi.sum(2, keepdims=True))
+        return confusion_matrices(self.model, self.params, self.answers.row_table, workers)
 
     @cached_property
     def grouping(self) -> Grouping:
@@ -179,10 +139,6 @@ class LabelsResult(BaseResult):
         before = group_probabilities(self.grouping, places(self.answers.workers, new.workers))
         return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
 
-    def explain(self, task: Any) -> Explanation:
-        """Return each answer's log-odds for the label against the next most probable class, and what would flip it."""
-        return explain(self, task)
-
     def predict(self, answers: Any) -> Prediction:
         """Predict the labels of new answers, given the workers of this fit.
 
@@ -194,9 +150,65 @@ class LabelsResult(BaseResult):
         worker_of, label_of = places(self.answers.workers, new.workers), places(self.classes, new.classes)
         recoded, ignored = _recode(new, label_of, self.classes)
         worker = worker_of[recoded.layout.row_worker]
-        Z = self.model.infer(self.params, self.answers.layout, recoded, worker)
+        Z = self.model.infer(self.params, self.answers.row_table, recoded, worker)
         labels = label_table(recoded, Z, self.prevalence)
         return Prediction(labels, Z, int((worker_of < 0).sum()), ignored)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelsResult(FittedLabels):
+    """Labels, workers and tasks of one fit.
+
+    >>> import crowdwise as cw
+    >>> result = cw.aggregate({"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "x"]})
+    >>> result.labels.columns
+    ['task', 'label', 'probability', 'votes', 'tie', 'status']
+    """
+
+    answers: Labels
+    posterior: Floats  # (T, K)
+
+    @cached_property
+    def labels(self) -> pl.DataFrame:
+        """One row per task: task, label, probability, votes, tie, status."""
+        return label_table(self.answers, self.posterior, self.prevalence)
+
+    @cached_property
+    def workers(self) -> pl.DataFrame:
+        """One row per worker: worker, answers, skill (probability of a correct answer) with its 95 % interval low to
+        high, and further ratings and flags, described in `cw.rate`."""
+        return rate(self)
+
+    @cached_property
+    def tasks(self) -> pl.DataFrame:
+        """One row per task: task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null if the model
+        has none)."""
+        return task_table(self.answers, self.posterior, self.model.difficulty(self.params))
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""
+        tables = {"labels": self.labels, "workers": self.workers, "tasks": self.tasks}
+        if self.model.grouping(self.params) is not None:
+            tables |= {"groups": self.groups, "members": self.members}
+        return tables
+
+    def own_warnings(self) -> list[str]:
+        from .tables import label_warnings
+
+        return label_warnings(self)
+
+    def explain(self, task: Any) -> Explanation:
+        """Return each answer's log-odds for the label against the next most probable class, and what would flip it."""
+        return explain(self, task)
+
+
+def confusion_matrices(model: LabelModel, params: Any, rows: RowTable, workers: Ints) -> Floats:
+    """Return the confusion matrices (M, K, K) of workers by number (-1: an average worker)."""
+    K, M = rows.n_classes, len(workers)
+    labels = np.tile(np.arange(K, dtype=np.int32), M)
+    logs = model.emission(params, rows, np.repeat(workers, K).astype(np.int32), labels)
+    pi = np.exp(logs).reshape(M, K, K).transpose(0, 2, 1)
+    return np.asarray(pi / pi.sum(2, keepdims=True))
 
 
 def _recode(new: Labels, label_of: Ints, classes: pl.Series) -> tuple[Labels, int]:

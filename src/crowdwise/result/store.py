@@ -268,10 +268,7 @@ def fingerprint(*values: Any) -> str:
     """Return a digest of answers (without their intake), arrays, ids and plain values."""
     digest = hashlib.sha256()
     for value in values:
-        parts = [value]
-        if isinstance(value, Answers):
-            parts = [getattr(value, name) for name in field_names(value) if name != "intake"]
-        for part in parts:
+        for part in value.identity() if isinstance(value, Answers) else [value]:
             _digest(digest, part)
     return digest.hexdigest()
 

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Labels
 from ..errors import option
-from ..kernels.layout import Floats, vote_parts
+from ..kernels.layout import Bools, Floats, Ints, vote_parts
 from ..kernels.special import decide
 from ..rating.checks import no_truth_of_checks
 from ..rating.times import unreadable_times
 
 if TYPE_CHECKING:
-    from .labels import LabelsResult
+    from .labels import FittedLabels, LabelsResult
 
 
-def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.DataFrame:
-    """Return a table with task, label, probability, votes, tie, status."""
+STATES = ("ok", "unvoted", "no answers", "known")
+
+
+class Decided(NamedTuple):
+    """The labels of tasks (T,) as numbers."""
+
+    label: Ints
+    probability: Floats
+    tie: Bools
+    state: Ints  # in STATES
+
+
+def decided(answers: Labels, posterior: Floats, prevalence: Floats) -> Decided:
+    """Return the most probable label of every task, or its known label."""
     label, probability, tie = decide(posterior, prevalence)
     votes = answers.answers_per_task
     known = answers.gold >= 0
@@ -30,16 +43,22 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
     status = np.where(votes_for == 0, 1, 0)
     status[votes == 0] = 2
     status[known] = 3
-    unanswered = pl.Series((votes == 0) & ~known)
+    return Decided(label, probability, tie & ~known & (votes > 0), status)
+
+
+def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.DataFrame:
+    """Return a table with task, label, probability, votes, tie, status."""
+    label, probability, tie, state = decided(answers, posterior, prevalence)
+    unanswered = pl.Series(state == STATES.index("no answers"))
     named = answers.classes[label].alias("label")
     return pl.DataFrame(
         {
             "task": answers.tasks,
             "label": named.set(unanswered, None) if unanswered.any() else named,
             "probability": pl.Series(probability).set(unanswered, None) if unanswered.any() else probability,
-            "votes": votes,
-            "tie": tie & ~known & (votes > 0),
-            "status": pl.Series(["ok", "unvoted", "no answers", "known"])[status],
+            "votes": answers.answers_per_task,
+            "tie": tie,
+            "status": pl.Series(STATES)[state],
         }
     )
 
@@ -77,15 +96,27 @@ def bits(shares: Floats) -> Floats:
 def label_warnings(result: LabelsResult) -> list[str]:
     """Return the warnings of a result of labels, the most serious first."""
     answers = result.answers
-    warnings = []
+    parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
+    warnings = worker_warnings(result, parts)
+    if no_truth_of_checks(answers):
+        warnings.append(
+            "some answers are marked as attention checks, but none of these tasks has a known label, so checks are not "
+            f"scored. Give the labels as gold ({option('gold')})"
+        )
+    if unreadable_times(answers):
+        warnings.append("the columns of times contain no readable time. Give a column of seconds")
+    states = result.labels["status"]
+    counts = {state: int((states == state).sum()) for state in STATES}
+    return [*warnings, *task_warnings(counts, int(np.sum(result.labels["tie"].to_numpy())))]
+
+
+def worker_warnings(result: FittedLabels, parts: int) -> list[str]:
+    """Return warnings about workers and classes; the workers form `parts` sets that share no task."""
+    answers, warnings = result.answers, []
     if answers.n_workers == 1:
         warnings.append("there is only one worker: the labels are that worker's answers, and skill cannot be estimated")
-    else:
-        parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
-        if parts > 1 and result.model.distinguishes_workers:
-            warnings.append(
-                f"the workers form {parts} sets that share no task: skills can be compared only within a set"
-            )
+    elif parts > 1 and result.model.distinguishes_workers:
+        warnings.append(f"the workers form {parts} sets that share no task: skills can be compared only within a set")
     needed, typical = result.model.answers_needed(answers.n_classes), float(np.median(answers.answers_per_worker))
     if typical < needed:
         warnings.append(
@@ -94,22 +125,19 @@ def label_warnings(result: LabelsResult) -> list[str]:
         )
     if answers.n_classes == 1:
         warnings.append("there is only one class: all answers are the same, so skill cannot be estimated")
-    if no_truth_of_checks(answers):
-        warnings.append(
-            "some answers are marked as attention checks, but none of these tasks has a known label, so checks are not "
-            f"scored. Give the labels as gold ({option('gold')})"
+    return warnings
+
+
+def task_warnings(counts: Mapping[str, int], ties: int) -> list[str]:
+    """Return warnings about tasks, from the number of tasks in each state and of ties."""
+    warnings = [
+        f"{counts[state]} task(s) {text}"
+        for state, text in (
+            ("unvoted", "have a label that no worker gave"),
+            ("no answers", "have no answer and no label"),
         )
-    if unreadable_times(answers):
-        warnings.append("the columns of times contain no readable time. Give a column of seconds")
-    status = result.labels["status"]
-    for state, text in (
-        ("unvoted", "have a label that no worker gave"),
-        ("no answers", "have no answer and no label"),
-    ):
-        count = int((status == state).sum())
-        if count:
-            warnings.append(f"{count} task(s) {text}")
-    ties = int(np.sum(result.labels["tie"].to_numpy()))
+        if counts[state]
+    ]
     if ties:
         warnings.append(f"{ties} task(s) are tied: the more prevalent label was used, and the tie is flagged")
     return warnings

@@ -1,0 +1,103 @@
+"""Labels in parts that are not in memory together: on disk, or spread over machines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from ..kernels import Kernels, choose
+from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
+from .base import Answers, Intake
+from .labels import Labels
+from .parts import Merged
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class SplitLabels(Answers, ABC, listed=False):
+    """Labels in parts, each with some of the tasks and all their answers. Models fit them as they fit `Labels`."""
+
+    kind: ClassVar[str] = "labels"
+    title: ClassVar[str] = "labels of tasks"
+
+    workers: pl.Series
+    classes: pl.Series
+    rows: WorkerRows
+    n_tasks: int
+    n_gold: int  # tasks with gold
+    weighted: bool
+    intake: Intake
+
+    @classmethod
+    def from_merged(cls, merged: Merged, **own: Any) -> Self:
+        """Create answers from what their parts have in common, and the fields of the subclass."""
+        return cls.of(**merged._asdict(), **own)
+
+    @abstractmethod
+    def executor(self, make: Callable[[Labels, Subset], Any]) -> Any:
+        """Return an executor over shards, one per part: `make(part, subset)`."""
+
+    @abstractmethod
+    def parts(self) -> Any:
+        """Yield every part with the classes of the whole table, and its subset of workers and rows."""
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.n_answers} answers, {self.n_tasks} tasks, {self.n_workers} workers, "
+            f"{self.n_classes} classes)"
+        )
+
+    @property
+    def n_answers(self) -> int:
+        return self.intake.rows_used
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def row_table(self) -> WorkerRows:
+        return self.rows
+
+    @property
+    def answers_per_worker(self) -> Ints:
+        return self.rows.per_worker
+
+    @property
+    def kernels(self) -> Kernels:
+        """The kernels chosen for the size of this table."""
+        return choose(self.n_answers, self.n_classes)
+
+    worker_number = Labels.worker_number
+
+    @abstractmethod
+    def task_tables(self, executor: Any, work: Callable[..., dict[str, pl.DataFrame]], *args: Any) -> Any:
+        """Return the tables with one row per task, `work(shard, local, *args)` of every shard: a `TaskTables`."""
+
+    def load(self) -> Labels:
+        """Return all answers in memory, with tasks sorted by id."""
+        tasks, gold, codes, extras = list[pl.Series](), list[Ints](), list[tuple[Ints, ...]](), list[pl.DataFrame]()
+        start = 0
+        for part, subset in self.parts():
+            task, worker, label = part.codes()
+            codes.append((task + np.int32(start), subset.workers[worker].astype(np.int32), label))
+            start += part.n_tasks
+            tasks.append(part.tasks)
+            gold.append(part.gold)
+            extras.append(part.extras)
+        ids = pl.concat(tasks)
+        order = ids.arg_sort().to_numpy()
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        task, worker, label = (np.concatenate(each) for each in zip(*codes, strict=True))
+        shape = (len(ids), self.n_workers, self.n_classes)
+        layout, answer = sort_answers(self.kernels, place[task], worker, label, shape)
+        columns = pl.concat(extras)
+        return Labels.of(
+            tasks=ids[order], workers=self.workers, classes=self.classes, layout=layout,
+            gold=np.concatenate(gold)[order], extras=columns[answer] if columns.width else columns, intake=self.intake,
+        )  # fmt: skip

@@ -1,0 +1,285 @@
+"""Labels on disk: parts as files of arrays that are mapped into memory one at a time, and the executor over them.
+
+While one part is processed, the system already reads the next. Local states, mainly posteriors, are files as well, so
+the memory of a fit is that of the workers' parameters and of two parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from ..answers import Intake, Labels, SplitLabels
+from ..answers.parts import Merged, PartIndex, Place
+from ..errors import FileError
+from ..kernels.layout import Layout, Subset, add_shard, narrow
+from ..result.split import TaskTables
+from .executor import Executor
+
+T = TypeVar("T")
+
+KEPT_COLUMNS = ("weight", "is_check")  # other columns that ratings and votes use; times are not kept
+
+
+@contextlib.contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Turn errors of the file system into errors that name the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"cannot write to {folder}: {error.strerror or error}. Free some space there, or name another folder"
+        ) from error
+    except pl.exceptions.ComputeError as error:
+        raise FileError(f"cannot write to {folder}: {str(error).splitlines()[0]}") from error
+
+
+def save_array(path: Path, array: Any) -> None:
+    """Write an array to a new file, which then replaces an old one: the old one may still be mapped into memory."""
+    with disk_errors(path.parent):
+        new = path.with_suffix(".new")
+        with new.open("wb") as file:
+            np.save(file, array)
+        new.replace(path)
+
+
+class Folder:
+    """A folder of parts. Without a path it is temporary, and removed when nothing uses it any more."""
+
+    def __init__(self, path: Path | None = None, parent: Path | None = None) -> None:
+        with disk_errors(path or parent or Path(tempfile.gettempdir())):
+            if path is None:
+                path = Path(tempfile.mkdtemp(prefix="crowdwise-", dir=parent))
+                weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+            else:
+                path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+
+    def part(self, number: int) -> Path:
+        return self.path / f"part-{number:05d}"
+
+
+def write_part(folder: Path, part: Labels) -> None:
+    """Write a part with ids of its own."""
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.blake2b(digest_size=16)
+        for name, array in {**part.layout._asdict(), "gold": part.gold}.items():
+            if name != "n_classes":
+                np.save(folder / f"{name}.npy", array)
+                digest.update(array)
+        part.tasks.to_frame("task").write_ipc(folder / "tasks.arrow")
+        part.workers.to_frame("worker").write_ipc(folder / "workers.arrow")
+        part.classes.to_frame("label").write_ipc(folder / "classes.arrow")
+        kept = part.extras.select(name for name in KEPT_COLUMNS if name in part.extras.columns)
+        if kept.width:
+            kept.write_ipc(folder / "extras.arrow")
+        about = {
+            "n_tasks": part.n_tasks, "n_gold": int((part.gold >= 0).sum()), "weighted": part.weighted,
+            "digest": digest.hexdigest(), "intake": part.intake.as_dict(),
+        }  # fmt: skip
+        (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+def read_index(folder: Path) -> PartIndex:
+    """Read what the whole table needs to know of a part."""
+    about = json.loads((folder / "part.json").read_text(encoding="utf-8"))
+    return PartIndex(
+        workers=pl.read_ipc(folder / "workers.arrow").to_series(),
+        classes=pl.read_ipc(folder / "classes.arrow").to_series(),
+        row_worker=np.load(folder / "row_worker.npy"),
+        row_label=np.load(folder / "row_label.npy"),
+        answers=np.diff(np.load(folder / "row_ptr.npy")).astype(np.int64),
+        n_tasks=about["n_tasks"],
+        n_gold=about["n_gold"],
+        weighted=about["weighted"],
+        intake=Intake.from_dict(about["intake"]),
+    )
+
+
+class Indexes(Sequence[PartIndex]):
+    """The indexes of all parts in a folder, read one at a time."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = folders
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+    def __getitem__(self, number: Any) -> Any:
+        return read_index(self.folders[number])
+
+
+def write_place(folder: Path, place: Place) -> None:
+    """Write where a part stands in the whole table."""
+    for name, array in (("label", place.label), ("rows", place.subset.rows), ("workers", place.subset.workers)):
+        save_array(folder / f"place_{name}.npy", array)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class PartLabels(Labels, listed=False):
+    """A part of labels on disk; ids of tasks and other columns are read when they are used."""
+
+    folder: Path
+
+    @cached_property  # type: ignore[misc]
+    def tasks(self) -> pl.Series:
+        return pl.read_ipc(self.folder / "tasks.arrow").to_series()
+
+    @cached_property  # type: ignore[misc]
+    def extras(self) -> pl.DataFrame:
+        file = self.folder / "extras.arrow"
+        return pl.read_ipc(file) if file.exists() else pl.DataFrame()
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class StoredLabels(SplitLabels, listed=False):
+    """Labels on disk, in parts of consecutive tasks."""
+
+    home: Folder
+    n_parts: int
+
+    @classmethod
+    def join(cls, home: Folder, n_parts: int, gold: int | None = None, **intake: Any) -> StoredLabels:
+        """Join parts that were written to a folder; `gold` is the number of tasks in a gold table."""
+        folders = [home.part(number) for number in range(n_parts)]
+        merged = Merged.of(Indexes(folders), gold)
+        for folder in folders:
+            write_place(folder, merged.place(read_index(folder)))
+        return cls.from_merged(merged, home=home, n_parts=n_parts)
+
+    def identity(self) -> list[Any]:
+        abouts = [json.loads((self.home.part(n) / "part.json").read_text("utf-8")) for n in range(self.n_parts)]
+        return [self.workers, self.classes, self.rows, "".join(about["digest"] for about in abouts)]
+
+    def part(self, number: int) -> tuple[Labels, Subset]:
+        """Map a part into memory, with the classes of the whole table."""
+        folder = self.home.part(number)
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in (*Layout._fields[1:], "gold")}
+        rows, workers, label = (np.load(folder / f"place_{name}.npy") for name in ("rows", "workers", "label"))
+        label_of = np.append(label, -1).astype(np.int32)  # the last entry is for unknown gold, -1
+        arrays["row_label"], gold = label_of[arrays["row_label"]], label_of[arrays.pop("gold")]
+        part = PartLabels.of(
+            workers=self.workers[workers], classes=self.classes, layout=Layout(self.n_classes, **arrays), gold=gold,
+            intake=self.intake, folder=folder,
+        )  # fmt: skip
+        return part, Subset(rows, workers, self.rows.n_rows, self.n_workers)
+
+    def parts(self) -> Iterator[tuple[Labels, Subset]]:
+        return (self.part(number) for number in range(self.n_parts))
+
+    def executor(self, make: Callable[[Labels, Subset], Any]) -> OnDisk[Any]:
+        return OnDisk([_Opener(self, number, make) for number in range(self.n_parts)], self.home.path)
+
+    def task_tables(self, executor: Any, work: Callable[..., dict[str, pl.DataFrame]], *args: Any) -> StoredTables:
+        tables = StoredTables(Folder(parent=self.home.path))
+        for number, frames in enumerate(executor.each(work, *args)):
+            for name, frame in frames.items():
+                path = tables.home.path / name
+                with disk_errors(path):
+                    path.mkdir(exist_ok=True)
+                    frame.write_parquet(path / f"part-{number:05d}.parquet")
+        return tables
+
+
+class StoredTables(TaskTables):
+    """Tables in Parquet files, one per part."""
+
+    def __init__(self, home: Folder) -> None:
+        self.home = home
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        return pl.scan_parquet(sorted((self.home.path / name).glob("*.parquet")), glob=False)
+
+    def write(self, name: str, folder: Path) -> Path:
+        with disk_errors(folder):
+            return Path(shutil.copytree(self.home.path / name, folder / name, dirs_exist_ok=True))
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """Opens a part as a shard."""
+
+    answers: StoredLabels
+    number: int
+    make: Callable[[Labels, Subset], Any]
+
+    def __call__(self) -> Any:
+        return self.make(*self.answers.part(self.number))
+
+
+class OnDisk(Executor[T]):
+    """Shards on disk, processed one after another; each uses all threads. The next is read meanwhile."""
+
+    def __init__(self, openers: Sequence[Callable[[], T]], folder: Path) -> None:
+        self.openers = openers
+        self.home = Folder(parent=folder)
+        self.kinds: list[Any] = [None] * len(openers)  # class of each local state
+
+    def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
+        total = None
+        for number, shard, local in self._walk():
+            subset = getattr(shard, "subset", None)
+            own = () if each is None else (each[number],)
+            new, statistics = work(shard, local, *narrow(args, subset), *own)
+            self._keep(number, new)
+            total = add_shard(total, statistics, subset)
+        return total
+
+    def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        for _, shard, local in self._walk():
+            yield work(shard, local, *narrow(args, getattr(shard, "subset", None)))
+
+    def total(self, work: Callable[..., Any], *args: Any) -> Any:
+        total = None
+        for _, shard, local in self._walk():
+            subset = getattr(shard, "subset", None)
+            total = add_shard(total, work(shard, local, *narrow(args, subset)), subset)
+        return total
+
+    def _walk(self) -> Iterator[tuple[int, T, Any]]:
+        """Yield every shard with its local state, while the next is read in a thread."""
+        with ThreadPoolExecutor(1, thread_name_prefix="crowdwise-read") as reader:
+            ahead = reader.submit(self._open, 0)
+            for number in range(len(self.openers)):
+                shard, local = ahead.result()
+                if number + 1 < len(self.openers):
+                    ahead = reader.submit(self._open, number + 1)
+                yield number, shard, local
+
+    def _open(self, number: int) -> tuple[T, Any]:
+        shard = self.openers[number]()
+        kind = self.kinds[number]
+        arrays = {} if kind is None else {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
+        for array in (*getattr(shard, "layout", ()), *arrays.values()):
+            if isinstance(array, np.memmap) and array.size:
+                array._mmap.madvise(mmap.MADV_WILLNEED)  # type: ignore[attr-defined]
+        return shard, None if kind is None else kind.from_arrays(arrays)
+
+    def _files(self, number: int) -> list[Path]:
+        return sorted(self.home.part(number).glob("*.npy"))
+
+    def _keep(self, number: int, local: Any) -> None:
+        """Write a local state; arrays that were changed in place are there already."""
+        folder = self.home.part(number)
+        with disk_errors(folder):
+            folder.mkdir(exist_ok=True)
+        for name, array in local.arrays().items():
+            path = folder / f"{name}.npy"
+            if not (isinstance(array, np.memmap) and str(array.filename) == str(path)):
+                save_array(path, array)
+        self.kinds[number] = type(local)

@@ -1,0 +1,75 @@
+"""SplitResult: the result of a fit of labels in parts. Its tables of tasks are never in memory as a whole."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..answers.split import SplitLabels
+from ..errors import DataError
+from .labels import FittedLabels
+from .tables import task_warnings, worker_warnings
+
+TASK_TABLES = ("labels", "tasks")
+
+
+class TaskTables(ABC):
+    """The tables of a result with one row per task, in parts."""
+
+    @abstractmethod
+    def scan(self, name: str) -> Any:
+        """Return a table as a lazy frame."""
+
+    @abstractmethod
+    def write(self, name: str, folder: Path) -> Path:
+        """Write a table as Parquet files to a folder of its name in `folder`, and return it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SplitResult(FittedLabels):
+    """Labels, workers and tasks of a fit of labels in parts.
+
+    `workers` and the confusion matrices are as in `LabelsResult`. `labels` and `tasks` are lazy frames: select what you
+    need, then call `.collect()`.
+    """
+
+    answers: SplitLabels
+    rated: pl.DataFrame  # the table of workers
+    components: int  # sets of workers that share no task
+    states: dict[str, int]  # tasks in each state: ok, unvoted, no answers, known
+    ties: int
+    task_tables: TaskTables
+
+    @property
+    def labels(self) -> Any:
+        """A lazy frame with one row per task: task, label, probability, votes, tie, status."""
+        return self.task_tables.scan("labels")
+
+    @property
+    def tasks(self) -> Any:
+        """A lazy frame with one row per task: task, answers, entropy and vote_entropy (bits), disagreement, difficulty
+        (null if the model has none)."""
+        return self.task_tables.scan("tasks")
+
+    @property
+    def workers(self) -> pl.DataFrame:
+        return self.rated
+
+    def tables(self) -> dict[str, Any]:
+        """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""
+        tables = {"labels": self.labels, "workers": self.workers, "tasks": self.tasks}
+        if self.model.grouping(self.params) is not None:
+            tables |= {"groups": self.groups, "members": self.members}
+        return tables
+
+    def own_warnings(self) -> list[str]:
+        return [*worker_warnings(self, self.components), *task_warnings(self.states, self.ties)]
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        raise DataError(
+            f"there is no page for a result in parts ({self!r}). Use its tables, or fit a sample of the tasks"
+        )
