@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ class Text:
     delimiter: str
     notes: tuple[str, ...]
     skipped: int = 0  # bytes of the byte order mark
+    before: int = 0  # lines of the file before the data, for a file that is read in parts
 
     @cached_property
     def quoted(self) -> bool:
@@ -57,7 +58,8 @@ class Text:
             before, physical, inside = before + int(count[-1]), physical + int(newlines[-1]), bool(parity[-1])
         if inside:
             raise FileError(
-                f"{self.name}:{opened}: a quote is opened here and never closed. Close it, or double it if it is text"
+                f"{self.name}:{opened + self.before}: a quote is opened here and never closed. Close it, or double it "
+                "if it is text"
             )
         ends.append(np.array([len(self.data)]))
         delimiters.append(np.array([before]))
@@ -69,9 +71,15 @@ class Text:
     def line_of(self, row: int) -> int:
         """Return the line of the file on which a row of the table starts."""
         if not self.quoted and not self.has_blank:
-            return row + 2
+            return row + 2 + self.before
+        return int(self.lines_of(row + 1)[row])
+
+    def lines_of(self, rows: int) -> Ints:
+        """Return the lines on which the first rows of the table start."""
+        if not self.quoted and not self.has_blank:
+            return np.arange(2, rows + 2) + self.before
         end, delimiters, first = self.lines
-        return int(first[~_blank(self.data, end, delimiters)][row + 1])
+        return np.asarray(first[~_blank(self.data, end, delimiters)][1 : rows + 1] + self.before)
 
     @cached_property
     def has_blank(self) -> bool:
@@ -106,11 +114,11 @@ class Text:
             for record in reader:
                 found += bool(record)
                 if record and len(record) != width:
-                    raise FileError(f"{self.name}:{reader.line_num}: {inside}")
+                    raise FileError(f"{self.name}:{reader.line_num + self.before}: {inside}")
         except csv.Error:
-            raise FileError(f"{self.name}:{reader.line_num}: {inside}") from None
+            raise FileError(f"{self.name}:{reader.line_num + self.before}: {inside}") from None
         if found != height:
-            line = self.data.count(b"\n", 0, self.stray) + 1
+            line = self.data.count(b"\n", 0, self.stray) + 1 + self.before
             raise FileError(f"{self.name}:{line}: {inside}")
 
     def check(self, width: int, height: int) -> None:
@@ -127,8 +135,8 @@ class Text:
         if len(odd):
             found = int(delimiters[odd[0]]) + 1
             raise FileError(
-                f"{self.name}:{first[odd[0]]}: {found} field(s), but the header has {width}. Correct the line, or "
-                f"quote a field that contains the delimiter {self.delimiter!r}"
+                f"{self.name}:{first[odd[0]] + self.before}: {found} field(s), but the header has {width}. Correct the "
+                f"line, or quote a field that contains the delimiter {self.delimiter!r}"
             )
         if int(full.sum()) != height + 1:
             raise FileError(
@@ -169,12 +177,13 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
     return data, ()
 
 
-def not_utf8(data: bytes, name: str, skipped: int = 0) -> FileError | None:
-    """Return an error for the first byte that is not UTF-8, or None; `skipped` bytes were removed before the data."""
+def not_utf8(data: bytes, name: str, skipped: int = 0, before: int = 0) -> FileError | None:
+    """Return an error for the first byte that is not UTF-8, or None; `skipped` bytes were removed before the data, and
+    `before` lines are."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + 1 + before
         return FileError(
             f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start + skipped} is not UTF-8. "
             f"Use {option('encoding', 'latin-1')} (or the right encoding), or convert the file"
@@ -195,21 +204,36 @@ def sniff(data: bytes, name: str) -> str:
     return best
 
 
-def read_delimited(
-    data: bytes, name: str, delimiter: str | None, encoding: str | None
-) -> tuple[pl.DataFrame, tuple[str, ...], Callable[[int], str]]:
-    """Return a frame of text columns, notes, and a function that describes the place of a row."""
+class Delimited(NamedTuple):
+    """A delimited file as a frame of text columns."""
+
+    frame: pl.DataFrame
+    notes: tuple[str, ...]
+    text: Text | None  # None for an empty file
+
+    def where(self, row: int) -> str:
+        """Describe the place of a row."""
+        return str(row) if self.text is None else f"{self.text.name}:{self.text.line_of(row)}"
+
+    @property
+    def lines(self) -> Ints:
+        """(n,) the line on which each row starts."""
+        return np.zeros(0, np.int64) if self.text is None else self.text.lines_of(self.frame.height)
+
+
+def read_delimited(data: bytes, name: str, delimiter: str | None, encoding: str | None, before: int = 0) -> Delimited:
+    """Read delimited text; `before` is the number of lines of the file before the data."""
     size = len(data)
     data, notes = decode(data, name, encoding)
     skipped = 3 if size == len(data) + 3 else 0
     if not data.strip():
-        return pl.DataFrame(), notes, str
-    text = Text(name, data, delimiter or sniff(data, name), notes, skipped)
+        return Delimited(pl.DataFrame(), notes, None)
+    text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
     header = _header(text)
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
-        undecodable = not_utf8(data, name, skipped)
+        undecodable = not_utf8(data, name, skipped, before)
         if undecodable is None:
             text.check(len(header), _rows(text))
         raise undecodable or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
@@ -219,7 +243,7 @@ def read_delimited(
         frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
     text.check(len(header), frame.height)
     notes = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
-    return frame.rename(dict(zip(frame.columns, header, strict=True))), notes, lambda row: f"{name}:{text.line_of(row)}"
+    return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text)
 
 
 def _rows(text: Text) -> int:

@@ -73,12 +73,12 @@ def _read(path: str | Path, format: str | None, delimiter: str | None, encoding:
         ending = Path(Path(name).stem).suffix.lower()
     if not data:
         raise EmptyDataError(f"no answers in {name}: the file is empty")
-    kind = format or ("parquet" if data[:4] == b"PAR1" else FORMATS.get(ending) or _by_first_byte(data))
+    kind = format_of(ending, data, format)
     if kind == "csv":
-        frame, more, where = read_delimited(data, name, delimiter, encoding)
-        if frame.height == 0:
+        read = read_delimited(data, name, delimiter, encoding)
+        if read.frame.height == 0:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
-        return Table(frame, name, (*notes, *more), where)
+        return Table(read.frame, name, (*notes, *read.notes), read.where)
     if kind == "parquet":
         return Table(_parquet(data, name), name, notes, None)
     return Table(_json(data, name, kind == "jsonl"), name, notes, None)
@@ -103,6 +103,11 @@ def _unzipped(data: bytes, name: str) -> bytes:
         raise FileError(f"{name} is not a complete gzip file: {error}. Write or download it again") from error
 
 
+def format_of(ending: str, data: bytes, format: str | None) -> str:
+    """Return the format of a file: given, or recognised by its first bytes and the ending of its name."""
+    return format or ("parquet" if data[:4] == b"PAR1" else FORMATS.get(ending) or _by_first_byte(data))
+
+
 def _by_first_byte(data: bytes) -> str:
     first = data.lstrip()[:1]
     if first == b"[":
@@ -121,7 +126,7 @@ def _parquet(data: bytes, name: str) -> pl.DataFrame:
 
 def _json(data: bytes, name: str, lines: bool) -> pl.DataFrame:
     """Read records; values keep their JSON types."""
-    records = _records(data, name) if lines else _parsed(data, name)
+    records = parse_records(data, name)[0] if lines else _parsed(data, name)
     if isinstance(records, dict) and all(isinstance(v, dict) for v in records.values()):  # {task: {worker: label}}
         records = [{"task": t, "worker": w, "label": v} for t, labels in records.items() for w, v in labels.items()]
     if not isinstance(records, list) or not all(isinstance(r, dict) for r in records):
@@ -145,15 +150,17 @@ def _parsed(data: bytes, name: str) -> Any:
         raise FileError(f"{name}: invalid JSON: {error}") from error
 
 
-def _records(data: bytes, name: str) -> list[Any]:
-    wrong = not_utf8(data, name)
+def parse_records(data: bytes, name: str, before: int = 0) -> tuple[list[Any], list[int]]:
+    """Return the records of JSON lines, and the line of each; `before` is the number of lines before the data."""
+    wrong = not_utf8(data, name, before=before)
     if wrong is not None:
         raise wrong
-    records = []
-    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), 1):
+    records, lines = [], []
+    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), before + 1):
         if line.strip():
             try:
                 records.append(json.loads(line))
             except (json.JSONDecodeError, RecursionError) as error:
                 raise FileError(f"{name}:{number}: invalid JSON record: {error}. Correct or remove the line") from error
-    return records
+            lines.append(number)
+    return records, lines
