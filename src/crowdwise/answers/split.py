@@ -13,6 +13,7 @@ import polars as pl
 from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
 from .base import Answers, Intake
+from .columns import Roles
 from .labels import Labels
 from .parts import Merged
 
@@ -22,7 +23,8 @@ class SplitLabels(Answers, ABC, listed=False):
     """Labels in parts, each with some of the tasks and all their answers. Models fit them as they fit `Labels`."""
 
     kind: ClassVar[str] = "labels"
-    title: ClassVar[str] = "labels of tasks"
+    title: ClassVar[str] = Labels.title
+    roles: ClassVar[Roles] = Labels.roles
 
     workers: pl.Series
     classes: pl.Series

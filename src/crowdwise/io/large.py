@@ -6,6 +6,7 @@ task; then each part is read, coded and sorted in memory, and written as arrays.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,15 +22,25 @@ from ..answers.columns import LABEL_ROLES
 from ..answers.gold import gold_columns
 from ..answers.label_rows import looks_wide
 from ..engine import Progress
+from ..engine.resources import available
 from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
 from ..errors import EmptyDataError, ParameterError
+from ..result.store import fingerprint
 from .chunks import Source
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 40, 1 / 12, 1 / 8  # of the memory limit
+IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
+USABLE = 0.8  # share of the available memory that a table may take
 PART_FACTOR = 4  # memory for reading a part, compared with its frame
 MIN_MEMORY = 256 << 20
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
+
+
+def too_large(source: Source, limit: int | None) -> bool:
+    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
+    need = IN_MEMORY * source.unpacked_size()
+    return need > (limit or USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -51,22 +62,46 @@ def split_labels(
 ) -> StoredLabels:
     """Split a table of labels into parts on disk; `memory` is the limit in bytes.
 
-    `options` are those of `Labels`; `about` are fields of the record of how the table was read.
+    `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
+    call left in the folder for the same files and options are used again.
     """
     if memory < MIN_MEMORY:
         raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY >> 20} MB are needed")
     home, chunk = Folder(folder), int(memory * CHUNK_SHARE)
-    plan = _planned(source, memory, chunk, options)
-    rows = home.path / "rows"
-    try:
-        _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
-        count = _write_parts(source, plan, rows, home, options, watch)
-    finally:
-        shutil.rmtree(rows, ignore_errors=True)
     gold = options.get("gold")
     known = None if gold is None or isinstance(gold, str) else len(_known_tasks(gold))
+    done, mark = home.path / "parts.json", _mark(source, memory, options)
+    count = _found(done, mark)
+    if not count:
+        rows = home.path / "rows"
+        shutil.rmtree(rows, ignore_errors=True)
+        try:
+            plan = _planned(source, memory, chunk, options)
+            _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
+            count = _write_parts(source, plan, rows, home, options, watch)
+        finally:
+            shutil.rmtree(rows, ignore_errors=True)
+        with disk_errors(home.path):
+            done.write_text(json.dumps({"mark": mark, "parts": count}), encoding="utf-8")
     joined = StoredLabels.join(home, count, known)
     return joined.replaced(intake=replace(joined.intake, **(about or {})))
+
+
+def _mark(source: Source, memory: int, options: Mapping[str, Any]) -> str:
+    """Return a digest of the files and of how they are read."""
+    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in source.files]
+    plain = {name: value for name, value in options.items() if not isinstance(value, pl.DataFrame)}
+    tables = [value for value in options.values() if isinstance(value, pl.DataFrame)]
+    return fingerprint(repr((files, source[1:], memory, sorted(plain.items(), key=repr))), *tables)
+
+
+def _found(done: Path, mark: str) -> int:
+    """Return the number of parts that are in a folder already, or 0."""
+    try:
+        about = json.loads(done.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+    return int(about["parts"]) if about.get("mark") == mark else 0
 
 
 def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]) -> Plan:
