@@ -28,19 +28,20 @@ from ..errors import EmptyDataError, ParameterError
 from ..result.store import fingerprint
 from .chunks import Source
 
-CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 40, 1 / 12, 1 / 8  # of the memory limit
+BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
+CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 5  # of the memory limit without BASE
 IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
 USABLE = 0.8  # share of the available memory that a table may take
-PART_FACTOR = 4  # memory for reading a part, compared with its frame
-MIN_MEMORY = 256 << 20
+PART_FACTOR = 6  # memory for reading a part, compared with its frame
+MIN_MEMORY = 400_000_000
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
 
 
 def too_large(source: Source, limit: int | None) -> bool:
     """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
-    need = IN_MEMORY * source.unpacked_size()
-    return need > (limit or USABLE * available())
+    need = BASE + IN_MEMORY * source.unpacked_size()
+    return need > (limit or BASE + USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -59,14 +60,17 @@ def split_labels(
     options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None = None,
     about: Mapping[str, Any] | None = None,
+    parts: int | None = None,
 ) -> StoredLabels:
-    """Split a table of labels into parts on disk; `memory` is the limit in bytes.
+    """Split a table of labels into parts on disk; `memory` is the limit in bytes. The number of parts follows from it,
+    unless it is given.
 
     `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
     call left in the folder for the same files and options are used again.
     """
     if memory < MIN_MEMORY:
-        raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY >> 20} MB are needed")
+        raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY // 10**6} MB are needed")
+    memory -= BASE
     home, chunk = Folder(folder), int(memory * CHUNK_SHARE)
     gold = options.get("gold")
     known = None if gold is None or isinstance(gold, str) else len(_known_tasks(gold))
@@ -76,7 +80,7 @@ def split_labels(
         rows = home.path / "rows"
         shutil.rmtree(rows, ignore_errors=True)
         try:
-            plan = _planned(source, memory, chunk, options)
+            plan = _planned(source, memory, chunk, options, parts)
             _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
             count = _write_parts(source, plan, rows, home, options, watch)
         finally:
@@ -104,7 +108,7 @@ def _found(done: Path, mark: str) -> int:
     return int(about["parts"]) if about.get("mark") == mark else 0
 
 
-def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]) -> Plan:
+def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any], parts: int | None) -> Plan:
     """Read the first chunk and a sample of the others, and return the bounds of the parts."""
     first = next(source.chunks(chunk), None)
     if first is None:
@@ -121,7 +125,7 @@ def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]
         task, columns, wide = roles["task"], [roles[role] for role in USED_ROLES if role in roles], False
     kept = frame.select(columns)
     of_file = frame.estimated_size() / max(first.done, 1e-9) * kept.estimated_size() / max(frame.estimated_size(), 1)
-    parts = max(1, int(np.ceil(of_file * PART_FACTOR / (memory * PART_SHARE))))
+    parts = parts or max(1, int(np.ceil(of_file * PART_FACTOR / (memory * PART_SHARE))))
     places = [frame[task]] if first.done >= 1 else list(source.sample(task))
     sample = _task_ids(pl.concat(places), source).drop_nulls().sort()
     at = np.linspace(0, len(sample), parts + 1)[1:-1].astype(int)
