@@ -91,7 +91,8 @@ class SplitLabels(Answers, ABC, listed=False):
         start = 0
         for part, subset in self.parts():
             task, worker, label = part.codes()
-            codes.append((task + np.int32(start), subset.workers[worker].astype(np.int32), label))
+            whole = worker if subset.workers is None else subset.workers[worker].astype(np.int32)
+            codes.append((task + np.int32(start), whole, label))
             start += part.n_tasks
             tasks.append(part.tasks)
             gold.append(part.gold)

@@ -29,10 +29,10 @@ from ..result.store import fingerprint
 from .chunks import Source
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
-CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 5  # of the memory limit without BASE
+CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
 IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
 USABLE = 0.8  # share of the available memory that a table may take
-PART_FACTOR = 6  # memory for reading a part, compared with its frame
+PART_FACTOR = 4  # memory for reading a part, compared with its frame
 MIN_MEMORY = 400_000_000
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
