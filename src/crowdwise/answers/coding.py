@@ -17,20 +17,21 @@ MIN_ROWS_TO_HASH = 200_000  # with fewer rows of text, hashing is slower
 SEEDS = (secrets.randbits(63), secrets.randbits(63))
 
 
-def normalise_ids(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
-    """Return a column of one plain type, ready for coding, and warnings.
+def normalise_ids(column: pl.Series, role: str, source: str, before: int = 0) -> tuple[pl.Series, list[str]]:
+    """Return a column of one plain type, ready for coding, and warnings; `before` is the number of rows before it.
 
     Text stays text (the empty string is missing), typed columns keep their type, categories become their values. A
     column of mixed Python objects becomes text by the rule of `as_text`.
     """
     kind = column.dtype
     if kind == pl.Object:
-        return _mixed(column, role, source)
+        return _mixed(column, role, source, before)
     if isinstance(kind, (pl.List, pl.Array, pl.Struct)):
         row = int(column.is_not_null().arg_max() or 0)
         value = column[row].to_list() if isinstance(column[row], pl.Series) else column[row]
         raise ColumnError(
-            f"{role} column {column.name!r} of {source} holds {kind}, for instance {value!r} in row {row + 1}; "
+            f"{role} column {column.name!r} of {source} holds {kind}, for instance {value!r} in row "
+            f"{row + 1 + before}; "
             "each cell must hold one plain value. For several labels per task, make each label a yes/no task of its own"
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
@@ -42,7 +43,7 @@ def normalise_ids(column: pl.Series, role: str, source: str) -> tuple[pl.Series,
         if bad.any():
             row = int(bad.arg_max() or 0)
             raise ColumnError(
-                f"{role} column {column.name!r} of {source} has {column[row]} in row {row + 1}; "
+                f"{role} column {column.name!r} of {source} has {column[row]} in row {row + 1 + before}; "
                 "values must be finite; write a missing answer as null"
             )
     if column.dtype == pl.String:
@@ -50,14 +51,14 @@ def normalise_ids(column: pl.Series, role: str, source: str) -> tuple[pl.Series,
     return column, []
 
 
-def _mixed(column: pl.Series, role: str, source: str) -> tuple[pl.Series, list[str]]:
+def _mixed(column: pl.Series, role: str, source: str, before: int) -> tuple[pl.Series, list[str]]:
     values = column.to_list()
     for row, value in enumerate(values):
         plain = value is None or isinstance(value, (str, numbers.Real, np.generic))
         if not plain or (isinstance(value, numbers.Real) and np.isinf(float(value))):
             raise ColumnError(
-                f"{role} column {column.name!r} of {source} has {value!r} in row {row + 1}, a {type(value).__name__}; "
-                "each cell must hold one plain value: text, a finite number or a boolean"
+                f"{role} column {column.name!r} of {source} has {value!r} in row {row + 1 + before}, a "
+                f"{type(value).__name__}; each cell must hold one plain value: text, a finite number or a boolean"
             )
     kinds = sorted({type(v).__name__ for v in values if v is not None})
     text = pl.Series(column.name, [as_text(v) for v in values], dtype=pl.String)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,37 @@ def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series]:
         role = "task" if task is None else "label"
         raise LABEL_ROLES.missing(role, role, names, "the gold table")
     return table[task], table[label]
+
+
+class GoldCounts(NamedTuple):
+    """How many tasks have a label in a gold table, and how many rows have none."""
+
+    tasks: int
+    empty: int
+
+    @classmethod
+    def of(cls, gold: Any, source: str) -> GoldCounts:
+        task, label = gold_columns(gold)
+        label, task = normalise_ids(label, "gold", source)[0], normalise_ids(task, "task", source)[0]
+        return cls(task.filter(label.is_not_null()).drop_nulls().n_unique(), label.null_count())
+
+
+def gold_notes(known: int, given: GoldCounts) -> list[str]:
+    """Return notes about gold, of which `known` tasks are among the answers."""
+    notes = [f"gold for {known} task(s)"]
+    if given.empty:
+        notes.append(f"gold without a label for {given.empty} task(s) was ignored")
+    if known < given.tasks:
+        notes.append(f"gold for {given.tasks - known} task(s) that have no answers was ignored")
+    return notes
+
+
+def gold_warnings(ungiven: pl.Series) -> list[str]:
+    """Return a warning about gold labels that no worker gave, sorted, if there are any."""
+    if not len(ungiven):
+        return []
+    names = ", ".join(map(str, ungiven.head(5).to_list()))
+    return [f"gold has {len(ungiven)} label(s) that no worker gave, added as classes: {names}"]
 
 
 def known_labels(
@@ -56,12 +87,7 @@ def known_labels(
             f"{twice['label'][0]!r} and {twice['label'][1]!r}. Keep one"
         )
     matched = pairs.filter(pairs["task"].is_in(tasks.drop_nulls().unique().implode()))
-    notes = [f"gold for {matched.height} task(s)"]
-    if empty:
-        notes.append(f"gold without a label for {empty} task(s) was ignored")
-    if matched.height < pairs.height:
-        notes.append(f"gold for {pairs.height - matched.height} task(s) that have no answers was ignored")
-    return matched, notes
+    return matched, gold_notes(matched.height, GoldCounts(pairs.height, empty))
 
 
 def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
@@ -85,11 +111,7 @@ def code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series
         return *code(label), []
     ungiven = known["label"].filter(~known["label"].is_in(label.unique().implode())).unique().sort()
     classes, codes = code(pl.concat([label, ungiven]))
-    warnings = []
-    if len(ungiven):
-        names = ", ".join(map(str, ungiven.head(5).to_list()))
-        warnings.append(f"gold has {len(ungiven)} label(s) that no worker gave, added as classes: {names}")
-    return classes, codes[: len(label)], warnings
+    return classes, codes[: len(label)], gold_warnings(ungiven)
 
 
 def gold_codes(known: pl.DataFrame | None, tasks: pl.Series, classes: pl.Series) -> Ints:

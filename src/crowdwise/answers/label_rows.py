@@ -19,6 +19,7 @@ from .reading import Reading
 
 Policy: TypeAlias = Literal["last", "first", "error", "each"]
 Anonymous: TypeAlias = Literal["refuse", "each"]
+REASONS = ("no task", "no label", "same label again", "another label")  # beginnings of reasons for dropping, in order
 POLICIES = ("last", "first", "error", "each", None)
 
 
@@ -250,21 +251,32 @@ def _times(p: LabelRows) -> Floats | Ints | None:
     if "timestamp" not in p.extras.columns:
         return None
     times = p.extras["timestamp"]
+    number = as_numbers(times)
+    if number is None:
+        number = as_datetimes(times)
+    return None if number is None else number.to_numpy()
+
+
+def as_numbers(times: pl.Series) -> pl.Series | None:
+    """Return times that are numbers or texts of numbers; None unless all are."""
+    number = times.cast(pl.Float64, strict=False) if times.dtype == pl.String else times
+    return None if number.null_count() or not number.dtype.is_numeric() else number
+
+
+def as_datetimes(times: pl.Series) -> pl.Series | None:
+    """Return times that are dates or texts of dates as numbers; None unless all are."""
     if times.dtype == pl.String:
-        number = times.cast(pl.Float64, strict=False)
-        if number.null_count():
-            number = times.str.to_datetime(strict=False, time_unit="us", time_zone="UTC").cast(pl.Int64)
-        times = number
-    elif times.dtype.is_temporal():
-        times = times.cast(pl.Int64, strict=False)
-    return None if times.null_count() or not times.dtype.is_numeric() else times.to_numpy()
+        times = times.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    return None if times.null_count() or not times.dtype.is_temporal() else times.cast(pl.Int64)
 
 
 def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()
+    count = p.reading.counted(clashing["group"].n_unique())
+    word = "first" if p.reading.part is None else "for instance"
     return DuplicateError(
-        f"{clashing['group'].n_unique()} time(s) a worker gave different labels to one task in {p.reading.source}, "
-        f"first {_line(p, first[0])} and {_line(p, first[1])}. There is no column of times to decide which is "
-        f"the last. Use {option('duplicates', 'last')}, or first or each"
+        f"{count} time(s) a worker gave different labels to one task in {p.reading.source}, {word} "
+        f"{_line(p, first[0])} and {_line(p, first[1])}. There is no column of times to decide which is the last. Use "
+        f"{option('duplicates', 'last')}, or first or each"
     )

@@ -7,9 +7,9 @@ a compact shard: `Merged.place` gives the classes of the whole table and the num
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,8 @@ from ..errors import DataError, EmptyDataError
 from ..kernels.layout import Ints, Layout, Subset, WorkerRows
 from .base import MAX_EXAMPLES, Dropped, Intake
 from .coding import look_alikes, places
+from .gold import GoldCounts, gold_notes, gold_warnings
+from .label_rows import REASONS
 from .labels import Labels
 
 
@@ -63,21 +65,27 @@ class Merged(NamedTuple):
     intake: Intake
 
     @classmethod
-    def of(cls, parts: Iterable[PartIndex], gold: int | None = None) -> Merged:
-        """Merge parts, which are iterated twice; `gold` is the number of tasks in a gold table, if there is one."""
-        workers, classes, intake = _Union("worker"), _Union("label"), _IntakeSum()
+    def of(
+        cls, parts: Iterable[PartIndex], gold: GoldCounts | None = None, order: Callable[[str], Any] | None = None
+    ) -> Merged:
+        """Merge parts, which are iterated twice. `gold` counts the tasks of a gold table, if there is one; `order`
+        returns the place of a dropped row from the text that quotes it."""
+        workers, classes, intake = _Union("worker"), _Union("label"), _IntakeSum(order)
         n_tasks, known, weighted = 0, 0, False
         for part in parts:
             workers.add(part.workers)
             classes.add(part.classes)
             intake.add(part.intake)
             n_tasks, known, weighted = n_tasks + part.n_tasks, known + part.n_gold, weighted or part.weighted
-        rows = _rows(parts, workers.ids, classes.ids)
+        rows, read = _rows(parts, workers.ids, classes.ids), intake.total()
+        if gold is None and "gold" in read.columns:
+            gold = GoldCounts(known, 0)
+        ungiven = classes.ids[np.setdiff1d(np.arange(len(classes.ids)), rows.row_label)]
         read = replace(
-            intake.total(),
+            read,
             rows_used=rows.n_answers,
-            notes=(*intake.notes, *_gold_notes(known, gold)),
-            warnings=(*intake.warnings, *_gold_warnings(rows, classes.ids), *look_alikes(classes.ids, "label")),
+            notes=(*read.notes, *([] if gold is None else gold_notes(known, gold))),
+            warnings=(*read.warnings, *gold_warnings(ungiven), *look_alikes(classes.ids, "label")),
         )
         if rows.n_answers == 0:
             raise EmptyDataError(
@@ -90,7 +98,7 @@ class Merged(NamedTuple):
         K = len(self.classes)
         keys = self.rows.row_worker.astype(np.int64) * K + self.rows.row_label
         rows = np.searchsorted(keys, _keys(part, self.workers, self.classes)).astype(np.int32)
-        subset = Subset(rows, places(self.workers, part.workers), len(keys), len(self.workers))
+        subset = Subset(rows, _worker_places(self.workers, part), len(keys), len(self.workers))
         return Place(places(self.classes, part.classes), subset)
 
 
@@ -102,7 +110,8 @@ def in_whole(part: Labels, place: Place, classes: pl.Series) -> Labels:
 
 
 class _Union:
-    """The distinct ids of all parts, sorted. A part without ids may have any type."""
+    """The distinct ids of all parts, sorted. A part without ids may have any type; workers become text if some parts
+    have named anonymous ones."""
 
     def __init__(self, role: str) -> None:
         self.role, self.ids = role, pl.Series(role, [], dtype=pl.String)
@@ -110,6 +119,8 @@ class _Union:
     def add(self, ids: pl.Series) -> None:
         if not len(ids):
             return
+        if self.role == "worker" and len(self.ids) and pl.String in (ids.dtype, self.ids.dtype):
+            ids, self.ids = ids.cast(pl.String), self.ids.cast(pl.String)
         if len(self.ids) and ids.dtype != self.ids.dtype:
             raise DataError(
                 f"the column of the {self.role} is {self.ids.dtype} in one part of the table and {ids.dtype} in "
@@ -120,8 +131,12 @@ class _Union:
 
 def _keys(part: PartIndex, workers: pl.Series, classes: pl.Series) -> Ints:
     """Return one number per row of a part, ascending: that of its worker and label in the whole table."""
-    worker, label = places(workers, part.workers), places(classes, part.classes)
+    worker, label = _worker_places(workers, part), places(classes, part.classes)
     return worker[part.row_worker].astype(np.int64) * len(classes) + label[part.row_label]
+
+
+def _worker_places(workers: pl.Series, part: PartIndex) -> Ints:
+    return places(workers, part.workers.cast(workers.dtype))
 
 
 def _rows(parts: Iterable[PartIndex], workers: pl.Series, classes: pl.Series) -> WorkerRows:
@@ -143,9 +158,10 @@ def _rows(parts: Iterable[PartIndex], workers: pl.Series, classes: pl.Series) ->
 class _IntakeSum:
     """The record of the whole table from those of its parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Callable[[str], Any] | None) -> None:
         self.first: Intake | None = None
-        self.rows_read, self.dropped = 0, dict[str, Dropped]()
+        self.order = order
+        self.rows_read, self.counts, self.examples = 0, dict[str, int](), dict[str, list[tuple[str, ...]]]()
         self.notes, self.warnings = dict[str, None](), dict[str, None]()
 
     def add(self, part: Intake) -> None:
@@ -154,26 +170,24 @@ class _IntakeSum:
         self.notes |= dict.fromkeys(part.notes)
         self.warnings |= dict.fromkeys(part.warnings)
         for each in part.dropped:
-            before = self.dropped.get(each.reason, Dropped(each.reason, 0, ()))
-            examples = (*before.examples, *each.examples)[:MAX_EXAMPLES]
-            self.dropped[each.reason] = Dropped(each.reason, before.count + each.count, examples)
+            self.counts[each.reason] = self.counts.get(each.reason, 0) + each.count
+            self.examples.setdefault(each.reason, []).append(each.examples)
 
     def total(self) -> Intake:
         if self.first is None:
             raise ValueError("a table needs at least one part")
-        return replace(self.first, rows_read=self.rows_read, dropped=tuple(self.dropped.values()))
+        reasons = sorted(self.counts, key=lambda reason: [not reason.startswith(start) for start in REASONS])
+        return replace(
+            self.first,
+            rows_read=self.rows_read,
+            dropped=tuple(Dropped(reason, self.counts[reason], self._first(reason)) for reason in reasons),
+            notes=tuple(self.notes),
+            warnings=tuple(self.warnings),
+        )
 
-
-def _gold_notes(known: int, given: int | None) -> list[str]:
-    notes = [f"gold for {known} task(s)"] if known or given is not None else []
-    if given is not None and given > known:
-        notes.append(f"gold for {given - known} task(s) that have no answers was ignored")
-    return notes
-
-
-def _gold_warnings(rows: WorkerRows, classes: pl.Series) -> list[str]:
-    ungiven = np.setdiff1d(np.arange(len(classes)), rows.row_label)
-    if not len(ungiven):
-        return []
-    names = ", ".join(map(str, classes[ungiven].head(5).to_list()))
-    return [f"gold has {len(ungiven)} label(s) that no worker gave, added as classes: {names}"]
+    def _first(self, reason: str) -> tuple[str, ...]:
+        """Return the first rows that were dropped for a reason, in the order of the table."""
+        found = self.examples[reason]
+        every = [example for examples in found for example in examples]
+        in_order = every if self.order is None or len(found) == 1 else sorted(every, key=self.order)
+        return tuple(in_order[:MAX_EXAMPLES])

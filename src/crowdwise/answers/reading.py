@@ -47,6 +47,10 @@ class Reading:
         """Find the columns: those given; the others are recognised by name."""
         self.columns, self.guessed = roles.find(self.frame.columns, given, self.source)
 
+    def counted(self, count: int) -> str:
+        """Return a count for a message; a part knows only its own rows."""
+        return str(count) if self.part is None else f"at least {count}"
+
     def ids(self, role: str, column: pl.Series | None = None) -> pl.Series:
         """Return the column of a role, converted to one plain type."""
         raw = self.frame[self.columns[role]] if column is None else column
@@ -74,7 +78,8 @@ class Reading:
         unnamed = worker.is_null().to_numpy() & self.used if worker.null_count() else np.zeros(1, bool)
         if unnamed.any():
             raise ColumnError(
-                f"{int(unnamed.sum())} {self.noun}(s) in {self.source} have no worker, the first at "
+                f"{self.counted(int(unnamed.sum()))} {self.noun}(s) in {self.source} have no worker, "
+                f"{'the first' if self.part is None else 'one'} at "
                 f"{self.where(int(np.argmax(unnamed)))}. {advice}"
             )
         if not self.used.any() and self.part is None:

@@ -23,6 +23,7 @@ from ..answers import KINDS, SplitLabels
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
+from ..engine.stored import PARTS
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
 from ..report import summarise
 from ..result import BaseResult, SplitResult
@@ -32,7 +33,6 @@ from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
-PARTS = "parts.crowdwise"  # folder of answers that are on disk in parts
 FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
@@ -94,9 +94,8 @@ class Job:
 
     def read(self) -> Any:
         """The answers, and the features that go with them or None."""
-        scratch = None if self.out is None else self.out / PARTS
         with progress(f"reading {self.source.file}") as watch:
-            answers = self.source.answers(list(self.models), scratch=scratch, watch=watch)
+            answers = self.source.answers(list(self.models), scratch=self.out, watch=watch)
         if isinstance(answers, SplitLabels):
             words(f"{answers.intake.source} needs more memory than may be used: {answers!r} are on disk in parts")
         if answers.kind not in self.models:

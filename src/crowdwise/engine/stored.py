@@ -7,15 +7,17 @@ the memory of a fit is that of the workers' parameters and of two parts.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import mmap
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Intake, Labels, SplitLabels
+from ..answers.gold import GoldCounts
 from ..answers.parts import Merged, PartIndex, Place
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, add_shard, narrow, spread_out
@@ -33,6 +36,9 @@ from .executor import Executor
 T = TypeVar("T")
 
 MOST_ROWS = 0.5  # share of the rows of a table above which a part has all of them
+PARTS = "parts.crowdwise"  # folder of parts within a folder that the user names
+TEMPORARY, LOCK = "crowdwise-", "lock"
+LOCKS: weakref.WeakValueDictionary[Path, Lock] = weakref.WeakValueDictionary()  # of this process, by folder
 KEPT_COLUMNS = ("weight", "is_check")  # other columns that ratings and votes use; times are not kept
 
 
@@ -59,19 +65,75 @@ def save_array(path: Path, array: Any) -> None:
 
 
 class Folder:
-    """A folder of parts. Without a path it is temporary, and removed when nothing uses it any more."""
+    """A folder of parts. Without a path it is temporary, and removed when nothing uses it any more. With a path it is
+    locked against other processes, and what a killed process left in it is removed, except for the parts."""
 
     def __init__(self, path: Path | None = None, parent: Path | None = None) -> None:
+        self.shared = False
         with disk_errors(path or parent or Path(tempfile.gettempdir())):
             if path is None:
-                path = Path(tempfile.mkdtemp(prefix="crowdwise-", dir=parent))
+                path = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
                 weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             else:
                 path.mkdir(parents=True, exist_ok=True)
+                path = path.resolve()
+                self.shared = path in LOCKS
+                self.lock = LOCKS[path] if self.shared else Lock(path)
+                LOCKS[path] = self.lock
         self.path = path
+        if not self.shared:
+            for left in path.glob(f"{TEMPORARY}*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     def part(self, number: int) -> Path:
         return self.path / f"part-{number:05d}"
+
+    def clear(self) -> None:
+        """Remove everything from the folder."""
+        if self.shared:
+            raise FileError(
+                f"{self.path} has the parts of other answers, which are in use in this process. Name another folder"
+            )
+        for left in self.path.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            elif left.name != LOCK:
+                left.unlink()
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Lock:
+    """A lock on a folder, held as long as this object lives. The system releases it if the process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        while True:
+            self.file = (folder / LOCK).open("a+", encoding="utf-8")
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.file.seek(0)
+                raise FileError(
+                    f"{folder} is in use by another run (process {self.file.read().strip() or 'unknown'}). Wait until "
+                    "it has finished, or name another folder"
+                ) from None
+            except OSError:  # a file system without locks
+                return
+            if _same_file(self.file, folder / LOCK):
+                break
+            folder.mkdir(parents=True, exist_ok=True)  # the last holder has just removed it
+        self.file.truncate(0)
+        self.file.write(str(os.getpid()))
+        self.file.flush()
+
+
+def _same_file(file: Any, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def write_part(folder: Path, part: Labels) -> None:
@@ -91,7 +153,7 @@ def write_part(folder: Path, part: Labels) -> None:
             kept.write_ipc(folder / "extras.arrow")
         about = {
             "n_tasks": part.n_tasks, "n_gold": int((part.gold >= 0).sum()), "weighted": part.weighted,
-            "digest": digest.hexdigest(), "intake": part.intake.as_dict(),
+            "digest": digest.hexdigest(), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
         }  # fmt: skip
         (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
 
@@ -165,10 +227,12 @@ class StoredLabels(SplitLabels, listed=False):
     n_parts: int
 
     @classmethod
-    def join(cls, home: Folder, n_parts: int, gold: int | None = None, **intake: Any) -> StoredLabels:
-        """Join parts that were written to a folder; `gold` is the number of tasks in a gold table."""
+    def join(
+        cls, home: Folder, n_parts: int, gold: GoldCounts | None = None, order: Callable[[str], Any] | None = None
+    ) -> StoredLabels:
+        """Join parts that were written to a folder; `gold` and `order` as in `Merged.of`."""
         folders = [home.part(number) for number in range(n_parts)]
-        merged = Merged.of(Indexes(folders), gold)
+        merged = Merged.of(Indexes(folders), gold, order)
         for folder in folders:
             write_place(folder, merged.place(read_index(folder)), merged.rows)
         return cls.from_merged(merged, home=home, n_parts=n_parts)

@@ -12,6 +12,7 @@ from ..answers.frames import to_frame
 from ..answers.reading import given
 from ..engine import Progress
 from ..engine.resources import available, memory_size
+from ..engine.stored import PARTS
 from .chunks import Source
 from .content import Content, read_content
 from .features import Features, read_features
@@ -57,14 +58,14 @@ def read(
     if not isinstance(path, (str, Path)):
         frame = to_frame(path)
         return KINDS[recognise(frame.columns, given_options, among)](frame, **given_options)  # type: ignore[call-arg]
-    if "labels" in among and str(path) != "-" and format in (None, "csv", "jsonl", "parquet"):
+    if "labels" in among and str(path) != "-" and format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files_of(path), format, delimiter, encoding)
         if too_large(source, limit):
             found = KINDS[recognise(source.columns(), given_options, among)]
             _read_tables(found, given_options, recorded, source.columns())
             if found.kind == "labels":
                 about = {"path": str(path), "options": recorded}
-                place = None if scratch is None else Path(scratch)
+                place = None if scratch is None else Path(scratch) / PARTS
                 return split_labels(source, limit or available(), place, given_options, watch, about)
     table = read_tables(path, format, delimiter, encoding)
     found = KINDS[recognise(table.frame.columns, given_options, among)]

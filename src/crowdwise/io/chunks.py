@@ -7,24 +7,38 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from ..answers.coding import to_text
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
-from .delimited import QUOTE, decode, read_delimited, sniff
-from .tables import check_columns, format_of, parse_records
+from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
+from .delimited import (
+    QUOTE,
+    UTF8_NOTE,
+    UTF16_NOTE,
+    decode,
+    delimiter_note,
+    read_delimited,
+    sniff,
+    undecodable,
+)
+from .tables import check_columns, concatenated, format_of, not_records, parse_records, source_name
 
 GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
 SMALL = 1 << 20  # bytes of a file that is never too large
 HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
 SAMPLE_PLACES, SAMPLE_ROWS = 256, 1000  # places in a table, and rows of each, for a sample of a column
+MIN_CHUNK = 16  # bytes
 MAX_RECORD = 4  # size of the longest record, in chunks
 
 
@@ -37,19 +51,23 @@ class Chunk(NamedTuple):
     done: float  # share of all bytes that is read
 
 
-class Source(NamedTuple):
+Types: TypeAlias = dict[str, dict[type, Any]]  # by key of JSON records: the types of its values, and a value of each
+
+
+@dataclass(frozen=True)
+class Source:
     """Files to read in chunks, and how."""
 
     files: tuple[Path, ...]
     format: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    _types: dict[Path, Types] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         """The file, or the folder of several files, as it is named in messages."""
-        first = self.files[0]
-        return first.name if len(self.files) == 1 else f"{len(self.files)} files in {first.parent.name or first.parent}"
+        return source_name(self.files)
 
     @property
     def size(self) -> int:
@@ -72,16 +90,41 @@ class Source(NamedTuple):
             sample = lazy.head(SAMPLE_ROWS).collect()
             rows = int(lazy.select(pl.len()).collect().item())
             return int(rows * sample.estimated_size() / max(sample.height, 1))
-        return size * GZIP_RATIO if path.suffix.lower() == ".gz" else size
+        return size * GZIP_RATIO if _zipped(path) else size
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
-        return next(iter(self.chunks(HEAD))).frame.columns
+        first = next(self.chunks(HEAD), None)
+        if first is None:
+            raise EmptyDataError(f"no answers in {self.name}: it has no rows. Give a table with rows")
+        return first.frame.columns
+
+    def notes(self) -> list[str]:
+        """Return notes about compression, encodings and delimiters."""
+        found: list[str] = []
+        for number, path in enumerate(self.files):
+            found += ["gzip"] if _zipped(path) else []
+            if self.kind(number) == "csv":
+                with _opened(path, self.encoding) as stream:
+                    head = stream.file.read(HEAD).removeprefix(codecs.BOM_UTF8)
+                    found += [stream.note] if stream.note else []
+                found += delimiter_note(self.delimiter or sniff(head, path.name))
+                found += [NOTE] if self._is_cifar10h(self.columns()) else []
+        return list(dict.fromkeys(found))
 
     def where(self, file: int, line: int) -> str:
         """Describe the place of a row."""
-        kind = "row " if self.kind(file) == "parquet" else ""
-        return f"{self.files[file].name}:{kind}{line}"
+        name = self.files[file].name
+        if self.kind(file) == "parquet":
+            return f"row {line}" if len(self.files) == 1 else f"{name}:row {line}"
+        return f"{name}:{line}"
+
+    def order(self, quoted: str) -> tuple[int, int]:
+        """Return the file and the line of a row that is quoted after its place, for sorting."""
+        names = [file.name for file in self.files]
+        file = next((n for n, name in enumerate(names) if quoted.startswith(f"{name}:")), 0)
+        place = quoted.removeprefix(f"{names[file]}:").removeprefix("row ")
+        return file, int(place.partition(":")[0])
 
     def kind(self, file: int) -> str:
         """Return the format of a file."""
@@ -95,12 +138,14 @@ class Source(NamedTuple):
             ) from error
         zipped = head[:2] == b"\x1f\x8b"
         ending = Path(path.stem).suffix if zipped else path.suffix
-        return format_of(ending.lower(), _gunzipped_head(path) if zipped else head, self.format)
+        given = None if self.format == "cifar10h" else self.format
+        return format_of(ending.lower(), _gunzipped_head(path) if zipped else head, given)
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all rows in chunks of about `size` bytes."""
         before, total = 0, max(self.size, 1)
         columns: list[str] | None = None
+        schema = self.schema()
         for number, path in enumerate(self.files):
             kind, whole = self.kind(number), path.stat().st_size
             read = self._read(kind)
@@ -108,78 +153,136 @@ class Source(NamedTuple):
                 raise FileError(
                     f"{path.name} is {kind}, which can only be read as a whole. Write one record per line, or Parquet"
                 )
-            for frame, line, share in read(path, size):
+            for frame, line, share in read(path, max(size, MIN_CHUNK)):
+                frame = cifar10h(frame, path.name) if self._is_cifar10h(frame.columns) else frame
                 columns = columns or frame.columns
                 check_columns(frame.columns, columns, path.name, self.files[0].name)
-                yield Chunk(frame.select(columns), line, number, (before + share * whole) / total)
+                typed = frame.select(columns).cast({name: schema[name] for name in columns if name in schema})
+                yield Chunk(typed, line, number, (before + share * whole) / total)
             before += whole
+
+    def _is_cifar10h(self, columns: list[str]) -> bool:
+        return self.format == "cifar10h" or (self.format is None and looks_like_cifar10h(columns))
+
+    def schema(self) -> dict[str, Any]:
+        """Return the types of columns that have different types in parts of the files: one that holds all values."""
+        found: list[pl.DataFrame] = []
+        kinds = [self.kind(number) for number in range(len(self.files))]
+        if kinds == ["parquet"] or set(kinds) <= {"csv"}:
+            return {}
+        for path, kind in zip(self.files, kinds, strict=True):
+            if kind == "parquet":
+                found.append(_checked(path, lambda path=path: pl.DataFrame(schema=pl.read_parquet_schema(path))))
+            elif kind == "jsonl":
+                types = self.types(path)
+                found.append(pl.DataFrame([_column(name, [], types) for name in types]))
+        names = [path.name for path, kind in zip(self.files, kinds, strict=True) if kind in ("parquet", "jsonl")]
+        return dict(concatenated(found, names).schema)
 
     def sample(self, column: str) -> Iterator[pl.Series]:
         """Yield values of a column from places all over the files."""
         places = max(1, SAMPLE_PLACES // len(self.files))
         for number, path in enumerate(self.files):
             kind = self.kind(number)
-            zipped = path.suffix.lower() == ".gz"
             if kind == "parquet":
                 lazy = pl.scan_parquet(path, glob=False).select(column)
                 rows = int(lazy.select(pl.len()).collect().item())
                 for start in np.linspace(0, max(rows - SAMPLE_ROWS, 0), places).astype(int).tolist():
                     yield lazy.slice(start, SAMPLE_ROWS).collect().to_series()
-            elif kind == "csv" and not zipped and self.encoding is None:
-                yield from self._sampled_text(path, column, places)
+            elif kind in ("csv", "jsonl") and not _zipped(path) and self._encoding(path) is None:
+                yield from self._sampled_lines(path, column, places, kind == "jsonl")
             else:
                 yield from (frame[column].gather_every(20) for frame, *_ in self._read(kind)(path, 1 << 24))
 
-    def _sampled_text(self, path: Path, column: str, places: int) -> Iterator[pl.Series]:
+    def _sampled_lines(self, path: Path, column: str, places: int, records: bool) -> Iterator[pl.Series]:
         """Read pieces of a file of text, from the first to the last line break in them. A piece that begins inside
         quotes may be read wrongly or not at all, which makes the sample less even and nothing worse."""
         with path.open("rb") as file:
             start = file.read(HEAD)
-            header = start[: _record_end(start)].removeprefix(codecs.BOM_UTF8)
-            delimiter = self.delimiter or sniff(header, path.name)
+            header = b"" if records else start[: _record_end(start)].removeprefix(codecs.BOM_UTF8)
             for at in np.linspace(len(header), max(path.stat().st_size - HEAD, 0), places).astype(int).tolist():
                 file.seek(at)
                 piece = file.read(HEAD)
                 body = piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1]
+                if records:
+                    found = [json.loads(line) for line in body.splitlines() if line.strip()]
+                    yield _column(column, found, self.types(path))
+                    continue
                 try:
                     frame = pl.read_csv(
-                        header + body, separator=delimiter, infer_schema=False, truncate_ragged_lines=True
-                    )
+                        header + body, separator=self.delimiter or sniff(header, path.name), infer_schema=False,
+                        truncate_ragged_lines=True,
+                    )  # fmt: skip
                 except pl.exceptions.PolarsError:
                     continue
                 if column in frame.columns:
                     yield frame[column]
 
+    def _encoding(self, path: Path) -> str | None:
+        """Return the encoding of a file of text; None for UTF-8."""
+        if self.encoding is None or codecs.lookup(self.encoding).name == "utf-8":
+            with path.open("rb") as file:
+                return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
+        return self.encoding
+
     def _read(self, kind: str) -> Any:
         """Return the function that reads files of a format in chunks, or None."""
-        return {"csv": self._delimited, "jsonl": _json_lines, "parquet": _parquet}.get(kind)
+        return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": _parquet}.get(kind)
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         with _opened(path, self.encoding) as stream:
-            header, delimiter, line = b"", self.delimiter, 1
-            for block in _blocks(stream.file, size, path.name):
-                if not header:
-                    decode(block[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
-                    block = block.removeprefix(codecs.BOM_UTF8)
-                    delimiter = delimiter or sniff(block[:HEAD], path.name)
-                    header = block[: _record_end(block)]
-                    data, offset = block, 0
+            header, delimiter = b"", self.delimiter
+            for block, line, at in _blocks(stream.file, size, path.name, _last_record_end):
+                data, before, skipped = block, 0, 0
+                if header:
+                    data, before, skipped = header + block, line - header.count(b"\n") - 1, at - len(header)
                 else:
-                    data, offset = header + block, line - header.count(b"\n") - 1
-                found = read_delimited(data, path.name, delimiter, None, offset)
+                    decode(block[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
+                    start = block.removeprefix(codecs.BOM_UTF8)
+                    delimiter = delimiter or sniff(start[:HEAD], path.name)
+                    header = start[: _record_end(start)]
+                found = read_delimited(data, path.name, delimiter, None, before, skipped)
                 if found.frame.height:
                     yield found.frame, found.lines, stream.share()
-                line += block.count(b"\n")
             if not header:
                 raise EmptyDataError(f"no answers in {path.name}: the file is empty")
+
+    def _json_lines(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
+        types = self.types(path)
+        for records, lines, share in _records(path, size):
+            columns = [_column(name, records, types) for name in types]
+            yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
+
+    def types(self, path: Path) -> Types:
+        """Return the types of all values in a file of JSON lines: any line may have other keys and types."""
+        if path not in self._types:
+            types: Types = {}
+            for records, *_ in _records(path, 1 << 24):
+                if not all(isinstance(record, dict) for record in records):
+                    raise not_records(path.name)
+                for record in records:
+                    for name, value in record.items():
+                        known = types.setdefault(name, {})
+                        if value is not None and type(value) not in known:
+                            known[type(value)] = value
+            self._types[path] = types
+        return self._types[path]
+
+    def mixed(self) -> dict[str, list[Any]]:
+        """Return the columns of JSON lines that mix types, which are read as text, and a value of each type."""
+        found: dict[str, list[Any]] = {}
+        for types in self._types.values():
+            found |= {name: list(known.values()) for name, known in types.items() if len(known) > 1}
+        return found
 
 
 class _Stream(NamedTuple):
     """A file open for reading as UTF-8, and the file underneath."""
 
-    file: IO[bytes]
+    file: Any
     raw: IO[bytes]
     size: int
+    note: str | None  # about the encoding
 
     def share(self) -> float:
         return min(self.raw.tell() / self.size, 1.0) if self.size else 1.0
@@ -192,19 +295,44 @@ class _Stream(NamedTuple):
         self.raw.close()
 
 
+class _Recoded:
+    """A file in another encoding, read as UTF-8; without an encoding, UTF-16."""
+
+    def __init__(self, file: Any, name: str, encoding: str | None) -> None:
+        self.file, self.name, self.encoding, self.before = file, name, encoding, 0
+        self.decoder = codecs.getincrementaldecoder(encoding or "utf-16")()
+
+    def read(self, size: int) -> bytes:
+        while True:
+            data = self.file.read(size)
+            held = len(self.decoder.getstate()[0])
+            try:
+                text = self.decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                raise undecodable(error, self.name, self.encoding, self.before - held) from error
+            self.before += len(data)
+            if text or not data:
+                return text.encode()
+
+    def close(self) -> None:
+        self.file.close()
+
+
 def _opened(path: Path, encoding: str | None) -> Any:
-    raw = path.open("rb")
-    head = raw.read(4)
+    raw, zipped = path.open("rb"), _zipped(path)
+    head = _gunzipped_head(path)[:4] if zipped else raw.read(4)
     raw.seek(0)
-    file: Any = raw
-    if head[:2] == b"\x1f\x8b":
-        file = gzip.GzipFile(fileobj=raw)
-        head = _gunzipped_head(path)[:4]
-    if encoding is None and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    if encoding is not None and codecs.lookup(encoding).name != "utf-8":
-        file = codecs.EncodedFile(file, "utf-8", encoding)
-    return _Stream(file, raw, path.stat().st_size)
+    file: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+    note = f"encoding {encoding}" if encoding else UTF8_NOTE if head.startswith(codecs.BOM_UTF8) else None
+    utf16 = encoding is None and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if utf16 or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
+        file = _Recoded(file, path.name, encoding)
+    return _Stream(file, raw, path.stat().st_size, UTF16_NOTE if utf16 else note)
+
+
+def _zipped(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def _gunzipped_head(path: Path) -> bytes:
@@ -215,25 +343,45 @@ def _gunzipped_head(path: Path) -> bytes:
         raise FileError(f"{path.name} is not a complete gzip file: {error}. Write or download it again") from error
 
 
-def _blocks(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a file in blocks of whole records."""
-    rest = b""
+def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the bytes of a file in blocks of whole records, with the line, from 1, and the offset of their beginning;
+    `last_end` finds the end of the last record in some bytes."""
+    rest, line, at = b"", 1, 0
     while True:
         try:
             read = file.read(size)
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise FileError(f"{name} cannot be read to its end: {error}. Write or download it again") from error
         data = rest + read
-        if not read:
-            if data:
-                yield data
-            return
-        if len(data) > MAX_RECORD * size:
-            raise FileError(f"{name}: no line ends within {len(data)} bytes; a quote may be opened and never closed")
-        end = _last_record_end(data)
+        end = last_end(data) if read else len(data)
+        if end == 0 and len(data) > MAX_RECORD * size:
+            if QUOTE not in data:
+                raise FileError(f"{name}:{line}: no line ends within {len(data)} bytes. Write one record per line")
+            end = len(data)  # a quote is open: reading this block says where
         if end:
-            yield data[:end]
-        rest = data[end:]
+            yield data[:end], line, at
+        line, at, rest = line + data.count(b"\n", 0, end), at + end, data[end:]
+        if not read:
+            return
+
+
+def _records(path: Path, size: int) -> Iterator[tuple[list[Any], list[int], float]]:
+    """Yield the records of JSON lines in chunks, with the line of each, and the share of the file that is read."""
+    with _opened(path, None) as stream:
+        for block, line, at in _blocks(stream.file, size, path.name, lambda data: data.rfind(b"\n") + 1):
+            records, lines = parse_records(block, path.name, line - 1, at)
+            if records:
+                yield records, lines, stream.share()
+
+
+def _column(name: str, records: Sequence[Mapping[str, Any]], types: Types) -> pl.Series:
+    """Return a column of JSON records; a column with values of several types in the file is text."""
+    values, known = [record.get(name) for record in records], types[name]
+    if any(issubclass(kind, (list, dict)) for kind in known):
+        return pl.Series(name, values, dtype=pl.Object)
+    if len(known) > 1:
+        return to_text(pl.Series(name, values, dtype=pl.Object))
+    return pl.Series(name, values or list(known.values())).head(len(values))
 
 
 def _last_record_end(data: bytes) -> int:
@@ -264,28 +412,20 @@ def _record_end(data: bytes) -> int:
             return at + 1
 
 
-def _json_lines(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-    before, rest, ended = 0, b"", False
-    with _opened(path, None) as stream:
-        while not ended:
-            read = stream.file.read(size)
-            ended, data = not read, rest + read
-            end = len(data) if ended else data.rfind(b"\n") + 1
-            records, lines = parse_records(data[:end], path.name, before)
-            if records:
-                yield to_frame(records), np.asarray(lines), stream.share()
-            before, rest = before + data.count(b"\n", 0, end), data[end:]
-
-
 def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
+    lazy = pl.scan_parquet(path, glob=False)
+    rows = int(_checked(path, lambda: lazy.select(pl.len()).collect().item()))
+    sample = _checked(path, lambda: lazy.head(SAMPLE_ROWS).collect())
+    each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
+    for start in range(0, rows, each):
+        frame = _checked(path, lambda start=start: lazy.slice(start, each).collect())
+        yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
+
+
+def _checked(path: Path, read: Callable[[], Any]) -> Any:
+    """Read from a Parquet file; a damaged one raises FileError."""
     try:
-        lazy = pl.scan_parquet(path, glob=False)
-        rows = int(lazy.select(pl.len()).collect().item())
-        sample = lazy.head(1000).collect()
-        each = max(1000, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
-        for start in range(0, rows, each):
-            frame = lazy.slice(start, each).collect()
-            yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
+        return read()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             f"{path.name} is not a complete Parquet file: {str(error).splitlines()[0][:200]}. Write or download it "

@@ -12,6 +12,7 @@ import polars as pl
 from ..errors import ColumnError
 from ..rating.checks import as_marks
 
+NOTE = "raw CIFAR-10H: attention checks are used as gold"
 REQUIRED_COLUMNS = (
     "annotator_id", "is_attn_check", "true_category", "chosen_category", "image_filename", "reaction_time",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from ..kernels.layout import Bools, Ints
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE = ord('"'), ord("\n")
 CHUNK_BYTES = 1 << 24
+UTF8_NOTE, UTF16_NOTE = "UTF-8 with a byte order mark", "UTF-16, recognised by its byte order mark"
 
 
 @dataclass(frozen=True)
@@ -158,16 +159,16 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
     """Return the data in UTF-8, and notes. Other encodings are given, or recognised by a byte order mark."""
     if encoding is not None:
         try:
-            return data.decode(encoding).encode(), (f"encoding {encoding}",)
+            return data.decode(encoding).removeprefix("\ufeff").encode(), (f"encoding {encoding}",)
         except UnicodeDecodeError as error:
-            raise FileError(f"{name} cannot be read as {encoding}: {error}") from error
+            raise undecodable(error, name, encoding) from error
     if data.startswith(codecs.BOM_UTF8):
-        return data[3:], ("UTF-8 with a byte order mark",)
+        return data[3:], (UTF8_NOTE,)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
-            return data.decode("utf-16").encode(), ("UTF-16, recognised by its byte order mark",)
+            return data.decode("utf-16").encode(), (UTF16_NOTE,)
         except UnicodeDecodeError as error:
-            raise FileError(f"{name} starts as UTF-16 but is invalid at byte {error.start}") from error
+            raise undecodable(error, name, None) from error
     head = data[: data.find(b"\n") + 1 or len(data)][:2000]
     if 0 in head:  # a header contains no NUL; labels may
         raise FileError(
@@ -175,6 +176,21 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
             f"{option('encoding', 'utf-16-le')}"
         )
     return data, ()
+
+
+def undecodable(error: UnicodeDecodeError, name: str, encoding: str | None, before: int = 0) -> FileError:
+    """Return the error for a file that is not in the encoding given, or recognised as UTF-16; `before` is the number of
+    bytes before the data."""
+    at = error.start + before
+    if encoding is None:
+        return FileError(f"{name} starts as UTF-16 but is invalid at byte {at}")
+    byte = error.object[error.start]
+    return FileError(f"{name} cannot be read as {encoding}: byte 0x{byte:02X} at offset {at}: {error.reason}")
+
+
+def delimiter_note(delimiter: str) -> tuple[str, ...]:
+    """Return a note about a delimiter other than the comma."""
+    return () if delimiter == "," else (f"delimiter {delimiter!r}",)
 
 
 def not_utf8(data: bytes, name: str, skipped: int = 0, before: int = 0) -> FileError | None:
@@ -221,11 +237,13 @@ class Delimited(NamedTuple):
         return np.zeros(0, np.int64) if self.text is None else self.text.lines_of(self.frame.height)
 
 
-def read_delimited(data: bytes, name: str, delimiter: str | None, encoding: str | None, before: int = 0) -> Delimited:
-    """Read delimited text; `before` is the number of lines of the file before the data."""
+def read_delimited(
+    data: bytes, name: str, delimiter: str | None, encoding: str | None, before: int = 0, skipped: int = 0
+) -> Delimited:
+    """Read delimited text; `before` and `skipped` are the numbers of lines and bytes of the file before the data."""
     size = len(data)
     data, notes = decode(data, name, encoding)
-    skipped = 3 if size == len(data) + 3 else 0
+    skipped += 3 if size == len(data) + 3 else 0
     if not data.strip():
         return Delimited(pl.DataFrame(), notes, None)
     text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
@@ -233,16 +251,16 @@ def read_delimited(data: bytes, name: str, delimiter: str | None, encoding: str 
     try:
         frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
-        undecodable = not_utf8(data, name, skipped, before)
-        if undecodable is None:
+        wrong = not_utf8(data, name, skipped, before)
+        if wrong is None:
             text.check(len(header), _rows(text))
-        raise undecodable or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
+        raise wrong or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     if text.has_blank:
         end, delimiters, _ = text.lines
         blank = _blank(data, end, delimiters)
         frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
     text.check(len(header), frame.height)
-    notes = (*notes, f"delimiter {text.delimiter!r}") if text.delimiter != "," else notes
+    notes = (*notes, *delimiter_note(text.delimiter))
     return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text)
 
 

@@ -19,14 +19,14 @@ import polars as pl
 from ..answers import Labels
 from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
-from ..answers.gold import gold_columns
-from ..answers.label_rows import looks_wide
+from ..answers.gold import GoldCounts, gold_columns
+from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
 from ..engine import Progress
 from ..engine.resources import available
 from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
 from ..errors import EmptyDataError, ParameterError
 from ..result.store import fingerprint
-from .chunks import Source
+from .chunks import Chunk, Source
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
@@ -34,6 +34,8 @@ IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its tex
 USABLE = 0.8  # share of the available memory that a table may take
 PART_FACTOR = 4  # memory for reading a part, compared with its frame
 MIN_MEMORY = 400_000_000
+MAX_OVERSIZE = 2  # memory for which parts in a folder were made, compared with the present limit
+DONE, ROWS = "parts.json", "rows"
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
 
@@ -51,6 +53,7 @@ class Plan(NamedTuple):
     task: str  # column of tasks
     columns: list[str]  # columns that are kept
     wide: bool
+    roles: dict[str, str]  # role -> column
 
 
 def split_labels(
@@ -71,83 +74,172 @@ def split_labels(
     if memory < MIN_MEMORY:
         raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY // 10**6} MB are needed")
     memory -= BASE
-    home, chunk = Folder(folder), int(memory * CHUNK_SHARE)
+    options, about = dict(options), dict(about or {})
     gold = options.get("gold")
-    known = None if gold is None or isinstance(gold, str) else len(_known_tasks(gold))
-    done, mark = home.path / "parts.json", _mark(source, memory, options)
-    count = _found(done, mark)
-    if not count:
-        rows = home.path / "rows"
-        shutil.rmtree(rows, ignore_errors=True)
+    if gold is not None and not isinstance(gold, str):
+        named = zip(("task", "label"), gold_columns(gold), strict=True)
+        options["gold"] = pl.DataFrame({name: normalise_ids(ids, name, "gold")[0] for name, ids in named})
+    home, mark = Folder(folder), _mark(source, options)
+    found = _found(home.path / DONE, mark, memory)
+    if found is None:
+        home.clear()
         try:
-            plan = _planned(source, memory, chunk, options, parts)
-            _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
-            count = _write_parts(source, plan, rows, home, options, watch)
-        finally:
-            shutil.rmtree(rows, ignore_errors=True)
+            found = _split(source, memory, options | {"options": about.pop("options", {})}, home, watch, parts)
+        except BaseException:
+            home.remove()
+            raise
         with disk_errors(home.path):
-            done.write_text(json.dumps({"mark": mark, "parts": count}), encoding="utf-8")
-    joined = StoredLabels.join(home, count, known)
-    return joined.replaced(intake=replace(joined.intake, **(about or {})))
+            text = json.dumps({"mark": mark, "memory": memory, **found._asdict()})
+            (home.path / DONE).write_text(text, encoding="utf-8")
+    joined = StoredLabels.join(home, found.parts, None if found.gold is None else GoldCounts(*found.gold), source.order)
+    read = joined.intake
+    recorded = {name: value for name, value in read.options.items() if name != "wide" or name in options}
+    return joined.replaced(
+        intake=replace(
+            read, notes=(*found.notes, *read.notes), warnings=(*found.warnings, *read.warnings), options=recorded,
+            path=about.get("path", ""),
+        )
+    )  # fmt: skip
 
 
-def _mark(source: Source, memory: int, options: Mapping[str, Any]) -> str:
+class Parts(NamedTuple):
+    """Parts in a folder, and what can be said of the whole table only."""
+
+    parts: int
+    gold: tuple[int, int] | None  # fields of GoldCounts
+    notes: list[str]
+    warnings: list[str]
+
+
+def _split(
+    source: Source, memory: int, options: Mapping[str, Any], home: Folder, watch: Callable[[Progress], None] | None,
+    parts: int | None,
+) -> Parts:  # fmt: skip
+    rows, chunk = home.path / ROWS, int(memory * CHUNK_SHARE)
+    plan = _planned(source, memory, chunk, options, parts)
+    seen = Seen(plan, options)
+    _spill(source, chunk, int(memory * BUFFER_SHARE), plan, seen, rows, watch)
+    count = _write_parts(source, plan, seen, home, options, watch)
+    gold = options.get("gold")
+    given: tuple[int, int] | None = None
+    if isinstance(gold, pl.DataFrame):
+        given = GoldCounts.of(gold, source.name)
+    elif plan.wide and "gold" in plan.roles:
+        given = seen.wide_gold
+    mixed = source.mixed()
+    warnings = [
+        warning
+        for role in ("task", "worker", "label")
+        if (name := plan.roles.get(role)) in mixed
+        for warning in normalise_ids(pl.Series(name, mixed[name], dtype=pl.Object), role, source.name)[1]
+    ]
+    return Parts(count, given, source.notes(), warnings)
+
+
+class Seen:
+    """What is noticed while the rows of a table are read once."""
+
+    def __init__(self, plan: Plan, options: Mapping[str, Any]) -> None:
+        self.plan, self.missing = plan, list(options.get("missing") or ())
+        timed = "timestamp" in plan.roles and options.get("duplicates") in (None, "last")
+        self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
+        self.wide_gold = GoldCounts(0, 0)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        names = self.plan.roles
+        if self.plan.wide and "gold" in names:
+            gold = normalise_ids(frame[names["gold"]], "gold", "")[0]
+            self.wide_gold = GoldCounts(0, self.wide_gold.empty + gold.null_count())
+        if self.numbers or self.datetimes:
+            self._add_times(frame)
+
+    def _add_times(self, frame: pl.DataFrame) -> None:
+        names = self.plan.roles
+        label = normalise_ids(frame[names["label"]], "label", "")[0]
+        used = label.is_not_null() & frame[names["task"]].is_not_null()
+        if self.missing:
+            used &= ~label.cast(pl.String).is_in(self.missing).fill_null(value=False)
+        times = frame[names["timestamp"]].filter(used)
+        numbers = as_numbers(times) is not None
+        self.numbers = self.numbers and (numbers or not len(times))
+        self.datetimes = self.datetimes and ((not numbers and as_datetimes(times) is not None) or not len(times))
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The column of times, if repeated answers cannot be told apart by it."""
+        readable = self.numbers or self.datetimes or "timestamp" not in self.plan.roles
+        return [] if readable else [self.plan.roles["timestamp"]]
+
+
+def _mark(source: Source, options: Mapping[str, Any]) -> str:
     """Return a digest of the files and of how they are read."""
     files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in source.files]
     plain = {name: value for name, value in options.items() if not isinstance(value, pl.DataFrame)}
     tables = [value for value in options.values() if isinstance(value, pl.DataFrame)]
-    return fingerprint(repr((files, source[1:], memory, sorted(plain.items(), key=repr))), *tables)
+    how = (source.format, source.delimiter, source.encoding, sorted(plain.items(), key=repr))
+    return fingerprint(repr((files, how)), *tables)
 
 
-def _found(done: Path, mark: str) -> int:
-    """Return the number of parts that are in a folder already, or 0."""
+def _found(done: Path, mark: str, memory: int) -> Parts | None:
+    """Return the parts that are in a folder already, unless they are too large for this memory."""
     try:
         about = json.loads(done.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return 0
-    return int(about["parts"]) if about.get("mark") == mark else 0
+        return None
+    if about.get("mark") != mark or about["memory"] > MAX_OVERSIZE * memory:
+        return None
+    return Parts(*(about[name] for name in Parts._fields))
 
 
 def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any], parts: int | None) -> Plan:
     """Read the first chunk and a sample of the others, and return the bounds of the parts."""
     first = next(source.chunks(chunk), None)
     if first is None:
-        raise EmptyDataError(f"no answers in {source.files[0].name}: it has no rows. Give a table with rows")
+        raise EmptyDataError(f"no answers in {source.name}: it has no rows. Give a table with rows")
     frame, names = first.frame, {role: options.get(role) for role in ("task", "worker", "label")}
     gold = options.get("gold")
     names["gold"] = gold if isinstance(gold, str) else None
     wide = options.get("wide")
+    roles: dict[str, str] = {}
     if looks_wide(frame, names) if wide is None else wide:
         task, columns, wide = names["task"] or frame.columns[0], frame.columns, True
+        truth = names["gold"] or LABEL_ROLES.guess("gold", columns, {task})
+        roles |= {"gold": truth} if truth in columns else {}
     else:
         needed = ("task", "label") if options.get("anonymous") == "each" else LABEL_ROLES.required
-        roles, _ = LABEL_ROLES.find(frame.columns, names, source.files[0].name, needed)
+        roles, _ = LABEL_ROLES.find(frame.columns, names, source.name, needed)
         task, columns, wide = roles["task"], [roles[role] for role in USED_ROLES if role in roles], False
+    if task not in columns:
+        raise LABEL_ROLES.missing("task", task, columns, source.name)
     kept = frame.select(columns)
     of_file = frame.estimated_size() / max(first.done, 1e-9) * kept.estimated_size() / max(frame.estimated_size(), 1)
     parts = parts or max(1, int(np.ceil(of_file * PART_FACTOR / (memory * PART_SHARE))))
-    places = [frame[task]] if first.done >= 1 else list(source.sample(task))
-    sample = _task_ids(pl.concat(places), source).drop_nulls().sort()
+    places = [] if first.done >= 1 else list(source.sample(task))
+    typed = [place.cast(frame[task].dtype) for place in places] or [frame[task]]
+    sample = _task_ids(pl.concat(typed), source).drop_nulls().sort()
     at = np.linspace(0, len(sample), parts + 1)[1:-1].astype(int)
     bounds = sample[at].unique().sort() if len(at) else sample.head(0)
-    return Plan(bounds, task, columns, wide)
+    return Plan(bounds, task, columns, wide, roles)
 
 
 def _task_ids(column: pl.Series, source: Source) -> pl.Series:
-    return normalise_ids(column, "task", source.files[0].name)[0]
+    return normalise_ids(column, "task", source.name)[0]
 
 
 def _spill(
-    source: Source, chunk: int, buffer: int, plan: Plan, folder: Path, watch: Callable[[Progress], None] | None
-) -> None:
+    source: Source, chunk: int, buffer: int, plan: Plan, seen: Seen, folder: Path,
+    watch: Callable[[Progress], None] | None,
+) -> None:  # fmt: skip
     """Write the rows of every part to a folder of its own."""
     held: dict[int, list[pl.DataFrame]] = {}
     size, flushed = 0.0, 0
     for each in source.chunks(chunk):
-        kept = each.frame.select(plan.columns).with_columns(
+        frame = _plain(each, plan, source)
+        seen.add(frame)
+        kept = frame.select(plan.columns).with_columns(
             pl.Series(LINE, each.line), pl.lit(each.file, pl.UInt32).alias(FILE)
         )
-        tasks = _task_ids(each.frame[plan.task], source)
+        tasks = _task_ids(frame[plan.task], source)
         part = plan.bounds.search_sorted(tasks, side="right") if len(plan.bounds) else np.zeros(len(tasks), np.uint32)
         numbered = kept.with_columns(pl.Series("__part__", part).set(tasks.is_null(), 0))
         for (number,), rows in numbered.partition_by("__part__", as_dict=True, include_key=False).items():
@@ -160,6 +252,16 @@ def _spill(
     _flush(held, folder, flushed)
 
 
+def _plain(chunk: Chunk, plan: Plan, source: Source) -> pl.DataFrame:
+    """Return the rows of a chunk, after a check of columns that are not text: ids with their types, others as they are.
+    Values that are refused are refused with the number of their row."""
+    frame, before = chunk.frame, int(chunk.line[0]) - 1
+    roles = {name: role for role, name in plan.roles.items() if role in LABEL_ROLES.required}
+    roles |= dict.fromkeys(plan.columns, "label") | {plan.task: "task"} if plan.wide else {}
+    odd = {name: role for name, role in roles.items() if frame[name].dtype != pl.String}
+    return frame.with_columns(normalise_ids(frame[name], role, source.name, before)[0] for name, role in odd.items())
+
+
 def _flush(held: Mapping[int, Sequence[pl.DataFrame]], folder: Path, number: int) -> None:
     for part, frames in held.items():
         place = folder / f"{part:05d}"
@@ -169,13 +271,14 @@ def _flush(held: Mapping[int, Sequence[pl.DataFrame]], folder: Path, number: int
 
 
 def _write_parts(
-    source: Source, plan: Plan, rows: Path, home: Folder, options: Mapping[str, Any],
+    source: Source, plan: Plan, seen: Seen, home: Folder, options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None,
 ) -> int:  # fmt: skip
     """Read every part, write its arrays, and return their number."""
-    folders = sorted(rows.iterdir())
+    folders = sorted((home.path / ROWS).iterdir())
     for number, folder in enumerate(folders):
         frame = pl.concat([pl.read_ipc(file) for file in sorted(folder.iterdir())])
+        frame = frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in seen.unreadable)
         shutil.rmtree(folder)
         line, file = frame[LINE].to_numpy(), frame[FILE].to_numpy()
 
@@ -186,12 +289,8 @@ def _write_parts(
         part = Labels(frame.drop(LINE, FILE), source=source.name, **own)
         write_part(home.part(number), part)
         _report(watch, "sorting", (number + 1) / len(folders))
+    shutil.rmtree(home.path / ROWS)
     return len(folders)
-
-
-def _known_tasks(gold: Any) -> pl.Series:
-    task, label = gold_columns(gold)
-    return task.filter(label.is_not_null()).drop_nulls().unique()
 
 
 def _report(watch: Callable[[Progress], None] | None, stage: str, done: float) -> None:

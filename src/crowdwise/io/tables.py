@@ -17,7 +17,7 @@ import polars as pl
 
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
-from .cifar10h import cifar10h, looks_like_cifar10h
+from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 
 FORMATS = {
@@ -45,14 +45,15 @@ def file_name(path: Any) -> Path:
     return Path(path)
 
 
-def read_table(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
+def read_table(
+    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool = True
+) -> Table:
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
     if format is not None:
         check_choice("format", format, FORMAT_NAMES)
-    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding)
+    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding, needs_rows)
     if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
-        notes = (*table.notes, "raw CIFAR-10H: attention checks are used as gold")
-        return table._replace(frame=cifar10h(table.frame, table.name), notes=notes)
+        return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table
 
 
@@ -61,7 +62,7 @@ def read_tables(path: str | Path, format: str | None, delimiter: str | None, enc
     files = (path,) if str(path) == "-" else files_of(path)
     if len(files) == 1:
         return read_table(files[0], format, delimiter, encoding)
-    tables = [read_table(file, format, delimiter, encoding) for file in files]
+    tables = [read_table(file, format, delimiter, encoding, needs_rows=False) for file in files]
     names, starts = [table.name for table in tables], np.cumsum([0, *(table.frame.height for table in tables)])
 
     def where(row: int) -> str:
@@ -70,7 +71,13 @@ def read_tables(path: str | Path, format: str | None, delimiter: str | None, enc
         return f"{names[at]}:row {inside + 1}" if place is None else place(inside)
 
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    return Table(concatenated([table.frame for table in tables], names), f"{len(files)} files", tuple(notes), where)
+    return Table(concatenated([table.frame for table in tables], names), source_name(files), tuple(notes), where)
+
+
+def source_name(files: Sequence[Path]) -> str:
+    """Return the name of a file, or of the folder of several files, for messages."""
+    first = files[0]
+    return first.name if len(files) == 1 else f"{len(files)} files in {first.parent.name or first.parent}"
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:
@@ -100,7 +107,10 @@ def concatenated(frames: Sequence[pl.DataFrame], names: Sequence[str]) -> pl.Dat
     """Return the rows of several files with the same columns."""
     for frame, name in zip(frames, names, strict=True):
         check_columns(frame.columns, frames[0].columns, name, names[0])
-    return pl.concat([frame.select(frames[0].columns) for frame in frames], how="vertical_relaxed")
+    try:
+        return pl.concat([frame.select(frames[0].columns) for frame in frames], how="vertical_relaxed")
+    except pl.exceptions.SchemaError as error:
+        raise FileError(f"columns of {names[0]} and of other files differ in type: {error}. Write one type") from error
 
 
 def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, first: str) -> None:
@@ -113,7 +123,7 @@ def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, firs
         )
 
 
-def _read(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
+def _read(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool) -> Table:
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
     if encoding is not None:
@@ -134,12 +144,15 @@ def _read(path: str | Path, format: str | None, delimiter: str | None, encoding:
     kind = format_of(ending, data, format)
     if kind == "csv":
         read = read_delimited(data, name, delimiter, encoding)
-        if read.frame.height == 0:
+        if read.frame.height == 0 and needs_rows:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
         return Table(read.frame, name, (*notes, *read.notes), read.where)
     if kind == "parquet":
         return Table(_parquet(data, name), name, notes, None)
-    return Table(_json(data, name, kind == "jsonl"), name, notes, None)
+    if kind == "json":
+        return Table(_frame(_parsed(data, name), name), name, notes, None)
+    records, lines = parse_records(data, name)
+    return Table(_frame(records, name), name, notes, lambda row: f"{name}:{lines[row]}")
 
 
 def _bytes(path: str | Path) -> tuple[str, bytes]:
@@ -182,19 +195,23 @@ def _parquet(data: bytes, name: str) -> pl.DataFrame:
         ) from error
 
 
-def _json(data: bytes, name: str, lines: bool) -> pl.DataFrame:
-    """Read records; values keep their JSON types."""
-    records = parse_records(data, name)[0] if lines else _parsed(data, name)
+def _frame(records: Any, name: str) -> pl.DataFrame:
+    """Return JSON records as a frame; values keep their types."""
     if isinstance(records, dict) and all(isinstance(v, dict) for v in records.values()):  # {task: {worker: label}}
         records = [{"task": t, "worker": w, "label": v} for t, labels in records.items() for w, v in labels.items()]
     if not isinstance(records, list) or not all(isinstance(r, dict) for r in records):
-        raise FileError(
-            f'{name} is not a list of records. Write [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
-            f"record per line ({option('format', 'jsonl')})"
-        )
+        raise not_records(name)
     if not records:
         raise EmptyDataError(f"no answers in {name}: the list is empty")
     return to_frame(records)
+
+
+def not_records(name: str) -> FileError:
+    """Return the error for JSON other than records."""
+    return FileError(
+        f'{name} is not a list of records. Write [{{"task": ..., "worker": ..., "label": ...}}, ...], or one '
+        f"record per line ({option('format', 'jsonl')})"
+    )
 
 
 def _parsed(data: bytes, name: str) -> Any:
@@ -208,9 +225,10 @@ def _parsed(data: bytes, name: str) -> Any:
         raise FileError(f"{name}: invalid JSON: {error}") from error
 
 
-def parse_records(data: bytes, name: str, before: int = 0) -> tuple[list[Any], list[int]]:
-    """Return the records of JSON lines, and the line of each; `before` is the number of lines before the data."""
-    wrong = not_utf8(data, name, before=before)
+def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> tuple[list[Any], list[int]]:
+    """Return the records of JSON lines, and the line of each; `before` and `skipped` are the numbers of lines and bytes
+    before the data."""
+    wrong = not_utf8(data, name, skipped, before)
     if wrong is not None:
         raise wrong
     records, lines = [], []
