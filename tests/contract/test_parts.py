@@ -126,7 +126,9 @@ COLUMNS: dict[str, pl.Series] = {
 
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_typed_ids_of_tasks_keep_their_type(kind: str, tmp_path: Path) -> None:
-    frame = pl.DataFrame({"task": COLUMNS[kind], "worker": [n % 60 for n in range(120)], "label": ["a", None, "b"] * 40})
+    frame = pl.DataFrame(
+        {"task": COLUMNS[kind], "worker": [n % 60 for n in range(120)], "label": ["a", None, "b"] * 40}
+    )
     frame.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(tmp_path / "a.parquet", row_group_size=13)
     whole = cw.read(tmp_path / "a.parquet", duplicates="first")
     assert_same_answers(whole, read_in_parts(tmp_path / "a.parquet", 4, 200, duplicates="first"))
@@ -145,7 +147,9 @@ def test_typed_workers_and_labels_keep_their_type(labels: list[Any], column: str
 def test_anonymous_answers_are_by_different_workers_in_all_parts(workers: str, tmp_path: Path) -> None:
     """D3"""
     named = COLUMNS[workers].to_list()
-    frame = pl.DataFrame({"task": TASKS, "worker": [w if n < 60 else None for n, w in enumerate(named)], "label": ["a", "b"] * 60})
+    frame = pl.DataFrame(
+        {"task": TASKS, "worker": [w if n < 60 else None for n, w in enumerate(named)], "label": ["a", "b"] * 60}
+    )
     frame.write_parquet(tmp_path / "a.parquet")
     whole = cw.read(tmp_path / "a.parquet", anonymous="each", duplicates="first")
     split = read_in_parts(tmp_path / "a.parquet", 4, 300, anonymous="each", duplicates="first")
@@ -168,7 +172,9 @@ def test_files_of_a_folder_or_pattern_are_one_table(form: str, tmp_path: Path) -
     every = rows(120)
     (folder / "a.csv").write_text(csv(every[:50]))
     (folder / "b.csv").write_text("task,worker,label\n")  # as Spark writes for an empty partition
-    (folder / "c.csv").write_text(csv([(label, worker, task) for task, worker, label in every[50:70]], "label,worker,task", mark=";"))
+    (folder / "c.csv").write_text(
+        csv([(label, worker, task) for task, worker, label in every[50:70]], "label,worker,task", mark=";")
+    )
     (folder / "later" / "d.csv.gz").write_bytes(gzip.compress(csv(every[70:]).encode()))
     for name in ("_SUCCESS", ".hidden.csv", "notes.md"):
         (folder / name).write_text("nothing")
@@ -191,7 +197,10 @@ def test_files_with_other_columns_or_types(tmp_path: Path) -> None:
     assert_same_answers(whole, read_in_parts(tmp_path, 5, 300, duplicates="first"))
     frame.drop("label").write_parquet(tmp_path / "c.parquet")
     message = refusal(tmp_path)
-    assert message == "c.parquet does not have the columns of a.parquet: label only in one. Give files with the same columns"
+    assert (
+        message
+        == "c.parquet does not have the columns of a.parquet: label only in one. Give files with the same columns"
+    )
     assert refusal_in_memory(tmp_path) == message
 
 
@@ -208,8 +217,15 @@ def test_gold_of_any_form(form: str, tmp_path: Path) -> None:
     """D25, D26"""
     (tmp_path / "a.csv").write_text(csv(rows()))
     file = gold_file(tmp_path)
-    gold = {"file": file, "frame": pl.read_csv(file), "mapping": {"t00": "cat", "t03": "zebra", "t05": None, "far": "dog"}}
-    whole, split = cw.read(tmp_path / "a.csv", gold=gold[form]), read_in_parts(tmp_path / "a.csv", 4, 50, gold=gold[form])
+    gold = {
+        "file": file,
+        "frame": pl.read_csv(file),
+        "mapping": {"t00": "cat", "t03": "zebra", "t05": None, "far": "dog"},
+    }
+    whole, split = (
+        cw.read(tmp_path / "a.csv", gold=gold[form]),
+        read_in_parts(tmp_path / "a.csv", 4, 50, gold=gold[form]),
+    )
     assert_same_answers(whole, split)
     assert "gold for 1 task(s) that have no answers was ignored" in split.intake.notes
     assert split.intake.warnings == ("gold has 1 label(s) that no worker gave, added as classes: zebra",)
@@ -291,7 +307,7 @@ BROKEN: dict[str, tuple[str, bytes, dict[str, Any]]] = {
                                   {"encoding": "utf-8-sig"}),
     "half a character of UTF-16": ("a.csv", "\n".join(LATE).encode("utf-16") + b"x", {}),
     "UTF-16 without a byte order mark": ("a.csv", "\n".join(LATE).encode("utf-16-le"), {}),
-    "truncated gzip": ("a.csv.gz", gzip.compress(np.random.default_rng(0).bytes(9000).hex(",", 3).encode())[:-800], {}),
+    "truncated gzip": ("a.csv.gz", gzip.compress(csv(rows(9000, 1)).encode())[:-80], {}),
     "no such column": ("a.csv", csv(rows(), "task,worker,lable").encode(), {}),
     "only one column": ("a.csv", b"task\nt1\n", {}),
     "a column twice": ("a.csv", csv(rows(), "task,task,label").encode(), {}),
@@ -308,12 +324,7 @@ def test_what_is_refused_in_memory_is_refused_in_parts_with_the_same_words(name:
     """F2, F3, F6, D5"""
     file, data, options = BROKEN[name]
     (tmp_path / file).write_bytes(data)
-    memory, parts = refusal_in_memory(tmp_path / file, **options), refusal(tmp_path / file, **options)
-    if name == "truncated gzip":
-        assert parts == "a.csv.gz cannot be read to its end: Compressed file ended before the end-of-stream marker was reached. " \
-            "Write or download it again"
-    else:
-        assert parts == memory
+    assert refusal(tmp_path / file, **options) == refusal_in_memory(tmp_path / file, **options)
 
 
 def test_an_open_quote_is_noticed_with_little_memory(tmp_path: Path) -> None:
@@ -347,13 +358,15 @@ def test_numbers_that_are_not_finite_are_refused_with_their_row(tmp_path: Path) 
 
 def test_a_single_json_document_cannot_be_read_in_parts(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"task": 1, "worker": 2, "label": 3}]')
-    assert "a.json is json, which can only be read as a whole. Write one record per line, or Parquet" in refusal(tmp_path / "a.json")
+    assert "a.json is json, which can only be read as a whole. Write one record per line, or Parquet" in refusal(
+        tmp_path / "a.json"
+    )
 
 
 def test_too_little_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(csv(rows()))
-    with pytest.raises(ParameterError, match="memory is 300000000 bytes; at least 400 MB are needed"):
-        cw.read(tmp_path / "a.csv", memory="300MB")
+    with pytest.raises(ParameterError, match="memory= is 200 MB; at least 400 MB are needed"):
+        cw.read(tmp_path / "a.csv", memory="200MB")
     with pytest.raises(ParameterError, match="memory= is 'much'; give a size, for instance memory='2GB'"):
         cw.read(tmp_path / "a.csv", memory="much")
     assert cw.read(tmp_path / "a.csv", memory="400 MB").n_answers == 46

@@ -168,7 +168,7 @@ class Source:
         """Return the types of columns that have different types in parts of the files: one that holds all values."""
         found: list[pl.DataFrame] = []
         kinds = [self.kind(number) for number in range(len(self.files))]
-        if kinds == ["parquet"] or set(kinds) <= {"csv"}:
+        if kinds == ["parquet"]:
             return {}
         for path, kind in zip(self.files, kinds, strict=True):
             if kind == "parquet":
@@ -177,7 +177,7 @@ class Source:
                 types = self.types(path)
                 found.append(pl.DataFrame([_column(name, [], types) for name in types]))
         names = [path.name for path, kind in zip(self.files, kinds, strict=True) if kind in ("parquet", "jsonl")]
-        return dict(concatenated(found, names).schema)
+        return dict(concatenated(found, names).schema) if found else {}
 
     def sample(self, column: str) -> Iterator[pl.Series]:
         """Yield values of a column from places all over the files."""
@@ -340,7 +340,11 @@ def _gunzipped_head(path: Path) -> bytes:
         with gzip.open(path) as file:
             return file.read(HEAD)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{path.name} is not a complete gzip file: {error}. Write or download it again") from error
+        raise _not_gzip(path.name, error) from error
+
+
+def _not_gzip(name: str, error: Exception) -> FileError:
+    return FileError(f"{name} is not a complete gzip file: {error}. Write or download it again")
 
 
 def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -> Iterator[tuple[bytes, int, int]]:
@@ -350,8 +354,10 @@ def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -
     while True:
         try:
             read = file.read(size)
-        except (OSError, EOFError, zlib.error) as error:
-            raise FileError(f"{name} cannot be read to its end: {error}. Write or download it again") from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise _not_gzip(name, error) from error
+        except OSError as error:
+            raise FileError(f"{name} cannot be read to its end: {error.strerror or error}") from error
         data = rest + read
         end = last_end(data) if read else len(data)
         if end == 0 and len(data) > MAX_RECORD * size:

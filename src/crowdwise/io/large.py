@@ -24,7 +24,7 @@ from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
 from ..engine import Progress
 from ..engine.resources import available
 from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
-from ..errors import EmptyDataError, ParameterError
+from ..errors import EmptyDataError, ParameterError, option
 from ..result.store import fingerprint
 from .chunks import Chunk, Source
 
@@ -72,7 +72,8 @@ def split_labels(
     call left in the folder for the same files and options are used again.
     """
     if memory < MIN_MEMORY:
-        raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY // 10**6} MB are needed")
+        least = f"{MIN_MEMORY // 10**6} MB"
+        raise ParameterError(f"{option('memory')} is {memory // 10**6} MB; at least {least} are needed")
     memory -= BASE
     options, about = dict(options), dict(about or {})
     gold = options.get("gold")

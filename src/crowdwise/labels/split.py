@@ -11,6 +11,7 @@ from ..answers import Labels, SplitLabels
 from ..engine import Executor
 from ..kernels.layout import Floats, Ints, sort_answers
 from ..kernels.special import classes_of
+from ..rating.checks import marked_checks
 from ..rating.copies import Copies, copies
 from ..rating.pieces import Piece
 from ..rating.skills import vote_left_out, vote_odds
@@ -35,6 +36,7 @@ class Totals(NamedTuple):
     sums: Sums
     states: Ints  # (4,) tasks in each of STATES
     ties: int
+    checks: Ints  # (2,) as in `marked_checks`
     expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
     bins: Ints  # (BINS,) labels estimated, by probability
 
@@ -81,7 +83,7 @@ def split_fields(
     own["rated"] = rating_table(answers, behind, matrices)
     own["components"] = _components(answers.n_workers, shards)
     own["states"] = dict(zip(STATES, total.states.tolist(), strict=True))
-    own |= {"ties": int(total.ties), "expected": total.expected, "bins": total.bins}
+    own |= {"ties": int(total.ties), "checks": total.checks, "expected": total.expected, "bins": total.bins}
     own["task_tables"] = answers.task_tables(shards, _task_tables, model, params, prevalence)
     return own
 
@@ -102,7 +104,8 @@ def _totals(shard: Shard, local: Any, model: LabelModel, params: Any, prevalence
     p = found.probability[found.state < STATES.index("no answers")].astype(np.float64)
     bins = np.bincount(np.minimum((p * BINS).astype(np.int64), BINS - 1), minlength=BINS)
     sums = rating_sums(_piece(shard, posterior))
-    return Totals(left_out, sums, states, int(found.tie.sum()), np.array([p.sum(), (p * (1 - p)).sum()]), bins)
+    expected, checks = np.array([p.sum(), (p * (1 - p)).sum()]), marked_checks(shard.answers)
+    return Totals(left_out, sums, states, int(found.tie.sum()), checks, expected, bins)
 
 
 def _votes(shard: Shard, local: Any, odds: float) -> LeftOut:

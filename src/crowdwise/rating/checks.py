@@ -64,10 +64,10 @@ def as_marks(column: pl.Series) -> pl.Series | None:
     return column.fill_null(value=False) if column.dtype == pl.Boolean else None
 
 
-def no_truth_of_checks(answers: Labels) -> bool:
-    """Return whether some answers are marked as checks, but none of them is to a task with gold."""
+def marked_checks(answers: Labels) -> Ints:
+    """Return how many answers are marked as checks, and how many of them are to tasks with gold."""
     marks = check_marks(answers)
     if marks is None or not marks.any():
-        return False
+        return np.zeros(2, np.int64)
     task = np.repeat(np.arange(answers.n_tasks), answers.answers_per_task)
-    return not bool((answers.gold[task[marks]] >= 0).any())
+    return np.array([marks.sum(), (answers.gold[task[marks]] >= 0).sum()])

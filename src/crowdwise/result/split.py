@@ -14,7 +14,7 @@ from ..answers.split import SplitLabels
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints
 from .labels import FittedLabels
-from .tables import task_warnings, worker_warnings
+from .tables import check_warnings, task_warnings, worker_warnings
 
 TASK_TABLES = ("labels", "tasks")
 BINS = 1000  # classes of probabilities
@@ -45,6 +45,7 @@ class SplitResult(FittedLabels):
     components: int  # sets of workers that share no task
     states: dict[str, int]  # tasks in each state: ok, unvoted, no answers, known
     ties: int
+    checks: Ints  # (2,) answers marked as attention checks, and those of them to tasks with gold
     expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
     bins: Ints  # (BINS,) labels estimated, by probability
     task_tables: TaskTables
@@ -72,7 +73,8 @@ class SplitResult(FittedLabels):
         return tables
 
     def own_warnings(self) -> list[str]:
-        return [*worker_warnings(self, self.components), *task_warnings(self.states, self.ties)]
+        of_workers = worker_warnings(self, self.components)
+        return [*of_workers, *check_warnings(self.checks), *task_warnings(self.states, self.ties)]
 
     def save(self, path: str | Path) -> Path:
         """Write this result to a folder: the tables of tasks as Parquet files, and everything else but the answers."""

@@ -12,7 +12,7 @@ from ..answers import Labels
 from ..errors import option
 from ..kernels.layout import Bools, Floats, Ints, vote_parts
 from ..kernels.special import decide
-from ..rating.checks import no_truth_of_checks
+from ..rating.checks import marked_checks
 from ..rating.times import unreadable_times
 
 if TYPE_CHECKING:
@@ -98,11 +98,7 @@ def label_warnings(result: LabelsResult) -> list[str]:
     answers = result.answers
     parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
     warnings = worker_warnings(result, parts)
-    if no_truth_of_checks(answers):
-        warnings.append(
-            "some answers are marked as attention checks, but none of these tasks has a known label, so checks are not "
-            f"scored. Give the labels as gold ({option('gold')})"
-        )
+    warnings += check_warnings(marked_checks(answers))
     if unreadable_times(answers):
         warnings.append("the columns of times contain no readable time. Give a column of seconds")
     states = result.labels["status"]
@@ -126,6 +122,17 @@ def worker_warnings(result: FittedLabels, parts: int) -> list[str]:
     if answers.n_classes == 1:
         warnings.append("there is only one class: all answers are the same, so skill cannot be estimated")
     return warnings
+
+
+def check_warnings(checks: Ints) -> list[str]:
+    """Return a warning if answers are marked as checks, but none of them is to a task with gold."""
+    marked, known = checks.tolist()
+    if not marked or known:
+        return []
+    return [
+        "some answers are marked as attention checks, but none of these tasks has a known label, so checks are not "
+        f"scored. Give the labels as gold ({option('gold')})"
+    ]
 
 
 def task_warnings(counts: Mapping[str, int], ties: int) -> list[str]:
