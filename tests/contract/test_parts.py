@@ -53,14 +53,16 @@ FILES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "latin-1": ("a.csv", csv(HARD).encode("latin-1"), {"encoding": "latin-1", "duplicates": "each"}),
     "utf-16": ("a.csv", csv(HARD).encode("utf-16"), {"duplicates": "each"}),
     "utf-16-le": ("a.csv", csv(rows()).encode("utf-16-le"), {"encoding": "utf-16-le"}),
-    "more columns": ("a.csv", csv([(*r, "xy"[n % 2]) for n, r in enumerate(rows())], "task,worker,label,note").encode(), {}),
+    "more columns": ("a.csv", csv([(*r, "xy"[n % 2]) for n, r in enumerate(rows())], "task,worker,label,note")
+                     .encode(), {}),
     "named columns": ("a.csv", csv(rows(), header="url,who,verdict").encode(),
                       {"task": "url", "worker": "who", "label": "verdict"}),
     "missing": ("a.csv", csv(rows()).encode(), {"missing": ["ox", "dog"]}),
     "no task": ("a.csv", csv([("" if n % 9 == 4 else t, w, v) for n, (t, w, v) in enumerate(rows())]).encode(), {}),
     "sorted": ("a.csv", csv(sorted(rows())).encode(), {}),
     "one task": ("a.csv", csv([("t", f"w{n}", "ab"[n % 2]) for n in range(50)]).encode(), {}),
-    "one huge task": ("a.csv", csv([("m" if n % 10 else f"t{n}", f"w{n}", "ab"[n % 2]) for n in range(99)]).encode(), {}),
+    "one huge task": ("a.csv", csv([("m" if n % 10 else f"t{n}", f"w{n}", "ab"[n % 2]) for n in range(99)])
+                      .encode(), {}),
     "skewed": ("a.csv", csv([(f"t{int(n**0.5)}", f"w{n}", "ab"[n % 2]) for n in range(99)]).encode(), {}),
     "look-alikes": ("a.csv", csv([(f"t{n}", "w", ("cat", "Cat ", "dog")[n % 3]) for n in range(30)]).encode(), {}),
     "weights": ("a.csv", csv([(*r, "0.5"[: 1 + 2 * (n % 2)]) for n, r in enumerate(rows())], "task,worker,label,weight")
@@ -69,18 +71,18 @@ FILES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
                             "task,worker,label,is_check,gold").encode(), {}),
     "wide": ("a.csv", csv([(f"t{n}", *("cat", "dog", "")[n % 3 :], *("a", "b")[: n % 3]) for n in range(30)],
                           header="item,ann,bob,cy").encode(), {}),
-    "wide with gold": ("a.csv", csv([(f"t{n}", "xy"[n % 2], "x", "yz"[n % 2], "xq"[n % 2] * (n % 3 == 0)) for n in range(30)],
-                                    header="id,ann,bob,cy,gold").encode(), {"wide": True, "gold": "gold"}),
-    "json lines": ("a.jsonl", "\n".join(json.dumps(dict(zip(("task", "worker", "label"), r, strict=True))) for r in rows())
-                   .encode(), {}),
+    "wide with gold": ("a.csv", csv([(f"t{n}", "xy"[n % 2], "x", "yz"[n % 2], "xq"[n % 2] * (n % 3 == 0))
+                                     for n in range(30)], "id,ann,bob,cy,gold").encode(), {"wide": True, "gold": "gold"}),
+    "json lines": ("a.jsonl", "\n".join(
+        json.dumps({"task": t, "worker": w, "label": v}) for t, w, v in rows()).encode(), {}),
     "json lines, gzip": ("a.jsonl.gz", gzip.compress(b"\n\n".join(
         json.dumps({"task": n // 3, "worker": n % 3, "label": n % 2 == 0}).encode() for n in range(30))), {}),
     "json lines with a key that comes late": ("a.jsonl", b"\n".join(
         json.dumps({"task": n // 3, "worker": n % 3, "label": n % 2, **({"gold": 1} if n > 20 else {})}).encode()
         for n in range(30)), {}),
     "json lines of mixed types": ("a.jsonl", b"\n".join(
-        json.dumps({"task": n // 3 if n < 20 else str(n // 3), "worker": n % 3, "label": None if n < 9 else n % 2}).encode()
-        for n in range(30)), {}),
+        json.dumps({"task": n // 3 if n < 20 else str(n // 3), "worker": n % 3, "label": None if n < 9 else n % 2})
+        .encode() for n in range(30)), {}),
 }  # fmt: skip
 
 

@@ -73,6 +73,11 @@ def available() -> int:
     return max(min(room), 0)
 
 
+def resident() -> int:
+    """Return the memory in bytes that this process uses now."""
+    return _status().get("VmRSS", 0)
+
+
 def _machine() -> int:
     info = _table(Path("/proc/meminfo"))
     return info.get("MemAvailable", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

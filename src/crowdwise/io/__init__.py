@@ -11,7 +11,7 @@ from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.frames import to_frame
 from ..answers.reading import given
 from ..engine import Progress
-from ..engine.resources import available, memory_size
+from ..engine.resources import memory_size
 from ..engine.stored import PARTS
 from .chunks import Source
 from .content import Content, read_content
@@ -66,7 +66,7 @@ def read(
             if found.kind == "labels":
                 about = {"path": str(path), "options": recorded}
                 place = None if scratch is None else Path(scratch) / PARTS
-                return split_labels(source, limit or available(), place, given_options, watch, about)
+                return split_labels(source, limit, place, given_options, watch, about)
     table = read_tables(path, format, delimiter, encoding)
     found = KINDS[recognise(table.frame.columns, given_options, among)]
     _read_tables(found, given_options, recorded, table.frame.columns)

@@ -22,9 +22,9 @@ from ..answers.columns import LABEL_ROLES
 from ..answers.gold import GoldCounts, gold_columns
 from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
 from ..engine import Progress
-from ..engine.resources import available
+from ..engine.resources import available, resident
 from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
-from ..errors import EmptyDataError, ParameterError, option
+from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
 from .chunks import Chunk, Source
 
@@ -43,7 +43,7 @@ USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_chec
 def too_large(source: Source, limit: int | None) -> bool:
     """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
     need = BASE + IN_MEMORY * source.unpacked_size()
-    return need > (limit or BASE + USABLE * available())
+    return need > (limit or resident() + USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -58,23 +58,26 @@ class Plan(NamedTuple):
 
 def split_labels(
     source: Source,
-    memory: int,
+    memory: int | None,
     folder: Path | None,
     options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None = None,
     about: Mapping[str, Any] | None = None,
     parts: int | None = None,
 ) -> StoredLabels:
-    """Split a table of labels into parts on disk; `memory` is the limit in bytes. The number of parts follows from it,
-    unless it is given.
+    """Split a table of labels into parts on disk; `memory` is the limit in bytes, by default what may be used. The
+    number of parts follows from it, unless it is given.
 
     `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
     call left in the folder for the same files and options are used again.
     """
-    if memory < MIN_MEMORY:
-        least = f"{MIN_MEMORY // 10**6} MB"
-        raise ParameterError(f"{option('memory')} is {memory // 10**6} MB; at least {least} are needed")
-    memory -= BASE
+    limit = memory or resident() + available()
+    if limit < MIN_MEMORY:
+        least, found = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{limit // 10**6} MB"
+        if memory:
+            raise ParameterError(f"{option('memory')} is {found}; {least}")
+        raise MemoryNeedError(f"only {found} of memory may be used for {source.name}; {least} to read it in parts")
+    memory = limit - BASE
     options, about = dict(options), dict(about or {})
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):
