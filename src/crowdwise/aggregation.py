@@ -85,6 +85,7 @@ def aggregate(
     ['x', 'y']
     """
     ready = isinstance(answers, Answers)
+    answers = answers if ready else to_frame(answers)  # once: a reader can be read only once
     kind = answers.kind if ready else _kind_of(answers, options) if model is None else None
     chosen = _chosen(kind, model)
     if isinstance(chosen, Model):
@@ -105,11 +106,11 @@ def aggregate(
     return chosen.fit(answers, features=features, run=run)
 
 
-def _kind_of(frame: Any, options: dict[str, Any]) -> str:
+def _kind_of(frame: pl.DataFrame, options: dict[str, Any]) -> str:
     """Return the kind of answers in a frame, by its columns and by options that only some kinds have."""
     reading = {name: v for name, v in options.items() if any(name in options_of(kind) for kind in KINDS)}
     among = [kind for kind in KINDS if set(reading) <= set(options_of(kind))]
-    return recognise(to_frame(frame).columns, reading, among or list(KINDS))
+    return recognise(frame.columns, reading, among or list(KINDS))
 
 
 def _chosen(kind: str | None, model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Faults of runs out of core and of long runs: what the codes F11, R1, R2, R3, R4, R5 and R6 of the fault list must get."""
+"""Faults of large and long runs: what the codes F11, R1, R2, R3, R4, R5 and R6 of the fault list must get."""
 
 from __future__ import annotations
 
@@ -189,8 +189,10 @@ def test_r3_a_signal_while_parts_are_made_leaves_nothing(place, number, status, 
 
 
 def test_r3_a_signal_in_a_fit_of_parts_leaves_a_checkpoint_and_the_parts(answers, crowdwise, tmp_path):  # noqa: F811
-    code = "import os, signal\nfrom crowdwise.engine.run import Run\n" \
-        "Run.report = lambda self, progress: progress.iteration == 5 and os.kill(os.getpid(), signal.SIGINT)\n"  # fmt: skip
+    code = (
+        "import os, signal\nfrom crowdwise.engine.run import Run\n"
+        "Run.report = lambda self, progress: progress.iteration == 5 and os.kill(os.getpid(), signal.SIGINT)\n"
+    )
     done = crowdwise(*words(answers, tmp_path / "out"), before=IN_PARTS + code)
     assert done.status == 130, done.stderr
     assert "dawid-skene was interrupted after 5 iteration(s); say --resume to continue from" in done.stderr
@@ -205,8 +207,10 @@ def test_r3_a_signal_in_a_fit_of_parts_leaves_a_checkpoint_and_the_parts(answers
 # --------------------------------------------------------------------------------------------- R4: the disk is full
 
 
-@pytest.mark.parametrize("number", [1, 2, 9, 25, 60])
-@pytest.mark.parametrize("owner, name", [(np, "save"), (pl.DataFrame, "write_ipc"), (pl.DataFrame, "write_parquet")])
+@pytest.mark.parametrize("number", [1, 9, 30])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(np, "save"), (pl.DataFrame, "write_ipc"), (pl.DataFrame, "write_parquet")]
+)
 def test_r4_a_full_disk_is_reported_and_old_results_stay(owner, name, number, answers, command, monkeypatch, tmp_path):
     monkeypatch.setattr("crowdwise.io.too_large", lambda *_: True)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
@@ -277,8 +281,10 @@ def long_names(path):
 
 def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path):
     file = long_names(tmp_path / "answers.csv")
-    code = "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (560_000_000, 560_000_000))\n" \
-        "import crowdwise.io\n{before}\nfrom crowdwise.cli import main\nmain()"  # fmt: skip
+    code = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (560_000_000, 560_000_000))\n"
+        "import crowdwise.io\n{before}\nfrom crowdwise.cli import main\nmain()"
+    )
 
     def run(before, *more):
         start = [sys.executable, "-c", code.format(before=before), "aggregate", file, "--model", "dawid-skene"]

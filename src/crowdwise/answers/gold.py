@@ -79,7 +79,7 @@ def known_labels(
     task, _ = normalise_ids(task, "task", source)
     pairs = pl.DataFrame({"task": _as_type(task, tasks.dtype), "label": _as_type(label, labels.dtype)})
     empty = pairs["label"].null_count() if gold is not None else 0
-    pairs = pairs.drop_nulls().unique().sort("task")
+    pairs = pairs.drop_nulls().unique().sort("task", "label")
     twice = pairs.filter(pairs["task"].is_duplicated())
     if twice.height:
         raise DataError(

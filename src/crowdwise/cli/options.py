@@ -374,9 +374,14 @@ class AnswersOrResult(Source):
 
     @property
     def saved(self) -> bool:
-        """Whether this is a saved result, or the folder of one."""
+        """Whether this is a saved result, or a folder of one: a folder without tables of answers."""
+        from ..io.tables import is_folder_of_tables
+        from ..result.store import place
+
         path = Path(self.file)
-        return path.is_dir() or path.suffix == ".crowdwise"
+        if path.is_dir():
+            return place(path).exists() or not is_folder_of_tables(path)
+        return path.suffix == ".crowdwise"
 
     @property
     def folder(self) -> Path | None:

@@ -172,7 +172,7 @@ class Source:
             return {}
         for path, kind in zip(self.files, kinds, strict=True):
             if kind == "parquet":
-                found.append(_checked(path, lambda path=path: pl.DataFrame(schema=pl.read_parquet_schema(path))))
+                found.append(_checked(path, pl.scan_parquet(path, glob=False).head(0).collect))
             elif kind == "jsonl":
                 types = self.types(path)
                 found.append(pl.DataFrame([_column(name, [], types) for name in types]))
@@ -420,11 +420,11 @@ def _record_end(data: bytes) -> int:
 
 def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
     lazy = pl.scan_parquet(path, glob=False)
-    rows = int(_checked(path, lambda: lazy.select(pl.len()).collect().item()))
-    sample = _checked(path, lambda: lazy.head(SAMPLE_ROWS).collect())
+    rows = int(_checked(path, lazy.select(pl.len()).collect).item())
+    sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
     each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
     for start in range(0, rows, each):
-        frame = _checked(path, lambda start=start: lazy.slice(start, each).collect())
+        frame = _checked(path, lazy.slice(start, each).collect)
         yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
 

@@ -73,10 +73,10 @@ def split_labels(
     """
     limit = memory or resident() + available()
     if limit < MIN_MEMORY:
-        least, found = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{limit // 10**6} MB"
+        least, size = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{limit // 10**6} MB"
         if memory:
-            raise ParameterError(f"{option('memory')} is {found}; {least}")
-        raise MemoryNeedError(f"only {found} of memory may be used for {source.name}; {least} to read it in parts")
+            raise ParameterError(f"{option('memory')} is {size}; {least}")
+        raise MemoryNeedError(f"only {size} of memory may be used for {source.name}; {least} to read it in parts")
     memory = limit - BASE
     options, about = dict(options), dict(about or {})
     gold = options.get("gold")

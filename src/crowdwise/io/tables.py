@@ -84,7 +84,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
     """Return the files that a path names: one file, all files of a folder, or all that match a pattern."""
     place = file_name(path)
     if place.is_dir():
-        found = [file for file in sorted(place.rglob("*")) if file.is_file() and _is_table(file.relative_to(place))]
+        found = _tables_in(place)
         if not found:
             known = ", ".join(sorted(FORMATS))
             raise FileError(f"the folder {path} holds no table ({known}, or these with .gz). Give a file or a folder")
@@ -96,6 +96,15 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
             raise FileError(f"no file matches {path}. Check the pattern")
         return tuple(found)
     return (place,)
+
+
+def is_folder_of_tables(folder: Path) -> bool:
+    """Return whether a folder holds tables."""
+    return bool(_tables_in(folder))
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.rglob("*")) if file.is_file() and _is_table(file.relative_to(folder))]
 
 
 def _is_table(file: Path) -> bool:
