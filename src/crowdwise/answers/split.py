@@ -24,6 +24,7 @@ class SplitLabels(Answers, ABC, listed=False):
 
     kind: ClassVar[str] = "labels"
     title: ClassVar[str] = Labels.title
+    in_parts: ClassVar[bool] = True
     roles: ClassVar[Roles] = Labels.roles
 
     workers: pl.Series

@@ -24,7 +24,7 @@ from .tables import check_columns, format_of, parse_records
 GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
 SMALL = 1 << 20  # bytes of a file that is never too large
 HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
-SAMPLE_PLACES, SAMPLE_ROWS = 256, 1000  # places in a table, and rows of each, for a sample of a column
+SAMPLE_PLACES, SAMPLE_ROWS = 64, 1000  # places in a table, and rows of each, for a sample of a column
 MAX_RECORD = 4  # size of the longest record, in chunks
 
 
