@@ -17,7 +17,6 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
-from ..result import LabelsResult
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
@@ -178,7 +177,7 @@ def _columns(answers: Any) -> str:
 
 def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
     """Options of the page that a fit writes: a comparison with the vote only, and no further fit of a large table."""
-    if not isinstance(result, LabelsResult) or (job is not None and not job.options.page):
+    if result.kind != "labels" or result.in_parts or (job is not None and not job.options.page):
         return {}
     check = None if result.answers.n_answers <= MAX_ANSWERS_CHECKED else False
     return compared_page(result, ["majority-vote"], check)

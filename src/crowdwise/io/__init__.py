@@ -12,10 +12,9 @@ from ..answers.frames import to_frame
 from ..answers.reading import given
 from ..engine import Progress
 from ..engine.resources import available, memory_size
-from .chunks import Source
+from .chunks import Source, too_large
 from .content import Content, read_content
 from .features import Features, read_features
-from .large import split_labels, too_large
 from .tables import file_name, files_of, read_table, read_tables
 
 
@@ -63,6 +62,8 @@ def read(
             found = KINDS[recognise(source.columns(), given_options, among)]
             _read_tables(found, given_options, recorded, source.columns())
             if found.kind == "labels":
+                from .large import split_labels
+
                 about = {"path": str(path), "options": recorded}
                 place = None if scratch is None else Path(scratch)
                 return split_labels(source, limit or available(), place, given_options, watch, about)
