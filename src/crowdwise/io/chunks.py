@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from ..answers.frames import to_frame
-from ..engine.resources import available
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .delimited import QUOTE, decode, read_delimited, sniff
@@ -180,7 +179,12 @@ class Source(NamedTuple):
 
 def too_large(source: Source, limit: int | None) -> bool:
     """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
-    need = BASE + IN_MEMORY * source.unpacked_size()
+    size = source.unpacked_size()
+    if size < len(source.files) * SMALL:
+        return False
+    from ..engine.resources import available  # loads the engine, which small tables need later or not at all
+
+    need = BASE + IN_MEMORY * size
     return need > (limit or BASE + USABLE * available())
 
 
