@@ -14,6 +14,7 @@ from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut
 from .shard import Crowd, Shard, spread
@@ -50,7 +51,8 @@ class LabelModel(Model[Labels, LabelsResult]):
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        learnt = self.learn(answers, crowd, shards, run)
+        with reused():
+            learnt = self.learn(answers, crowd, shards, run)
         own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
         own["params"] = self.finish(crowd, learnt.params, shards)
         own["left_out"] = shards.total(self._left_out, learnt.params)
