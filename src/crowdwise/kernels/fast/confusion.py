@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from .. import TINY, EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable, weighted_counts
 from ..memory import empty
-from .blocks import PREFETCH_AHEAD, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
+from .blocks import PREFETCH_AHEAD, at, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
 from .vectors import (
     exponent,
     filled,
@@ -60,17 +60,18 @@ def _for_classes(K: int) -> _Compiled:
         memory, sums, zeros, grid = np.empty((2, K)), filled(0.0, K), filled(0.0, K), filled(GRID, K)
         evidence, product, flips, wide, last = 0.0, 1.0, 0, 1 if len(prior) > 1 else 0, len(pair) - 1
         for i in range(start, stop):
-            first, end, known = ptr[i], ptr[i + 1], gold[i]
+            first, end, known = at(ptr, i), at(ptr, i + 1), at(gold, i)
             q, powers = load(prior, i * wide, 0, K), zeros  # the scores are q * 2**powers
-            for begin in range(first, end, RESCALE_EVERY):
-                for n in range(begin, min(begin + RESCALE_EVERY, end)):
-                    ahead = pair[min(n + PREFETCH_AHEAD, last)]
-                    prefetch(P, ahead, 0)
-                    if K > 2:  # a row may span two cache lines
-                        prefetch(P, ahead, K - 1)
-                    q = times(q, load(P, pair[n], 0, K))
-                if begin + RESCALE_EVERY <= end:
+            rescale_at = first + RESCALE_EVERY
+            for n in range(first, end):
+                ahead = at(pair, min(n + PREFETCH_AHEAD, last))
+                prefetch(P, ahead, 0)
+                if K > 2:  # a row may span two cache lines
+                    prefetch(P, ahead, K - 1)
+                q = times(q, load(P, at(pair, n), 0, K))
+                if n + 1 == rescale_at:
                     powers, q = plus(powers, exponent(q)), mantissa(q)
+                    rescale_at += RESCALE_EVERY
             power_of_all = 0.0
             if known >= 0:
                 store(memory, 0, 0, q)
@@ -110,12 +111,12 @@ def _for_classes(K: int) -> _Compiled:
         last = len(task) - 1
         for r in range(start, stop):
             sums = filled(0.0, K)
-            for n in range(ptr[r], ptr[r + 1]):
-                ahead = task[min(n + PREFETCH_AHEAD, last)]
+            for n in range(at(ptr, r), at(ptr, r + 1)):
+                ahead = at(task, min(n + PREFETCH_AHEAD, last))
                 prefetch(Z, ahead, 0)
                 if K > 2:
                     prefetch(Z, ahead, K - 1)
-                sums = plus(sums, load(Z, task[n], 0, K))
+                sums = plus(sums, load(Z, at(task, n), 0, K))
             store(C, r, 0, sums)
 
     @jit(fastmath={"nnan", "nsz"})
