@@ -405,14 +405,15 @@ def threads(scale: Scale) -> Iterator[Figure]:
 
 
 def file(scale: Scale) -> Iterator[Figure]:
-    """From a CSV of names on disk to labels on disk, each side in its own process."""
+    """From a CSV of names on disk to labels on disk, each side in its own process. We also write the tables of workers
+    and tasks and the saved result, but no page: the other side has none."""
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "answers.csv", Path(folder) / "out"
         simulate(scale.large, 10).strings().write_csv(table)
         settings = ("--model", "dawid-skene", "--max-iter", FILE_ITERATIONS, "--tol", "0")
         details: dict[str, float | str] = {}
         if command_works():
-            ours = lambda: shell(*COMMAND, "aggregate", table, "--out", out, *settings)  # noqa: E731
+            ours = lambda: shell(*COMMAND, "aggregate", table, "--out", out, "--no-page", *settings)  # noqa: E731
         else:
             details["no command:"] = "cw.Labels of a polars frame stands in"
             ours = lambda: shell(*_child("stand-in", table, out))  # noqa: E731

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....acquisition import expected, expected_accuracy, open_tasks
-from ....inter_rater import agreement
+from ....inter_rater import measured
 from ....kernels.layout import Floats
 from ....result import LabelsResult
 from ...page import BaseSummary, Language, Tile
@@ -111,7 +111,7 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     right = expected(result, 1)[open_tasks(result)]
     mean, low, high = expected_accuracy(result) or (None, None, None)
     wrong, review = doubtful(right[:, 0])
-    alpha = agreement(answers).row(0, named=True)
+    alpha = measured(answers, ["krippendorff-alpha"]).row(0, named=True)
     values = {
         "answers": answers.n_answers,
         "tasks": answers.n_tasks,
