@@ -11,8 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from ..acquisition import cost_curve, next_pairs
-from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
@@ -140,6 +138,8 @@ def fit(job: Job, page: PageOptions) -> None:
     if job.out is not None:
         further: dict[str, pl.DataFrame | None] = {"matched": None} if answers.kind == "points" else {}
         if answers.kind == "pairs":
+            from ..acquisition import next_pairs
+
             further = {"next": next_pairs(result, page.ask or 100)}
         files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
     if problem is not None:
@@ -185,6 +185,9 @@ def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
 
 def compared_page(result: Any, models: list[str] | None, check: bool | None) -> dict[str, Any]:
     """The comparison and the cost curve of a page of labels; without `models`, all models if the table is small."""
+    from ..acquisition import cost_curve
+    from ..comparison import chosen_models, compare
+
     options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
     if models is None and result.answers.n_answers > MAX_ANSWERS_COMPARED:
         return options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,6 +16,7 @@ from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
 from .shard import Crowd, Shard, spread
@@ -52,7 +54,8 @@ class LabelModel(Model[Labels, LabelsResult]):
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        learnt = self.learn(answers, crowd, shards, run)
+        with nullcontext() if answers.in_parts else reused():  # parts differ in size
+            learnt = self.learn(answers, crowd, shards, run)
         if answers.in_parts:
             parts = split_fields(self, answers, crowd, shards, learnt)
             return self.make_result(answers, run, learnt.trace, self.criterion, result_type=SplitResult, **parts)
