@@ -23,12 +23,15 @@ class Reading:
     `columns` maps roles to columns; `used` marks the rows that are not dropped; `notes` and `warnings` are collected.
     """
 
-    def __init__(self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer") -> None:
+    def __init__(
+        self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer", *,
+        may_be_empty: bool = False,
+    ) -> None:  # fmt: skip
         self.source, self.noun = source, noun  # the origin of the table, and the noun for a row
         self.notes, self.warnings, self.dropped = list(notes), list[str](), list[Dropped]()
         self.columns, self.guessed = dict[str, str](), tuple[str, ...]()
         self.set_frame(to_frame(data), where or (lambda row: f"row {row + 1}"))
-        if self.frame.height == 0:
+        if self.frame.height == 0 and not may_be_empty:
             raise EmptyDataError(
                 f"no {noun}s in {source}: it has {self.frame.width} column(s) and no rows. Give a table with rows"
             )
@@ -72,7 +75,7 @@ class Reading:
                 f"{int(unnamed.sum())} {self.noun}(s) in {self.source} have no worker, the first at "
                 f"{self.where(int(np.argmax(unnamed)))}. {advice}"
             )
-        if not self.used.any():
+        if self.rows_read and not self.used.any():
             raise EmptyDataError(f"no {self.noun}s in {self.source}: {self.rows_read} row(s), none {wanted}")
 
     @cached_property

@@ -17,7 +17,16 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
-    EM_TOL, MIN_SD, Elsewhere, GaussianEM, Mixture, Priors, change_below, noise_prior, nowhere, worker_noise,
+    EM_TOL,
+    MIN_SD,
+    Elsewhere,
+    GaussianEM,
+    Mixture,
+    Priors,
+    change_below,
+    noise_prior,
+    nowhere,
+    worker_noise,
 )  # fmt: skip
 from .image_fit import A0, MIN_CLICKS, ImageFit, ImageFitter, centre_weight
 from .model import concat, fit_images, object_ptr

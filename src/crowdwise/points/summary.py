@@ -12,7 +12,7 @@ import polars as pl
 from ..answers import Points
 from ..engine import Executor
 from ..errors import ParameterError, UnknownIdError
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
 from ..result.points import supporters
@@ -88,10 +88,10 @@ def probability_real(points: Points, image_of: Ints, worker: Ints, object_: Ints
         return np.empty(0)
     k = np.bincount(object_, minlength=M).astype(np.float64)
     there = np.bincount(image_of, minlength=points.n_images).astype(np.float64)
-    shown = np.bincount(points.job_worker, there[points.job_image], minlength=points.n_workers)
-    rate = hit_rate(np.bincount(worker, minlength=points.n_workers), shown)
+    shown = weighted_counts(points.job_worker, there[points.job_image], points.n_workers)
+    rate = hit_rate(np.bincount(worker, minlength=points.n_workers).astype(np.float64), shown)
     part = attention(rate, eager_rate(rate[points.job_worker]))
-    looked = np.bincount(points.job_image, part[points.job_worker], minlength=points.n_images)[image_of]
+    looked = weighted_counts(points.job_image, part[points.job_worker], points.n_images)[image_of]
     return chance_real(k, looked, hit_rate_weights(k, looked))
 
 
