@@ -209,6 +209,15 @@ def test_new_workers_images_and_boxes() -> None:
     assert np.array_equal(stream.points.box, points.box)
 
 
+def test_a_stream_that_holds_nothing_is_like_a_new_one() -> None:
+    stream = cw.ClickStream().update(job("a", "w", [(1, 1), (2, 2)]))
+    assert stream.remove({"image": ["a"], "worker": ["w"]}) == 0
+    assert (stream.objects.height, stream.workers.height, cw.ClickStream().objects.height) == (0, 0, 0)
+    stream.update(cw.Points({"image": [1], "worker": [2], "t": [3.0]}, axes=["t"], box=(0, 9)))
+    assert stream.workers["worker"].to_list() == [2]
+    assert cw.ClickStream().remove({"image": ["a"], "worker": ["w"]}) == 1
+
+
 def test_numbers_as_ids_and_coordinates_of_other_names() -> None:
     rng = np.random.default_rng(0)
     stream = cw.ClickStream()

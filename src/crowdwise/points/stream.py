@@ -1,14 +1,13 @@
 """Streams of clicks: only the images that new clicks touch are fitted again.
 
-An image is fitted given what its workers did on all other images: their expected clicks on objects, the squared
-distances of these and their clicks are the prior of the fit, eq (S1) of docs/maths/click_mixture.md. Then the image's
-share in the counts of its workers is replaced by the new one.
+An image is fitted given what its workers did on all other images, eq (40) of docs/maths/click_mixture.md. Then the
+image's share in the counts of its workers is replaced by the new one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -110,13 +109,16 @@ class ClickStream(Stream[Points, PointsResult]):
         super().__init__(model)
         if self.model.method != "merge":
             raise ParameterError(f"method is {self.model.method!r}; ClickStream needs method='merge'")
+        self._clear()
+
+    def _clear(self) -> None:
+        """Hold nothing, as a new stream."""
         self._axes: tuple[str, ...] = ()
         self._types: dict[str, Any] = {}  # of the ids of images and workers
         self._images: dict[Any, Image] = {}
         self._workers: dict[Any, int] = {}  # number of each worker, in the order of arrival
         self._sums, self._clicks = Sums(np.zeros((len(COUNTS), 0)), np.zeros((0, 0)), 0), 0
-        self._start: Start | None = None
-        self._start_clicks = 0  # number of clicks when the start was chosen
+        self._start: tuple[Start, int] | None = None  # of searches, and the number of clicks when it was chosen
         self._rates: HitRates | None = None
 
     def __repr__(self) -> str:
@@ -131,6 +133,8 @@ class ClickStream(Stream[Points, PointsResult]):
         change nothing."""
         points = self.model.accept(answers)
         self.model._check_axes(points.n_axes)
+        if not self._images:
+            self._clear()
         if self._axes and points.axes != self._axes:
             raise DataError(
                 f"these clicks have the coordinates {', '.join(points.axes)}, but the stream has "
@@ -157,7 +161,7 @@ class ClickStream(Stream[Points, PointsResult]):
         changed: dict[Any, Jobs] = {}
         unknown = 0
         ids = self._as_ids(image, "image"), self._as_ids(worker, "worker")
-        for name, who in set(zip(*(each.to_list() for each in ids), strict=True)):
+        for name, who in dict.fromkeys(zip(*(each.to_list() for each in ids), strict=True)):
             held, number = self._images.get(name), self._workers.get(who, -1)
             if held is None or number not in held.jobs.clicks:
                 unknown += 1
@@ -211,7 +215,7 @@ class ClickStream(Stream[Points, PointsResult]):
             ),
             "object": np.concatenate([np.empty(0, np.int64), *map(np.arange, size)]) + 1,
             **{axis: mean[:, d] for d, axis in enumerate(self._axes)},
-            "probability": np.concatenate([np.empty(0), *map(self._probabilities, known)]),
+            "probability": self._probabilities(known),
             "supporters": np.concatenate([np.empty(0), *(each.supporters for each in known)]).astype(np.int64),
             "jobs": np.repeat(np.array([len(each.worker) for each in known], np.int64), size),
         }
@@ -283,25 +287,24 @@ class ClickStream(Stream[Points, PointsResult]):
         clicks -= sum(image.jobs.n_clicks for image in before)
         sums = self._sums.plus((image.learned for image in before), -1)
         looked = {name: jobs for name, jobs in changed.items() if jobs.clicks}
-        fitted = {}
-        if looked:
-            start = self._renewed_start(changed, clicks, run)
-            fitted = self._fit(looked, start, sums, (run or Run()).begin())
-        self._sums, self._clicks = sums.plus(image.learned for image in fitted.values()), clicks
+        start = self._renewed_start(changed, clicks, run)
+        fitted = self._fit(looked, start and start[0], sums, (run or Run()).begin()) if looked else {}
+        self._start, self._clicks = start, clicks
+        self._sums = sums.plus(image.learned for image in fitted.values())
         self._images.update(fitted)
         for name in changed.keys() - fitted.keys():
             del self._images[name]
 
-    def _renewed_start(self, changed: Mapping[Any, Jobs], clicks: int, run: Run | None) -> Start | None:
-        """Return the start of searches. It is chosen on a few of all images when the number of clicks has changed much;
-        None without clicks."""
-        before = self._start_clicks
-        if clicks and (self._start is None or not before / START_GROWTH <= clicks <= before * START_GROWTH):
+    def _renewed_start(self, changed: Mapping[Any, Jobs], clicks: int, run: Run | None) -> tuple[Start, int] | None:
+        """Return the start of searches, and the number of clicks when it was chosen. It is chosen on a few of all
+        images when the number of clicks has changed much; None if there were never any clicks."""
+        before = 0 if self._start is None else self._start[1]
+        if clicks and not before / START_GROWTH <= clicks <= before * START_GROWTH:
             jobs = {**{name: image.jobs for name, image in self._images.items()}, **changed}
             names = list(jobs)
             sample = sample_images(np.array([each.n_clicks for each in jobs.values()]))
             points, _ = self._as_points({names[i]: jobs[names[i]] for i in sample.tolist()})
-            self._start, self._start_clicks = choose_start(self.model, points, (run or Run()).begin())[0], clicks
+            return choose_start(self.model, points, (run or Run()).begin())[0], clicks
         return self._start
 
     def _fit(self, images: Mapping[Any, Jobs], start: Start | None, others: Sums, run: Run) -> dict[Any, Image]:
@@ -344,21 +347,23 @@ class ClickStream(Stream[Points, PointsResult]):
         jobs, before = int(self._sums.counts[JOBS].sum()), self._rates
         if before is None or not before.jobs / HIT_RATE_GROWTH <= jobs <= before.jobs * HIT_RATE_GROWTH:
             known = [image.learned for image in self._images.values()]
-            rate, worker = self._sums.hit_rate, np.concatenate([each.worker for each in known])
-            eager = eager_rate(rate[worker])
-            looked = np.repeat(
-                [attention(rate[each.worker], eager).sum() for each in known], [len(each.mean) for each in known]
-            )
-            weight = hit_rate_weights(np.concatenate([each.supporters for each in known]), looked)
+            eager = eager_rate(self._sums.hit_rate[np.concatenate([each.worker for each in known])])
+            weight = hit_rate_weights(*self._support(known, eager))
             self._rates = before = HitRates(eager, weight, jobs)
         return before
 
-    def _probabilities(self, known: Learned) -> Floats:
-        """(M,) probability that an object is real."""
-        rates = self._hit_rates()
-        looked = attention(self._sums.hit_rate[known.worker], rates.eager).sum()
-        real = chance_real(known.supporters, np.full(len(known.mean), looked), rates.weight)
-        return np.asarray(expit(known.evidence) * real)
+    def _support(self, known: Sequence[Learned], eager: float) -> tuple[Floats, Floats]:
+        """Return how many workers clicked on each object of some images, and how many looked."""
+        rate = self._sums.hit_rate
+        looked = [np.full(len(each.mean), attention(rate[each.worker], eager).sum()) for each in known]
+        return np.concatenate([each.supporters for each in known]), np.concatenate(looked)
+
+    def _probabilities(self, known: Sequence[Learned]) -> Floats:
+        """(M,) probabilities that the objects of some images are real."""
+        if not any(len(each.mean) for each in known):
+            return np.empty(0)
+        rates, evidence = self._hit_rates(), np.concatenate([each.evidence for each in known])
+        return np.asarray(expit(evidence) * chance_real(*self._support(known, rates.eager), rates.weight))
 
     def _standing(self, item: Any) -> Standing:
         known = self._known(item)
@@ -374,7 +379,7 @@ class ClickStream(Stream[Points, PointsResult]):
     def _doubt(self, known: Learned) -> Doubt:
         """Return what is most doubtful in an image: whether an object is real, or whether a click on no object marks
         one that other workers have missed."""
-        strays, p = self._stray_doubt(known), self._probabilities(known)
+        strays, p = self._stray_doubt(known), self._probabilities([known])
         if not len(p):
             return strays or Doubt(1.0, "none clicked, so there is no object, with a probability of", 1.0)
         sure, h, f = np.maximum(p, 1 - p), self._hit_rates().mean, DECOY_BETA[0] / sum(DECOY_BETA)
@@ -420,10 +425,11 @@ class ClickStream(Stream[Points, PointsResult]):
     def _parts(self) -> Parts:
         parts = Parts()
         parts.add("axes", self._axes)
-        parts.add("clicks", [self._clicks, self._start_clicks])
+        parts.add("clicks", self._clicks)
         parts.add("workers", pl.Series("worker", list(self._workers), dtype=self._types.get("worker")))
         parts.add("sums", self._sums)
-        parts.add("start", self._start)
+        parts.add("start", self._start and self._start[0])
+        parts.add("start_clicks", self._start and self._start[1])
         parts.add("rates", self._rates)
         store(parts, self._images, self._types.get("image"), len(self._axes))
         return parts
@@ -431,9 +437,10 @@ class ClickStream(Stream[Points, PointsResult]):
     def _restore(self, stored: Stored) -> None:
         workers = stored.get("workers", pl.Series)
         self._axes = stored.get("axes", tuple)
-        self._clicks, self._start_clicks = stored.get("clicks", tuple)
+        self._clicks = stored.get("clicks", int)
         self._workers = {name: number for number, name in enumerate(workers.to_list())}
-        self._sums, self._start = stored.get("sums", Sums), stored.get("start", Start)
+        start = stored.get("start", Start)
+        self._sums, self._start = stored.get("sums", Sums), start and (start, stored.get("start_clicks", int))
         self._rates = stored.get("rates", HitRates)
         images, self._images = restore(stored)
         self._types = {"image": images.dtype, "worker": workers.dtype} if self._axes else {}
