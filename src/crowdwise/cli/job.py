@@ -191,14 +191,14 @@ def write_result(
     **options: Any,
 ) -> list[Path]:
     """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
-    tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
-    for name in (name for name, table in tables.items() if table is None):
-        (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool:  # most of this work is done outside of Python
+        saved = pool.submit(result.save, out)
+        tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
+        for name in (name for name, table in tables.items() if table is None):
+            (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
         written = {name: table for name, table in tables.items() if table is not None}
         paths = [out / f"{name}.csv" for name in written]
         files = pool.map(write_csv, written.values(), paths, repeat(excel_safe))
-        saved = pool.submit(result.save, out)
         report = [result.report(out / "report.html", command=command_line(), **options)] if page else []
         return [*files, *report, saved.result()]
 
