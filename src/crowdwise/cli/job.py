@@ -7,11 +7,9 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -191,16 +189,13 @@ def write_result(
     **options: Any,
 ) -> list[Path]:
     """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
-    with ThreadPoolExecutor() as pool:  # most of this work is done outside of Python
-        saved = pool.submit(result.save, out)
-        tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
-        for name in (name for name, table in tables.items() if table is None):
-            (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-        written = {name: table for name, table in tables.items() if table is not None}
-        paths = [out / f"{name}.csv" for name in written]
-        files = pool.map(write_csv, written.values(), paths, repeat(excel_safe))
-        report = [result.report(out / "report.html", command=command_line(), **options)] if page else []
-        return [*files, *report, saved.result()]
+    tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
+    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
+    for name in (name for name, table in tables.items() if table is None):
+        (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
+    if page:
+        files.append(result.report(out / "report.html", command=command_line(), **options))
+    return [*files, result.save(out)]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:
