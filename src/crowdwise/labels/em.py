@@ -164,7 +164,9 @@ class _EM(Problem):
 
     def improve(self) -> None:
         stats, self.stats = self.stats, None  # not needed in the next E-step, which allocates its own
-        self.before, self.params = self.params, self.model.maximise(self.crowd, stats, self.params)
+        if type(self.model).stop_early is not EMModel.stop_early:  # nothing else needs the parameters before
+            self.before = self.params
+        self.params = self.model.maximise(self.crowd, stats, self.params)
 
     def state(self) -> Arrays:
         """Return the state for a checkpoint. Of the posteriors, only the most probable classes are needed."""
