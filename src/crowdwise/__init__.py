@@ -29,6 +29,7 @@ _HOME = {
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
+    "LabelStream": "labels.stream",
     "ClickStream": "points",
     "soft_assignments": "points",
     "CrowdClassifier": "learn",
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from .labels.one_coin import OneCoin as OneCoin
     from .labels.pooled import Pooled as Pooled
     from .labels.soft_vote import SoftVote as SoftVote
+    from .labels.stream import LabelStream as LabelStream
     from .labels.weighted_vote import WeightedVote as WeightedVote
     from .learn.estimator import CrowdClassifier as CrowdClassifier
     from .metrics import (

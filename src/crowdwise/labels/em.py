@@ -55,6 +55,7 @@ class EMModel(LabelModel, Generic[P, S]):
     """A model fitted by EM or variational Bayes. A subclass defines the E-step, its statistics, and the M-step."""
 
     criterion: ClassVar[str] = "log-likelihood plus log-prior"
+    can_stream: ClassVar[bool] = True  # whether `renewed` makes the statistics of an answer independent of when it came
 
     max_iter: int = setting(1000, COUNT, "Maximum number of iterations.")
     tol: float = setting(1e-4, NOT_NEGATIVE, "Convergence tolerance on worker skill.")
@@ -94,6 +95,10 @@ class EMModel(LabelModel, Generic[P, S]):
         """Return whether to stop before convergence."""
         return False
 
+    def renewed(self, stats: S, params: P) -> S:
+        """Return statistics for the present parameters, where they depend on the parameters of an earlier E-step."""
+        return stats
+
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> S:
         """Initialise the posterior of every shard with soft votes, and return its statistics."""
         return self.from_votes(shards)
@@ -116,8 +121,23 @@ class EMModel(LabelModel, Generic[P, S]):
         self.posterior(shard, params, local)
         return local, Summed(0.0, 0, self.statistics(shard, local, shard.shares(local.Z), None))
 
+    def place(self, shards: Executor[Shard], params: P, Z: Floats) -> S:
+        """Set the posteriors (T, K) of all shards, and return their statistics."""
+        ends = np.cumsum(list(shards.each(_size)))
+        return shards.update(self._placed, params, each=np.split(Z, ends[:-1])).stats  # type: ignore[no-any-return]
+
+    def _placed(self, shard: Shard, local: Any, params: P, Z: Floats) -> tuple[Local, Summed]:
+        new = Local(Z.astype(shard.dtype))
+        return new, Summed(0.0, 0, self.statistics(shard, new, shard.shares(new.Z), params))
+
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
-        fit, trace = _EM(self, crowd, shards, run), Trace(labels_changed=int, skill_change=float)
+        return self.learn_from(crowd, shards, run)
+
+    def learn_from(
+        self, crowd: Crowd, shards: Executor[Shard], run: Run, start: tuple[P, Floats] | None = None
+    ) -> Learnt:
+        """Iterate until convergence, from the model's own start or from parameters and posteriors (T, K)."""
+        fit, trace = _EM(self, crowd, shards, run, start), Trace(labels_changed=int, skill_change=float)
         converged = iterate(fit, run, trace, STAGE)
         return Learnt(fit.params, self.prevalence(fit.params), trace, converged)
 
@@ -125,14 +145,18 @@ class EMModel(LabelModel, Generic[P, S]):
 class _EM(Problem):
     """The fit of a label model to its shards."""
 
-    def __init__(self, model: EMModel[Any, Any], crowd: Crowd, shards: Executor[Shard], run: Run) -> None:
+    def __init__(
+        self, model: EMModel[Any, Any], crowd: Crowd, shards: Executor[Shard], run: Run, start: Any = None
+    ) -> None:
         self.name, self.max_iter = model.name, model.max_iter
         self.model, self.crowd, self.shards = model, crowd, shards
         self.n_answers = max(crowd.rows.n_answers, 1)
         self.answers = crowd.rows.per_worker + SKILL_PRIOR_ANSWERS  # reported skills include this prior
         self.unchanged, self.before, self.moved = 0, None, np.inf
         self.stats: Any = None
-        if not run.journal.resumes(STAGE):
+        if start is not None:
+            self.params, self.hits = start[0], model.hits(crowd, model.place(shards, *start))
+        elif not run.journal.resumes(STAGE):
             stats = model.begin(crowd, shards)
             self.params, self.hits = model.maximise(crowd, stats, None), model.hits(crowd, stats)
 
@@ -178,6 +202,10 @@ class _EM(Problem):
         self.shards.update(_put_back, each=[under(state, f"shard{number}.") for number in range(count)])
         if self.crowd.truth is not None:
             self.crowd.truth.restore(under(state, "truth."))
+
+
+def _size(shard: Shard, local: Any) -> int:
+    return shard.layout.n_tasks
 
 
 def _kept(shard: Shard, local: Local) -> tuple[Any, dict[str, Floats]]:

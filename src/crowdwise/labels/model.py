@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Executor, Model, Run, Trace
+from ..engine import Executor, InMemory, Model, Run, Trace
 from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
@@ -48,10 +48,18 @@ class LabelModel(Model[Labels, LabelsResult]):
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
+        crowd, shards = self.prepared(answers, run, features)
+        return self.built(answers, crowd, shards, self.learn(answers, crowd, shards, run), run)
+
+    def prepared(self, answers: Labels, run: Run, features: Any = None) -> tuple[Crowd, InMemory[Shard]]:
+        """Return the crowd and the shards of answers that the model can fit."""
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        learnt = self.learn(answers, crowd, shards, run)
+        return crowd, shards
+
+    def built(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], learnt: Learnt, run: Run) -> LabelsResult:
+        """Return the result of a fit. The posteriors in the shards may be overwritten."""
         own = {"prevalence": learnt.prevalence, "converged": learnt.converged}
         finished = self.finish(crowd, learnt.params, shards)
         own["params"] = self.with_tasks(finished, list(shards.each(_local)))
@@ -130,7 +138,12 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
         """Return the posterior (T, K) before it was hedged, and its weight in the reported posterior."""
-        return posterior, 1.0
+        return posterior, self.own_weight
+
+    @property
+    def own_weight(self) -> float:
+        """The weight of the posterior before hedging in the reported posterior."""
+        return 1.0
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""
