@@ -121,23 +121,13 @@ class EMModel(LabelModel, Generic[P, S]):
         self.posterior(shard, params, local)
         return local, Summed(0.0, 0, self.statistics(shard, local, shard.shares(local.Z), None))
 
-    def place(self, shards: Executor[Shard], params: P, Z: Floats) -> S:
-        """Set the posteriors (T, K) of all shards, and return their statistics."""
+    def place(self, shards: Executor[Shard], Z: Floats) -> None:
+        """Set the posteriors (T, K) of all shards."""
         ends = np.cumsum(list(shards.each(_size)))
-        return shards.update(self._placed, params, each=np.split(Z, ends[:-1])).stats  # type: ignore[no-any-return]
-
-    def _placed(self, shard: Shard, local: Any, params: P, Z: Floats) -> tuple[Local, Summed]:
-        new = Local(Z.astype(shard.dtype))
-        return new, Summed(0.0, 0, self.statistics(shard, new, shard.shares(new.Z), params))
+        shards.update(_placed, each=np.split(Z, ends[:-1]))
 
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
-        return self.learn_from(crowd, shards, run)
-
-    def learn_from(
-        self, crowd: Crowd, shards: Executor[Shard], run: Run, start: tuple[P, Floats] | None = None
-    ) -> Learnt:
-        """Iterate until convergence, from the model's own start or from parameters and posteriors (T, K)."""
-        fit, trace = _EM(self, crowd, shards, run, start), Trace(labels_changed=int, skill_change=float)
+        fit, trace = _EM(self, crowd, shards, run), Trace(labels_changed=int, skill_change=float)
         converged = iterate(fit, run, trace, STAGE)
         return Learnt(fit.params, self.prevalence(fit.params), trace, converged)
 
@@ -145,18 +135,14 @@ class EMModel(LabelModel, Generic[P, S]):
 class _EM(Problem):
     """The fit of a label model to its shards."""
 
-    def __init__(
-        self, model: EMModel[Any, Any], crowd: Crowd, shards: Executor[Shard], run: Run, start: Any = None
-    ) -> None:
+    def __init__(self, model: EMModel[Any, Any], crowd: Crowd, shards: Executor[Shard], run: Run) -> None:
         self.name, self.max_iter = model.name, model.max_iter
         self.model, self.crowd, self.shards = model, crowd, shards
         self.n_answers = max(crowd.rows.n_answers, 1)
         self.answers = crowd.rows.per_worker + SKILL_PRIOR_ANSWERS  # reported skills include this prior
         self.unchanged, self.before, self.moved = 0, None, np.inf
         self.stats: Any = None
-        if start is not None:
-            self.params, self.hits = start[0], model.hits(crowd, model.place(shards, *start))
-        elif not run.journal.resumes(STAGE):
+        if not run.journal.resumes(STAGE):
             stats = model.begin(crowd, shards)
             self.params, self.hits = model.maximise(crowd, stats, None), model.hits(crowd, stats)
 
@@ -206,6 +192,10 @@ class _EM(Problem):
 
 def _size(shard: Shard, local: Any) -> int:
     return shard.layout.n_tasks
+
+
+def _placed(shard: Shard, local: Any, Z: Floats) -> tuple[Local, int]:
+    return Local(Z.astype(shard.dtype)), 0
 
 
 def _kept(shard: Shard, local: Local) -> tuple[Any, dict[str, Floats]]:

@@ -30,7 +30,9 @@ from .em import EMModel, Local
 from .held import TaskAnswers
 from .shard import Crowd, Shard
 
-ROUNDS = 3  # E-steps of the changed tasks and M-steps, after a first estimate
+MIN_ROUNDS, MAX_ROUNDS = 2, 12  # E-steps of the changed tasks and M-steps, after a first estimate
+ROUND_CELLS = 200_000  # (answers + rows) x classes of all rounds, unless there are fewer than MIN_ROUNDS
+ROUND_TOL = 1e-3  # the rounds end when no posterior changes by more
 
 
 class Learned(NamedTuple):
@@ -77,19 +79,24 @@ def learn_change(
     new = small_shard(changed.after, changed.gold, rows, how)
     crowd = Crowd(choose(how.n_answers, how.n_classes), rows, how.threads, np.dtype(np.float64), how.seed, None)
     local = Local(first_posterior(model, known, new))
-    shares = new.shares(local.Z)
-    for turn in range(1 + ROUNDS):
+    shares, own = new.shares(local.Z), narrow(params, new.subset)
+    cells = (rows.n_rows + new.layout.n_answers) * how.n_classes
+    rounds = min(max(ROUND_CELLS // max(cells, 1), MIN_ROUNDS), MAX_ROUNDS)
+    for turn in range(1 + rounds):
+        before = local.Z.copy()
         if turn:
-            shares = model.posterior(new, narrow(params, new.subset), local).shares
-        part = model.statistics(new, local, shares, narrow(params, new.subset))
-        stats = add_shard(_copied(rest), part, new.subset)
+            shares = model.posterior(new, own, local).shares
+        stats = add_shard(_copied(rest), model.statistics(new, local, shares, own), new.subset)
         params = model.maximise(crowd, model.renewed(stats, params), params)
+        own = narrow(params, new.subset)
+        if turn >= MIN_ROUNDS and np.abs(local.Z - before).max(initial=0) <= ROUND_TOL:
+            break
     return Learned(rows, stats, model.finish(crowd, params, InMemory([]))), local.Z
 
 
 def small_shard(answers: TaskAnswers, gold: Ints, rows: WorkerRows, how: Computing) -> Shard:
     """Return a shard of some tasks, with only the rows and workers that occur in it."""
-    kernels = choose(len(answers.at), how.n_classes)
+    kernels = choose(how.n_answers, how.n_classes)
     shape = (len(gold), rows.n_workers, how.n_classes)
     task, worker, label = (np.ascontiguousarray(each, np.int32) for each in answers[:3])
     layout, _ = sort_answers(kernels, task, worker, label, shape)

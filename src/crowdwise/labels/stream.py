@@ -12,7 +12,7 @@ from ..answers import Intake, Labels
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
 from ..engine import Decision, InMemory, Model, Run, Standing, Stream, Trace, registry
 from ..errors import DataError, EmptyDataError, ParameterError, check_choice
-from ..kernels import MAX_PLAIN_CELLS, choose
+from ..kernels import choose
 from ..kernels.ahead import expected_right, information, with_other
 from ..kernels.layout import Floats, Ints, Subset, WorkerRows, add_shard, find_rows, narrow, sort_answers
 from ..kernels.special import decide as most_probable
@@ -24,8 +24,8 @@ from .incremental import Changed, Computing, Learned, first_posterior, learn_cha
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
 
-GROWTH = 2  # the model is fitted from the start when there are this many times the answers of the last such fit
-MAX_REFIT_ANSWERS = 20_000  # unless more answers are held and most of them were learned before
+SMALL = 10_000  # answers up to which a fit takes a fraction of a second
+GROWTH_SMALL, GROWTH = 1.1, 1.5  # a fit from the start is due at so many times the answers of the last one
 MIN_REFRESHED_TASKS = 200  # other tasks whose posterior an update computes again, at least
 MAX_CANDIDATES = 2_000  # workers with the most correct answers, who are compared for a task
 MAX_WORKERS_NAMED = 20  # workers worth asking who are named
@@ -65,6 +65,11 @@ class LabelStream(Stream[Labels, LabelsResult]):
     mean no answer, and `wide` says whether each worker has a column. If a table has several rows for one worker and
     task, `duplicates` says which is used: "last" (by time, if every row has a time), "first" or "error".
 
+    An update costs in proportion to its own answers, but when all answers have become 1.5 times those of the last fit,
+    the update that reaches this fits them from the start, since what was learned from few answers may mislead. So does
+    an update with a label that was never seen. With `refit=False`, more than 10,000 answers are not fitted by updates
+    for their growth: `due` says that it is time to call `result`, which does it.
+
     >>> import crowdwise as cw
     >>> stream = cw.LabelStream()
     >>> stream = stream.update({"task": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "cat", "dog"]})
@@ -90,11 +95,13 @@ class LabelStream(Stream[Labels, LabelsResult]):
         missing: Sequence[str] = (),
         wide: bool | None = None,
         duplicates: Repeats = "last",
+        refit: bool = True,
     ) -> None:
         super().__init__(_model(model))
         check_choice("duplicates", duplicates, REPEATS)
         self._columns = {"task": task, "worker": worker, "label": label, "gold": gold}
         self._reading: dict[str, Any] = {"missing": list(missing), "wide": wide, "repeats": duplicates}
+        self._refit = refit
         self.ignored = 0  # rows that changed nothing: without a task or worker, or deletions of unknown answers
         self._waiting: dict[Any, Any] = {}  # gold of tasks that have no answers
         self._clear()
@@ -155,17 +162,14 @@ class LabelStream(Stream[Labels, LabelsResult]):
         return unknown
 
     def result(self, *, run: Run | None = None) -> LabelsResult:
-        """Return the result of all answers held, the same as a fit of all of them.
-
-        The iterations continue from what was learned so far; few answers are fitted from the start. The stream goes on
-        from the result.
-        """
+        """Return the result of all answers held. They are fitted from the start, so it does not depend on the order in
+        which they came. The stream then goes on from this fit."""
         if run is not None and run.resume is not None:
             raise ParameterError("a stream has no checkpoints: call result() again without resume")
         if not self.n_answers:
             raise EmptyDataError("the stream holds no answers. Give it some with update")
         run = (run or Run()).begin()
-        return self.em.built(*self._fit(run, fresh=self.n_answers * len(self._classes) <= MAX_PLAIN_CELLS), run)
+        return self.em.built(*self._fit(run), run)
 
     @property
     def labels(self) -> pl.DataFrame:
@@ -205,12 +209,12 @@ class LabelStream(Stream[Labels, LabelsResult]):
         if plan is None:
             return
         n = self.n_answers + plan.growth
-        small = n <= MAX_REFIT_ANSWERS or n >= GROWTH * self.n_answers
-        if self._known is None or plan.numbering[2].new or (n >= GROWTH * self._fitted and small):
+        may = self._refit or n <= SMALL or n >= 2 * self.n_answers
+        if self._known is None or plan.numbering[2].new or (may and self._is_due(n)):
             self._commit(plan)
             self._known = None
             if n:
-                self._fit(run.begin(), fresh=True)
+                self._fit(run.begin())
             return
         K, W = len(self._classes), len(plan.numbering[1])
         others = self._in_turn(max(MIN_REFRESHED_TASKS, plan.n_changes), plan.tasks)
@@ -221,6 +225,14 @@ class LabelStream(Stream[Labels, LabelsResult]):
         self._commit(plan)
         self._known = known
         self._Z[np.concatenate([plan.tasks, others])] = Z
+
+    def _is_due(self, n_answers: int) -> bool:
+        return n_answers >= (GROWTH_SMALL if n_answers <= SMALL else GROWTH) * self._fitted
+
+    @property
+    def due(self) -> bool:
+        """Whether a fit from the start is due: there are many more answers than at the last one."""
+        return self.n_answers > 0 and self._is_due(self.n_answers)
 
     def _posterior_of(self, tasks: Ints, K: int) -> Floats:
         Z = np.zeros((len(tasks), K))
@@ -331,17 +343,12 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     # Fits of all answers
 
-    def _fit(self, run: Run, fresh: bool) -> tuple[Labels, Any, InMemory[Shard], Learnt]:
-        """Iterate until convergence, and go on from there: with ids in order, and without tasks, workers and classes
-        that have no answers."""
-        answers, tasks, workers, same_classes = self._labels()
+    def _fit(self, run: Run) -> tuple[Labels, Any, InMemory[Shard], Learnt]:
+        """Fit all answers from the start, and go on from there: with ids in order, and without tasks, workers and
+        classes that have no answers."""
+        answers, _, _, _ = self._labels()
         crowd, shards = self.em.prepared(answers, run)
-        if fresh or self._known is None or not same_classes:
-            learnt = self.em.learn(answers, crowd, shards, run)
-            self._fitted = answers.n_answers
-        else:
-            start = self._narrowed(answers, workers), self._Z[tasks]
-            learnt = self.em.learn_from(crowd, shards, run, start)
+        learnt = self.em.learn(answers, crowd, shards, run)
         Z = np.concatenate([local.Z for local in shards.locals]).astype(np.float64)
         self._adopt(answers, self.em.finish(crowd, learnt.params, shards), Z, run)
         return answers, crowd, shards, learnt
@@ -399,11 +406,12 @@ class LabelStream(Stream[Labels, LabelsResult]):
         self._pool = Pool.filled(answers.answers_per_task, worker, label, numbers)
         self._extras, self._gold, self._Z = Extras(answers.extras), answers.gold.copy(), Z
         self._known, self._turn, self._view = Learned(layout.rows, stats, params), 0, None
+        self._fitted = answers.n_answers
 
     def _ready(self) -> Learned:
         """Return what is known; an interrupted fit is made up for."""
         if self._known is None:
-            self._fit(Run().begin(), fresh=True)
+            self._fit(Run().begin())
         assert self._known is not None
         return self._known
 
@@ -419,7 +427,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
                 return self.result()
             params = self._narrowed(answers, workers)
             crowd, shards = self.em.prepared(answers, run)
-            self.em.place(shards, params, self._Z[tasks])
+            self.em.place(shards, self._Z[tasks])
             learnt = Learnt(params, self.em.prevalence(params), Trace(labels_changed=int), True)
             self._view = self.em.built(answers, crowd, shards, learnt, run)
         return self._view
@@ -517,7 +525,12 @@ class LabelStream(Stream[Labels, LabelsResult]):
         held = self._pool.of(np.arange(T))
         columns = {name: value for name, value in self._columns.items() if value is not None}
         parts.plain |= {"columns": columns, "reading": self._reading, "ignored": self.ignored}
-        parts.plain |= {"fitted": self._fitted, "turn": self._turn, "known": self._known is not None}
+        parts.plain |= {
+            "fitted": self._fitted,
+            "refit": self._refit,
+            "turn": self._turn,
+            "known": self._known is not None,
+        }
         for ids in (self._tasks, self._workers, self._classes):
             parts.add(ids.role, ids.series())
         for name, each in (("size", self._pool.sizes(np.arange(T))), ("answers", np.stack(held[1:], axis=1))):
@@ -535,7 +548,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
         plain = stored.plain
         self._columns |= plain["columns"]
         self._reading, self.ignored = plain["reading"], plain["ignored"]
-        self._fitted, self._turn = plain["fitted"], plain["turn"]
+        self._fitted, self._refit, self._turn = plain["fitted"], plain["refit"], plain["turn"]
         self._tasks, self._workers, self._classes = (
             Ids(r, stored.get(r, pl.Series)) for r in ("task", "worker", "class")
         )
