@@ -11,7 +11,8 @@ import polars as pl
 from ..answers import Intake, Labels
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
 from ..engine import Decision, InMemory, Model, Run, Standing, Stream, Trace, registry
-from ..errors import DataError, EmptyDataError, ParameterError, check_choice
+from ..engine.stream import check_bounds
+from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, check_choice, nearest
 from ..kernels import choose
 from ..kernels.ahead import expected_right, information, with_other
 from ..kernels.layout import Floats, Ints, Subset, WorkerRows, add_shard, find_rows, narrow, sort_answers
@@ -20,7 +21,7 @@ from ..result import LabelsResult
 from ..result.store import Parts, Stored
 from .em import EMModel, Local
 from .held import Extras, Ids, Numbering, Pool, TaskAnswers, grown
-from .incremental import Changed, Computing, Learned, first_posterior, learn_change, small_shard
+from .incremental import Changed, Computing, Learned, learn_change, small_shard
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
 
@@ -189,12 +190,15 @@ class LabelStream(Stream[Labels, LabelsResult]):
     def decide(self, item: Any, probability: float = 0.95, min: int = 2, max: int = 7) -> Decision:
         """Return whether a task is settled: its label is gold, or it has at least `min` answers and the probability
         asked is reached. A task that is not settled by `max` answers is contested; otherwise, ask for more answers."""
-        found = super().decide(item, probability, min, max)
+        check_bounds(probability, min, max)
         number = self._number(item)
-        if number < 0 or self._gold[number] < 0:
-            return found
-        gold = self._classes.values[self._gold[number]]
-        return found._replace(status="settled", ask=0, of=(), reason=f"The label {gold!r} is known (gold).")
+        gold = self._waiting.get(item)
+        if number >= 0 and self._gold[number] >= 0:
+            gold = self._classes.values[self._gold[number]]
+        if gold is None:
+            return super().decide(item, probability, min, max)
+        answers = int(self._pool.sizes(np.array([number]))[0]) if number >= 0 else 0
+        return Decision(item, "settled", 0, (), 1.0, answers, f"The label {gold!r} is known (gold).")
 
     # Changes
 
@@ -410,7 +414,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     def _ready(self) -> Learned:
         """Return what is known; an interrupted fit is made up for."""
-        if self._known is None:
+        if self._known is None and self.n_answers:
             self._fit(Run().begin())
         assert self._known is not None
         return self._known
@@ -435,31 +439,31 @@ class LabelStream(Stream[Labels, LabelsResult]):
     # Single tasks
 
     def _number(self, task: Any) -> int:
+        """Return the number of a task; -1 if its gold is known, but no answer."""
         try:
-            return self._tasks.number.get(task, -1)
+            number = self._tasks.number.get(task, -1)
+            if number < 0 and task not in self._waiting:
+                raise UnknownIdError(
+                    f"no task {task!r} in the stream.{nearest(str(task), self._tasks.values[:10_000])}"
+                )
         except TypeError:
             raise DataError(f"{task!r} is not the id of a task; give one plain value") from None
+        return number
 
     def _task(self, task: Any) -> tuple[Floats, Floats, TaskAnswers]:
         """Return the reported posterior (K,) of a task, that before hedging, and its answers."""
-        number = self._number(task)
-        answers = self._pool.of(np.array([number if number >= 0 else len(self._pool.size)]))
-        if not self.n_answers:
-            return np.zeros(0), np.zeros(0), answers
-        known = self._ready()
-        number = self._number(task)  # a fit may have changed it
-        how = Computing(len(self._classes), self.n_answers, 1, 0)
-        gold = self._gold[[number]] if number >= 0 else np.array([-1])
-        shard = small_shard(answers, gold, known.rows, how)
-        Z = self._Z[[number]] if number >= 0 else first_posterior(self.em, known, shard)
+        if self._number(task) < 0:
+            raise UnknownIdError(f"task {task!r} has gold and no answers, so it has no probabilities yet")
+        known = self._ready()  # a fit may change the number
+        number = np.array([self._number(task)])
+        answers, how = self._pool.of(number), Computing(len(self._classes), self.n_answers, 1, 0)
+        shard, Z = small_shard(answers, self._gold[number], known.rows, how), self._Z[number]
         return self.em.reported(shard, narrow(known.params, shard.subset), Z.copy())[0], Z[0], answers
 
     def _standing(self, item: Any) -> Standing:
         posterior, _, answers = self._task(item)
         count = len(answers.at)
         text = f"{count} answer{'' if count == 1 else 's'}"
-        if not len(posterior):
-            return Standing(0, 0.0, f"{text}, and no label has a probability above")
         label, top, _ = most_probable(posterior[None], self._prevalence())
         return Standing(count, float(top[0]), f"{text}, and {self._classes.values[label[0]]!r} has a probability of")
 
@@ -478,7 +482,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     def _missing(self, item: Any, probability: float, most: int) -> int:
         """Return the smallest number of answers of average workers after which the expected probability is reached."""
-        if len(self._classes) < 2 or not self.n_answers:
+        if len(self._classes) < 2:
             return most
         label, rival, q, now, _ = self._rivals(item)
         pair = np.array([label, rival], np.int32)
@@ -490,7 +494,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     def _worth_asking(self, item: Any) -> tuple[Any, ...]:
         """Return the workers who best tell the label from its rival, if the model distinguishes workers."""
-        if len(self._classes) < 2 or not self.n_answers or not self.em.distinguishes_workers:
+        if len(self._classes) < 2 or not self.em.distinguishes_workers:
             return ()
         known = self._ready()
         label, rival, _, _, answers = self._rivals(item)
