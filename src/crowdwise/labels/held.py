@@ -32,7 +32,7 @@ class Ids:
         return len(self.values)
 
     def series(self) -> pl.Series:
-        return pl.Series(self.role, self.values, dtype=self.type or pl.String)
+        return pl.Series(self.role, self.values, dtype=self.type or pl.Null)
 
     def accepted(self, ids: pl.Series) -> pl.Series:
         """Return ids in the type of this role; whole numbers of any size are one type, others are refused."""
@@ -45,6 +45,11 @@ class Ids:
             f"the stream are {self.type}, for instance {self.values[0] if self.values else None!r}. Use one type"
         )
 
+    def set_type(self, kind: Any) -> None:
+        """Note the type of accepted ids."""
+        wider = self.type is not None and self.type != kind  # both are whole numbers
+        self.type = pl.Int64() if wider else kind
+
     def find(self, ids: Sequence[Any]) -> Ints:
         """Return the number of each id, or -1."""
         return np.fromiter((self.number.get(value, -1) for value in ids), np.int64, len(ids))
@@ -52,8 +57,7 @@ class Ids:
     def add(self, ids: Sequence[Any], kind: Any) -> None:
         """Add ids that are not among these, in order."""
         if len(ids):
-            wider = self.type is not None and self.type != kind  # both are whole numbers
-            self.type = pl.Int64 if wider else kind
+            self.set_type(kind)
         for value in ids:
             self.number[value] = len(self.values)
             self.values.append(value)

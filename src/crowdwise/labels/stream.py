@@ -270,7 +270,10 @@ class LabelStream(Stream[Labels, LabelsResult]):
         was, gold, waiting = self._new_gold(changes, chosen, tasks, answers > 0, names, numbering[2])
         keep = np.flatnonzero(np.isin(chosen, answered) | (gold != was))
         if not len(keep):
-            self._waiting = {k: v for k, v in (self._waiting | waiting).items() if v is not None}
+            if waiting:
+                self._tasks.set_type(kinds[0])
+                self._classes.set_type(kinds[2])
+            self._wait_for_answers(waiting)
             return None
         changed = Changed(
             _only(before, keep, len(chosen)), _only(after, keep, len(chosen)), was[keep], gold[keep], np.zeros(0)
@@ -342,8 +345,16 @@ class LabelStream(Stream[Labels, LabelsResult]):
         self._gold[plan.tasks] = plan.changed.gold
         if len(self._tasks) > len(self._Z):
             self._Z = grown(self._Z, len(self._tasks))
-        self._waiting = {k: v for k, v in (self._waiting | plan.waiting).items() if v is not None}
+        self._wait_for_answers(plan.waiting)
         self._view = None
+
+    def _wait_for_answers(self, gold: dict[Any, Any]) -> None:
+        """Keep gold of tasks without answers; None removes it."""
+        for task, label in gold.items():
+            if label is None:
+                self._waiting.pop(task, None)
+            else:
+                self._waiting[task] = label
 
     # Fits of all answers
 
@@ -539,7 +550,9 @@ class LabelStream(Stream[Labels, LabelsResult]):
             parts.add(ids.role, ids.series())
         for name, each in (("size", self._pool.sizes(np.arange(T))), ("answers", np.stack(held[1:], axis=1))):
             parts.add(name, np.ascontiguousarray(each))
-        parts.add("waiting", pl.DataFrame({"task": list(self._waiting), "gold": list(self._waiting.values())}))
+        kinds = {"task": self._tasks.type or pl.Null, "gold": self._classes.type or pl.Null}
+        waiting = {"task": list(self._waiting), "gold": list(self._waiting.values())}
+        parts.add("waiting", pl.DataFrame(waiting, schema=kinds))
         parts.add("extras", self._extras.rows(np.arange(self._extras.height)))
         parts.add("gold", self._gold[:T])
         parts.add("Z", self._Z[:T])
