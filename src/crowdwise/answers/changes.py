@@ -90,11 +90,11 @@ def read_removals(data: Any, given: Mapping[str, str | None], source: str = "tab
 
 def _find(reading: Reading, given: Mapping[str, str | None]) -> None:
     """Find the columns. A table of gold needs neither workers nor labels."""
-    names, wanted = reading.frame.columns, ("worker", "label")
-    if not any(given.get(role) or LABEL_ROLES.guess(role, names) for role in wanted) and (
-        given.get("gold") or LABEL_ROLES.guess("gold", names)
-    ):
-        reading.frame = reading.frame.with_columns(pl.lit(None, pl.String).alias(role) for role in wanted)
+    found = reading.frame.columns
+    names = {role: given.get(role) or LABEL_ROLES.guess(role, found) or role for role in ("worker", "label", "gold")}
+    if names["gold"] in found and names["worker"] not in found and names["label"] not in found:
+        empty = (pl.lit(None, pl.String).alias(names[role]) for role in ("worker", "label"))
+        reading.frame = reading.frame.with_columns(empty)
     reading.find(LABEL_ROLES, given)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from ..aggregation import model_class
 from ..answers import recognise
+from ..answers.gold import gold_columns
 from ..engine import Run, Stream
 from ..engine.registry import make
 from ..engine.stream import NAME
@@ -56,7 +57,8 @@ class Watch:
             raise ParameterError(f"--every is {self.every}; it must be a number of seconds above 0")
         if self.source.anonymous not in (None, "refuse"):
             raise ParameterError("--anonymous does not apply: a stream keeps one answer per worker and task")
-        _ = self.kinds
+        for kind, model in self.kinds.items():
+            STREAMS[kind](model)  # a model that cannot be streamed is refused
         check_file(None if self.source.gold is None else Path(self.source.gold), "--gold")
 
     @property
@@ -159,7 +161,7 @@ class Watcher:
         reading = {name: given[name] for name in names if name in given}
         stream = LabelStream(model, gold=given.get("gold_column"), **reading)
         if "gold" in given:
-            stream.update(_gold_rows(Path(given["gold"])))
+            stream.update(_gold_rows(Path(given["gold"]), given.get("task", "task"), given.get("gold_column", "gold")))
         return stream
 
     def _answers(self, path: Path, frame: pl.DataFrame) -> Any:
@@ -191,12 +193,10 @@ class Watcher:
         stream.save(watch.out)
 
 
-def _gold_rows(path: Path) -> pl.DataFrame:
-    """Return a table of task and gold from a file of gold labels."""
-    from ..answers.gold import gold_columns
-
-    task, label = gold_columns(read_table(path, None, None, None).frame)
-    return pl.DataFrame([task.alias("task"), label.alias("gold")])
+def _gold_rows(path: Path, task: str, gold: str) -> pl.DataFrame:
+    """Return the tasks and labels of a file of gold, with these names of columns."""
+    tasks, labels = gold_columns(read_table(path, None, None, None).frame)
+    return pl.DataFrame([tasks.alias(task), labels.alias(gold)])
 
 
 def follow(watch: Watch) -> None:
