@@ -29,7 +29,7 @@ _HOME = {
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
-    "LabelStream": "labels.stream",
+    "LabelStream": "streams",
     "ClickStream": "points",
     "soft_assignments": "points",
     "CrowdClassifier": "learn",
@@ -127,7 +127,6 @@ if TYPE_CHECKING:
     from .labels.one_coin import OneCoin as OneCoin
     from .labels.pooled import Pooled as Pooled
     from .labels.soft_vote import SoftVote as SoftVote
-    from .labels.stream import LabelStream as LabelStream
     from .labels.weighted_vote import WeightedVote as WeightedVote
     from .learn.estimator import CrowdClassifier as CrowdClassifier
     from .metrics import (
@@ -160,3 +159,4 @@ if TYPE_CHECKING:
     )
     from .rating import rate as rate
     from .result import LabelsResult as LabelsResult, PairsResult as PairsResult, PointsResult as PointsResult
+    from .streams import LabelStream as LabelStream

@@ -100,7 +100,7 @@ def test_a_stream_learns_what_a_fit_of_all_answers_learns(model: str, sim: cw.si
 
 
 def test_a_fit_from_the_start_is_due_when_answers_have_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdwise.labels.stream.SMALL", 100)
+    monkeypatch.setattr("crowdwise.streams.labels.SMALL", 100)
     sim = cw.simulate.crowd("one-coin", tasks=100, workers=10, classes=2, per_task=6, seed=5)
     frame = sim.answers.frame()
     waits, fits = cw.LabelStream("one-coin", refit=False), cw.LabelStream("one-coin")
@@ -233,7 +233,7 @@ def test_what_cannot_be_learned_is_refused() -> None:
         stream.update(rows((1, "a", "x", 2.0), names=("task", "worker", "label", "weight")))
     with pytest.raises(ParameterError, match="a stream has no checkpoints"):
         stream.result(run=cw.Run(resume=Checkpoint({})))
-    assert stream.update(rows().cast(pl.String)).n_answers == 0
+    assert stream.update(rows().cast(pl.String)).update([]).n_answers == 0
 
 
 def test_other_columns_are_kept_with_the_answers() -> None:

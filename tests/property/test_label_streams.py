@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import crowdwise as cw
-from crowdwise.labels import stream as streams
 from crowdwise.labels.em import Local
 from crowdwise.labels.shard import Shard
+from crowdwise.streams import labels as streams
 
 TASKS, WORKERS, CLASSES = st.integers(0, 7), st.sampled_from("abcde"), st.sampled_from("xyz")
 ROWS = st.lists(st.tuples(TASKS, WORKERS, CLASSES), min_size=1, max_size=12)

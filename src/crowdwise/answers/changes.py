@@ -54,7 +54,7 @@ def read_changes(
     """
     if isinstance(data, Labels):
         return _of_labels(data)
-    frame = to_frame(data)
+    frame = pl.DataFrame() if isinstance(data, list) and not data else to_frame(data)
     if frame.is_empty():
         return None
     reading, gold = Reading(frame, source, (), None), None

@@ -19,9 +19,9 @@ from ..engine.registry import make
 from ..engine.stream import NAME
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import read_table
-from ..labels.stream import LabelStream
 from ..points import ClickStream
 from ..result.store import unpack
+from ..streams import LabelStream
 from .job import check_file, settings_of, stoppable, write_csv
 from .options import WatchedFolder
 from .say import words

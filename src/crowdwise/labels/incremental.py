@@ -27,12 +27,20 @@ from ..kernels.layout import (
     widen,
 )
 from .em import EMModel, Local
-from .held import TaskAnswers
 from .shard import Crowd, Shard
 
 MIN_ROUNDS, MAX_ROUNDS = 2, 12  # E-steps of the changed tasks and M-steps, after a first estimate
 ROUND_CELLS = 200_000  # (answers + rows) x classes of all rounds, unless there are fewer than MIN_ROUNDS
 ROUND_TOL = 1e-3  # the rounds end when no posterior changes by more
+
+
+class TaskAnswers(NamedTuple):
+    """Answers of some tasks, task by task."""
+
+    at: Ints  # (n,) position of the task among those asked for, ascending
+    worker: Ints  # (n,)
+    label: Ints  # (n,)
+    extra: Ints  # (n,) row of the table of other columns, or -1
 
 
 class Learned(NamedTuple):

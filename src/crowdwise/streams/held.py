@@ -7,7 +7,7 @@ to arrays of twice the size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from ..answers.coding import to_text
 from ..errors import DataError
 from ..kernels.layout import Ints
+from ..labels.incremental import TaskAnswers
 
 MIN_ROOM = 4  # answers that a task has room for when it first grows
 
@@ -80,15 +81,6 @@ class Numbering:
 
     def __len__(self) -> int:
         return len(self.ids) + len(self.new)
-
-
-class TaskAnswers(NamedTuple):
-    """Answers of some tasks, task by task."""
-
-    at: Ints  # (n,) position of the task among those asked for, ascending
-    worker: Ints  # (n,)
-    label: Ints  # (n,)
-    extra: Ints  # (n,) row of the table of other columns, or -1
 
 
 class Pool:

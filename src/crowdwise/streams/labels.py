@@ -17,14 +17,15 @@ from ..kernels import choose
 from ..kernels.ahead import expected_right, information, with_other
 from ..kernels.layout import Floats, Ints, Subset, WorkerRows, add_shard, find_rows, narrow, sort_answers
 from ..kernels.special import decide as most_probable
+from ..labels.em import EMModel, Local
+from ..labels.incremental import Changed, Computing, Learned, TaskAnswers, learn_change, small_shard
+from ..labels.model import LabelModel, Learnt
+from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult
 from ..result.store import Parts, Stored
-from .em import EMModel, Local
-from .held import Extras, Ids, Numbering, Pool, TaskAnswers, grown
-from .incremental import Changed, Computing, Learned, learn_change, small_shard
-from .model import LabelModel, Learnt
-from .shard import Crowd, Shard
+from .held import Extras, Ids, Numbering, Pool, grown
 
+PACKAGE = "crowdwise.labels"  # where the models are
 SMALL = 10_000  # answers up to which a fit takes a fraction of a second
 GROWTH_SMALL, GROWTH = 1.1, 1.5  # a fit from the start is due at so many times the answers of the last one
 MIN_REFRESHED_TASKS = 200  # other tasks whose posterior an update computes again, at least
@@ -37,7 +38,7 @@ class _Streamed:
     """The registered models that can be streamed, the default first."""
 
     def __get__(self, stream: Any, owner: type) -> tuple[type[Model[Any, Any]], ...]:
-        registry.discover(__package__ or "")
+        registry.discover(PACKAGE)
         known = registry.MODELS["labels"]
         found = [each for each in known.values() if issubclass(each, EMModel) and each.can_stream]
         return tuple(sorted(found, key=lambda each: each.name != registry.DEFAULTS["labels"]))
@@ -585,7 +586,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 def _model(model: Any) -> EMModel[Any, Any]:
     """Return the model by name, class or instance."""
     if model is None or isinstance(model, str):
-        registry.discover(__package__ or "")
+        registry.discover(PACKAGE)
         model = registry.find(model or registry.DEFAULTS["labels"], "labels")
     made = model() if isinstance(model, type) and issubclass(model, Model) else model
     if not isinstance(made, EMModel) or not made.can_stream:
