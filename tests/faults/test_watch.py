@@ -171,8 +171,7 @@ def test_all_answers_may_be_deleted(folder: Path, once: Any) -> None:
 @pytest.mark.skipif(not issubclass(cw.ClickStream, Stream), reason="ClickStream is no Stream yet")
 def test_clicks_are_followed_too(folder: Path, once: Any) -> None:
     points = cw.simulate.clicks("E", seed=1).points
-    frame = points.frame() if hasattr(points, "frame") else pl.DataFrame()
-    workers = points.workers.to_list()
+    frame, workers = points.frame(), points.workers.to_list()
     for n, some in enumerate((workers[:8], workers[8:])):
         frame.filter(pl.col("worker").is_in(some)).select("image", "worker", "x", "y").write_csv(folder / f"{n}.csv")
         once("--box", "1,0,4,5")
