@@ -27,7 +27,7 @@ from .held import Extras, Ids, Numbering, Pool, grown
 
 PACKAGE = "crowdwise.labels"  # where the models are
 SMALL = 10_000  # answers up to which a fit takes a fraction of a second
-GROWTH_SMALL, GROWTH = 1.1, 1.5  # a fit from the start is due at so many times the answers of the last one
+GROWTH_SMALL, GROWTH = 1.02, 1.25  # a fit from the start is due at so many times the answers of the last one
 MIN_REFRESHED_TASKS = 200  # other tasks whose posterior an update computes again, at least
 MAX_CANDIDATES = 2_000  # workers with the most correct answers, who are compared for a task
 MAX_WORKERS_NAMED = 20  # workers worth asking who are named
@@ -67,7 +67,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
     mean no answer, and `wide` says whether each worker has a column. If a table has several rows for one worker and
     task, `duplicates` says which is used: "last" (by time, if every row has a time), "first" or "error".
 
-    An update costs in proportion to its own answers, but when all answers have become 1.5 times those of the last fit,
+    An update costs in proportion to its own answers, but when all answers have become 1.25 times those of the last fit,
     the update that reaches this fits them from the start, since what was learned from few answers may mislead. So does
     an update with a label that was never seen. With `refit=False`, more than 10,000 answers are not fitted by updates
     for their growth: `due` says that it is time to call `result`, which does it.
