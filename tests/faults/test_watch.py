@@ -102,6 +102,18 @@ def test_bad_files_are_reported_skipped_and_tried_again_when_they_change(folder:
     assert pl.read_csv(Path("out") / "problems.csv")["file"].sort().to_list() == ["broken.parquet", "empty.csv"]
 
 
+def test_a_bad_first_file_does_not_decide_the_kind(folder: Path) -> None:
+    from crowdwise.cli.options import WatchedFolder
+    from crowdwise.cli.watch import Watch, Watcher
+
+    watcher = Watcher(Watch(source=WatchedFolder(file=str(folder)), out=Path("out"), run=Run()))
+    path = put(folder, "a.csv", "1,2", head="colour,shape")
+    watcher.look()
+    watcher.take(path)
+    assert watcher.stream is None
+    assert list(watcher.refused) == ["a.csv"]
+
+
 def test_a_file_is_taken_when_it_has_stopped_growing(folder: Path) -> None:
     from crowdwise.cli.options import WatchedFolder
     from crowdwise.cli.watch import Watch, Watcher
@@ -135,6 +147,7 @@ def test_gold_and_columns_are_given_as_options(folder: Path, once: Any) -> None:
         (["--kind", "pairs"], 2, "--kind is 'pairs'; watch takes labels or points"),
         (["--model", "pair-vote"], 2, "pair-vote is a model of pairs; watch takes labels or points"),
         (["--model", "glad"], 2, "glad cannot learn from a stream"),
+        (["--kind", "labels", "--duplicates", "each"], 2, "duplicates is 'each'; it can be 'last', 'first' or 'error'"),
         (["--anonymous", "each"], 2, "--anonymous does not apply"),
         (["--gold", "nowhere.csv"], 1, "--gold nowhere.csv: there is no such file"),
         (["--out", "in"], 2, "--out is the watched folder itself"),

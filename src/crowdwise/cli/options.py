@@ -346,6 +346,15 @@ class WatchedFolder(ClickOptions, LabelOptions, RepeatOptions, KindOption, FileO
     file: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder in which files of answers arrive: CSV, JSON, JSONL, Parquet")
     ]
+    kind: Annotated[
+        str | None,
+        _option(
+            "NAME",
+            "labels or points (clicks); default: recognised from the columns",
+            READING,
+            autocompletion=completed("labels", "points"),
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

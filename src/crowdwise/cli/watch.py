@@ -57,8 +57,14 @@ class Watch:
             raise ParameterError(f"--every is {self.every}; it must be a number of seconds above 0")
         if self.source.anonymous not in (None, "refuse"):
             raise ParameterError("--anonymous does not apply: a stream keeps one answer per worker and task")
-        for kind, model in self.kinds.items():
-            STREAMS[kind](model)  # a model that cannot be streamed is refused
+        refused = []
+        for kind in self.kinds:
+            try:
+                self.begin(kind)
+            except ParameterError as problem:
+                refused.append(problem)
+        if len(refused) == len(self.kinds):
+            raise refused[0]
         check_file(None if self.source.gold is None else Path(self.source.gold), "--gold")
 
     @property
@@ -78,6 +84,15 @@ class Watch:
         if found.kind not in STREAMS:
             raise ParameterError(f"{self.model} is a model of {found.kind}; watch takes {' or '.join(STREAMS)}")
         return {found.kind: make(found, settings)}
+
+    def begin(self, kind: str) -> Stream[Any, Any]:
+        """Return a new stream of a kind of answers."""
+        if kind != "labels":
+            return STREAMS[kind](self.kinds[kind])  # type: ignore[no-any-return]
+        given = self.source.given()
+        names = ("task", "worker", "label", "missing", "wide", "duplicates")
+        reading = {name: given[name] for name in names if name in given}
+        return LabelStream(self.kinds[kind], gold=given.get("gold_column"), **reading)
 
 
 class Watcher:
@@ -133,9 +148,8 @@ class Watcher:
         seen = self.last[path.name]
         try:
             table = read_table(path, *self._format())
-            if self.stream is None:
-                self.stream = self._begun(table.frame.columns)
-            self.stream.update(self._answers(path, table.frame), run=self.watch.run)
+            stream = self._begun(table.frame.columns) if self.stream is None else self.stream
+            self.stream = stream.update(self._answers(stream, path, table.frame), run=self.watch.run)
         except (CrowdwiseError, OSError) as problem:
             reason = for_shell(str(problem.args[0])) if isinstance(problem, CrowdwiseError) else str(problem)
             self.refused[path.name] = [*seen, reason]
@@ -154,22 +168,17 @@ class Watcher:
         """Return a new stream of the kind of answers in a file."""
         given = self.watch.source.given()
         kind = recognise(columns, given, list(self.watch.kinds))
-        model = self.watch.kinds[kind]
-        if kind != "labels":
-            return STREAMS[kind](model)  # type: ignore[no-any-return]
-        names = ("task", "worker", "label", "missing", "wide", "duplicates")
-        reading = {name: given[name] for name in names if name in given}
-        stream = LabelStream(model, gold=given.get("gold_column"), **reading)
-        if "gold" in given:
+        stream = self.watch.begin(kind)
+        if kind == "labels" and "gold" in given:
             stream.update(_gold_rows(Path(given["gold"]), given.get("task", "task"), given.get("gold_column", "gold")))
         return stream
 
-    def _answers(self, path: Path, frame: pl.DataFrame) -> Any:
+    def _answers(self, stream: Stream[Any, Any], path: Path, frame: pl.DataFrame) -> Any:
         """Return what to give to the stream: rows of labels, which may also delete answers, or answers of another
         kind."""
-        if isinstance(self.stream, LabelStream):
+        if isinstance(stream, LabelStream):
             return frame
-        return self.watch.source.read(path, next(kind for kind, each in STREAMS.items() if type(self.stream) is each))
+        return self.watch.source.read(path, next(kind for kind, each in STREAMS.items() if type(stream) is each))
 
     def write(self) -> None:
         """Write the results of all answers held, then the stream; each file is written whole."""
