@@ -181,7 +181,6 @@ def test_all_answers_may_be_deleted(folder: Path, once: Any) -> None:
     assert cw.LabelStream.load("out").n_answers == 0
 
 
-@pytest.mark.skipif(not issubclass(cw.ClickStream, Stream), reason="ClickStream is no Stream yet")
 def test_clicks_are_followed_too(folder: Path, once: Any) -> None:
     points = cw.simulate.clicks("E", seed=1).points
     frame, workers = points.frame(), points.workers.to_list()

@@ -117,7 +117,7 @@ def small_shard(answers: TaskAnswers, gold: Ints, rows: WorkerRows, how: Computi
 def first_posterior(model: EMModel[Any, Any], known: Learned, shard: Shard) -> Floats:
     """Return the posterior (T, K) of tasks by what is known; unknown workers are average ones."""
     layout, subset = shard.layout, shard.subset
-    worker = layout.row_worker if subset is None else subset.workers[layout.row_worker]
+    worker = layout.row_worker if subset is None else np.asarray(subset.workers)[layout.row_worker]
     worker = np.where(worker < known.rows.n_workers, worker, -1)
     P = np.exp(model.emission(known.params, known.rows, worker, layout.row_label)).astype(np.float64)
     prior = model.class_prior(known.params, layout.n_classes)[None]

@@ -10,7 +10,7 @@ import polars as pl
 
 from ..answers import Intake, Labels
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
-from ..engine import Decision, InMemory, Model, Run, Standing, Stream, Trace, registry
+from ..engine import Decision, Executor, Model, Run, Standing, Stream, Trace, registry
 from ..engine.stream import check_bounds
 from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, check_choice, nearest
 from ..kernels import choose
@@ -359,13 +359,13 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     # Fits of all answers
 
-    def _fit(self, run: Run) -> tuple[Labels, Any, InMemory[Shard], Learnt]:
+    def _fit(self, run: Run) -> tuple[Labels, Any, Executor[Shard], Learnt]:
         """Fit all answers from the start, and go on from there: with ids in order, and without tasks, workers and
         classes that have no answers."""
         answers, _, _, _ = self._labels()
         crowd, shards = self.em.prepared(answers, run)
         learnt = self.em.learn(answers, crowd, shards, run)
-        Z = np.concatenate([local.Z for local in shards.locals]).astype(np.float64)
+        Z = np.concatenate(list(shards.each(_posterior))).astype(np.float64)
         self._adopt(answers, self.em.finish(crowd, learnt.params, shards), Z, run)
         return answers, crowd, shards, learnt
 
@@ -627,3 +627,7 @@ def _in_double(value: Any) -> Any:
 def _rows_only(known: Learned) -> Any:
     """Return a crowd of which only the rows are used."""
     return Crowd(choose(0, 1), known.rows, 1, np.dtype(np.float64), 0, None)
+
+
+def _posterior(shard: Shard, local: Local) -> Floats:
+    return local.Z
