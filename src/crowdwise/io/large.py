@@ -29,7 +29,7 @@ from .chunks import BASE, USABLE, Source
 from .stored import Folder, StoredLabels, disk_errors, write_part
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
-PART_FACTOR = 4  # memory for reading a part, compared with its frame
+PART_FACTOR = 5  # memory for reading a part, compared with its frame
 MIN_MEMORY = 400_000_000
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
