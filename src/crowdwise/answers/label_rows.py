@@ -247,9 +247,10 @@ def _dropped(p: LabelRows, reason: str, answers: Ints) -> Dropped:
 
 def _times(p: LabelRows) -> Floats | Ints | None:
     """Return the times of the answers as comparable numbers; None unless every time can be read."""
-    if "timestamp" not in p.extras.columns:
-        return None
-    times = p.extras["timestamp"]
+    return None if "timestamp" not in p.extras.columns else _comparable(p.extras["timestamp"])
+
+
+def _comparable(times: pl.Series) -> Floats | Ints | None:
     if times.dtype == pl.String:
         number = times.cast(pl.Float64, strict=False)
         if number.null_count():
@@ -258,6 +259,14 @@ def _times(p: LabelRows) -> Floats | Ints | None:
     elif times.dtype.is_temporal():
         times = times.cast(pl.Int64, strict=False)
     return None if times.null_count() or not times.dtype.is_numeric() else times.to_numpy()
+
+
+def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort the rows of a table that has no order of its own by a column of times, and rows of equal times by all
+    columns. Rows whose times cannot be read are sorted by all columns."""
+    times = _comparable(frame[column])
+    key = pl.Series("", np.zeros(frame.height) if times is None else times)
+    return frame.sort(key, *frame.columns)
 
 
 def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:
