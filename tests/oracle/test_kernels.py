@@ -9,7 +9,15 @@ import pytest
 from scipy import special as scipy_special
 
 from crowdwise.kernels import TINY, fast, plain, special
-from crowdwise.kernels.layout import find_rows, per_worker, sort_answers, task_answers, vote_parts, worker_answers
+from crowdwise.kernels.layout import (
+    find_rows,
+    per_worker,
+    round_posterior,
+    sort_answers,
+    task_answers,
+    vote_parts,
+    worker_answers,
+)
 
 TWINS = [plain, fast]
 KINDS = [np.float64, np.float32]
@@ -275,8 +283,8 @@ def by_rows(t: Table, whole: Any) -> Any:
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
 def test_smooth_rows(twin: Any, kind: Any, smoothing: float) -> None:
     t = table(kind=kind)
-    counts = plain.confusion_counts(t.layout, t.Z, 1).astype(kind)
-    P, totals, log_prior = twin.smooth_rows(t.layout, counts, smoothing)
+    counts = plain.confusion_counts(t.layout, t.Z, 1)
+    P, totals, log_prior = twin.smooth_rows(t.layout, counts, smoothing, kind, 1)
     whole = dense(t, counts)
     with np.errstate(invalid="ignore"):
         pi = (whole + smoothing) / (whole + smoothing).sum(2, keepdims=True)
@@ -291,7 +299,7 @@ def test_rows_never_seen_under_a_class_are_even(twin: Any) -> None:
     counts = plain.confusion_counts(t.layout, t.Z, 1)
     counts[:, 2] = 0  # no task is of class 2
     counts[0, 1] = 0
-    P, _, _ = twin.smooth_rows(t.layout, counts, 0.0)
+    P, _, _ = twin.smooth_rows(t.layout, counts, 0.0, np.float64, 1)
     assert np.allclose(P[:, 2], 1 / 4)
     assert P[0, 1] == TINY
 
@@ -300,8 +308,8 @@ def test_rows_never_seen_under_a_class_are_even(twin: Any) -> None:
 @each_kind
 def test_dirichlet_rows(twin: Any, kind: Any) -> None:
     t = table(kind=kind)
-    counts = plain.confusion_counts(t.layout, t.Z, 1).astype(kind)
-    P, totals, kl, fit = twin.dirichlet_rows(t.layout, counts, t.a, 1)
+    counts = plain.confusion_counts(t.layout, t.Z, 1)
+    P, totals, kl, fit = twin.dirichlet_rows(t.layout, counts, t.a, kind, 1)
     whole = dense(t, counts) + t.a
     elog = scipy_special.psi(whole) - scipy_special.psi(whole.sum(2, keepdims=True))
     assert np.allclose(P, by_rows(t, np.exp(elog)), rtol=ROUNDING[kind])
@@ -364,7 +372,64 @@ def test_blocks_and_threads_change_no_bit(kind: Any, threads: int, monkeypatch: 
     swept = [fast.confusion_posterior(t.layout, t.P, t.prior, t.gold, *z) for z in ((one, 1), (two, threads))]
     assert np.array_equal(one, two)
     assert swept[0].evidence == swept[1].evidence
-    assert fast.dirichlet_rows(t.layout, counts, t.a, 1)[2] == fast.dirichlet_rows(t.layout, counts, t.a, threads)[2]
+    kl = [fast.dirichlet_rows(t.layout, counts, t.a, kind, n)[2] for n in (1, threads)]
+    assert kl[0] == kl[1]
+
+
+@pytest.mark.parametrize("name", ["confusion", "match"])
+def test_sums_of_single_precision_do_not_depend_on_blocks_and_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Posteriors are stored as multiples of 2**-32, so sums over tasks are exact in any order."""
+    t = table(T=4000, N=20_000, kind=np.float32)
+
+    def sums(layout: Any, gold: Any, Z: Any) -> tuple[Any, Any]:
+        if name == "confusion":
+            swept = fast.confusion_posterior(layout, t.P, t.prior, gold, Z, 1)
+            return swept.shares, fast.confusion_counts(layout, Z, 1)
+        hit = np.log(t.P[:, 0].astype(np.float64))
+        swept = fast.match_posterior(layout, hit, np.log1p(-np.exp(hit)), t.prior, gold, Z, 1)
+        return swept.shares, fast.match_counts(layout, Z, 1)
+
+    Z = t.Z.copy()
+    whole = sums(t.layout, t.gold, Z)
+    assert np.array_equal(Z * 2.0**32, np.rint(Z * 2.0**32))
+    assert whole[1].dtype == np.float64
+    answered = np.diff(t.layout.task_ptr) > 0
+    assert np.array_equal(whole[0], Z[answered].sum(0, dtype=np.float64))
+    monkeypatch.setattr("crowdwise.kernels.fast.blocks.BLOCK_ANSWERS", 100)
+    parts = [np.arange(first, 4000, 3) for first in range(3)]
+    found = [sums(part_of(t.layout, tasks), t.gold[tasks], t.Z[tasks]) for tasks in parts]
+    assert all(np.array_equal(found[0][n] + found[1][n] + found[2][n], whole[n]) for n in (0, 1))
+
+
+def part_of(layout: Any, tasks: Any) -> Any:
+    """The answers to some tasks, with the rows of the whole table."""
+    task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+    place = np.full(layout.n_tasks, -1)
+    place[tasks] = np.arange(len(tasks))
+    row_of = np.repeat(np.arange(layout.n_rows), np.diff(layout.row_ptr))
+    mine, by_row = place[task] >= 0, place[layout.task] >= 0
+    order = np.argsort(place[task[mine]], kind="stable")
+
+    def pointers(index: Any, size: int) -> Any:
+        return np.concatenate([[0], np.cumsum(np.bincount(index, minlength=size))]).astype(np.int32)
+
+    return layout._replace(
+        task_ptr=pointers(place[task[mine]], len(tasks)),
+        pair=layout.pair[mine][order],
+        row_ptr=pointers(row_of[by_row], layout.n_rows),
+        task=place[layout.task[by_row]].astype(np.int32),
+    )
+
+
+def test_rounding_to_the_grid_keeps_single_precision() -> None:
+    rng = np.random.default_rng(0)
+    Z = np.exp(-rng.gamma(2, 5, (500, 4))).clip(max=1).astype(np.float32)
+    double, before = Z.astype(np.float64), Z.copy()
+    rounded = round_posterior(Z)
+    assert rounded is Z
+    assert np.array_equal(Z * 2.0**32, np.rint(before * 2.0**32))
+    assert np.array_equal(Z[before >= 2.0**-8], before[before >= 2.0**-8])
+    assert np.array_equal(round_posterior(double.copy()), double)
 
 
 # ------------------------------------------------------------------------------------------------ special functions

@@ -11,7 +11,7 @@ labels, so the summary and the cost curve start from the same numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,9 @@ from ..rating.skills import Z95
 from ..result import LabelsResult
 from ..result.base import result_of
 from .tasks import MAX_AHEAD, expected, hull_slopes
+
+if TYPE_CHECKING:
+    from ..labels.model import LabelModel
 
 EVERY, WORST = "every task", "the most uncertain tasks"
 WORST_ANSWERS_PER_TASK = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 4.9)  # points of the second plan
@@ -71,6 +74,11 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     result = result_of(result, "labels", "expected_accuracy")
     p = expected(result, 0)[open_tasks(result), 0]
     return _accuracy(float(p.mean()), _variance(p), len(p), result.model.calibration_offset) if len(p) else None
+
+
+def accuracy_from_sums(sums: Floats, labels: int, model: LabelModel) -> Accuracy | None:
+    """Expected accuracy with its range, from the number of labels estimated and their sums of p and of p (1 - p)."""
+    return _accuracy(sums[0] / labels, float(sums[1]), labels, model.calibration_offset) if labels else None
 
 
 def _variance(p: Floats) -> float:

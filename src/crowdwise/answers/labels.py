@@ -99,6 +99,11 @@ class Labels(Answers):
         return self.layout.n_answers
 
     @property
+    def tasks_in_memory(self) -> int:
+        """How many tasks a fit holds in memory together."""
+        return self.n_tasks
+
+    @property
     def row_table(self) -> Layout:
         """The observed (worker, label) pairs."""
         return self.layout

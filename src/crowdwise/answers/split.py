@@ -60,6 +60,11 @@ class SplitLabels(Answers, ABC, listed=False):
         return len(self.classes)
 
     @property
+    def tasks_in_memory(self) -> int:
+        """How many tasks a fit holds in memory together."""
+        return 0
+
+    @property
     def row_table(self) -> WorkerRows:
         return self.rows
 

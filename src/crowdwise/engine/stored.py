@@ -27,7 +27,7 @@ from ..answers import Intake, Labels, SplitLabels
 from ..answers.parts import Merged, PartIndex, Place
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, add_shard, narrow
-from ..result.split import TaskTables
+from ..result.split import SavedTables
 from .executor import Executor
 
 T = TypeVar("T")
@@ -196,18 +196,12 @@ class StoredLabels(SplitLabels, listed=False):
         return tables
 
 
-class StoredTables(TaskTables):
-    """Tables in Parquet files, one per part."""
+class StoredTables(SavedTables):
+    """Tables in a temporary folder, which goes when nothing uses them any more."""
 
     def __init__(self, home: Folder) -> None:
+        super().__init__(home.path)
         self.home = home
-
-    def scan(self, name: str) -> pl.LazyFrame:
-        return pl.scan_parquet(sorted((self.home.path / name).glob("*.parquet")), glob=False)
-
-    def write(self, name: str, folder: Path) -> Path:
-        with disk_errors(folder):
-            return Path(shutil.copytree(self.home.path / name, folder / name, dirs_exist_ok=True))
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,11 @@ class Kernels(Protocol):
     def votes(self, layout: Layout, weight: Floats, Z: Floats, threads: int) -> None: ...
 
     def smooth_rows(
-        self, layout: RowTable, counts: Floats, smoothing: float, threads: int = 1
+        self, layout: RowTable, counts: Floats, smoothing: float, dtype: Any, threads: int
     ) -> tuple[Floats, Floats, float]: ...
 
     def dirichlet_rows(
-        self, layout: RowTable, counts: Floats, a: Floats, threads: int
+        self, layout: RowTable, counts: Floats, a: Floats, dtype: Any, threads: int
     ) -> tuple[Floats, Floats, float, float]: ...
 
     def dirichlet_slopes(

@@ -26,6 +26,10 @@ PerWorker: TypeAlias = Annotated[NDArray[Any], "workers"]
 
 
 CHUNK_TASKS = 1 << 17  # tasks in a chunk of votes
+# Adding and then subtracting this number rounds a double between 0 and 1 to a multiple of 2**-32. Posteriors stored in
+# single precision are rounded so. Sums of up to 2**21 of them in double precision are exact: they depend neither on
+# their order nor on how tasks are split into blocks and shards.
+GRID = 1.5 * 2.0**20
 HEAD = 3  # columns before the moments in the sums of clicks: clicks, clicks times precision, cost of removal
 
 
@@ -249,6 +253,15 @@ def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = N
         total = np.zeros((size, *part.shape[1:]), dtype)
     total[getattr(subset, axis)] += part
     return total
+
+
+def round_posterior(Z: Floats) -> Floats:
+    """Round a posterior (T, K) in single precision to the grid, in place."""
+    if Z.dtype == np.float32:
+        for start in range(0, len(Z), CHUNK_TASKS):
+            part = Z[start : start + CHUNK_TASKS]
+            part[:] = (part.astype(np.float64) + GRID) - GRID
+    return Z
 
 
 def summed(parts: Iterable[Any]) -> Any:

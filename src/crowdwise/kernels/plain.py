@@ -110,7 +110,9 @@ def votes(layout: Layout, weight: Floats, Z: Floats, threads: int) -> None:
     Z[:] = weighted_counts(cell, weight[layout.pair], Z.size).reshape(Z.shape)
 
 
-def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
+def smooth_rows(
+    layout: RowTable, counts: Floats, smoothing: float, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float]:
     """Return confusion rows (R, K), the workers' totals (W, K), and smoothing * sum of log pi over every worker, class
     and label."""
     K = layout.n_classes
@@ -119,14 +121,17 @@ def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int
     with np.errstate(invalid="ignore", divide="ignore"):
         P = np.nan_to_num((counts + smoothing) / below[layout.row_worker], nan=1 / K)
     np.maximum(P, TINY, out=P)
+    rows = P.astype(dtype, copy=False)
     if smoothing == 0:
-        return P, totals, 0.0
+        return rows, totals, 0.0
     unseen = K - np.diff(layout.worker_ptr)
     log_prior = _log(P).sum() + float(unseen @ np.log(smoothing / below).sum(1))
-    return P, totals, smoothing * log_prior
+    return rows, totals, smoothing * log_prior
 
 
-def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
+def dirichlet_rows(
+    layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float, float]:
     """Return, for confusion rows with a Dirichlet(a) prior, a (K, K): exp of their expected log (R, K) given the
     counts, totals (W, K), the sum of their KL divergences from the prior, and the log-evidence of the counts."""
     totals = per_worker(layout, counts)
@@ -135,7 +140,12 @@ def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) ->
     psi, psi_total = digamma(counts + prior), digamma(totals + above)
     elog = psi - psi_total[layout.row_worker]
     fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
-    return np.maximum(np.exp(elog), TINY), totals, float((counts * elog).sum() - fit), float(fit)
+    return (
+        np.maximum(np.exp(elog), TINY).astype(dtype, copy=False),
+        totals,
+        float((counts * elog).sum() - fit),
+        float(fit),
+    )
 
 
 def dirichlet_slopes(

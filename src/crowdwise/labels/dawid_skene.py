@@ -46,7 +46,7 @@ class DawidSkene(RowModel):
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
         rho /= rho.sum()
         smooth = crowd.kernels.smooth_rows
-        rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.threads)  # eq (5)
+        rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.dtype, crowd.threads)  # eq (5)
         return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
 
     def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
@@ -64,7 +64,7 @@ class DawidSkene(RowModel):
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.row_table.n_rows
-        return K * ((answers.n_tasks + 4 * rows) * dtype.itemsize + 8 * (2 * answers.n_workers + 4 * K))
+        return K * ((answers.tasks_in_memory + 3 * rows) * dtype.itemsize + 8 * (rows + 2 * answers.n_workers + 4 * K))
 
     def answers_needed(self, n_classes: int) -> int:
         return 2 * n_classes  # each of the n_classes rows has n_classes - 1 free parameters

@@ -168,7 +168,8 @@ class _EM(Problem):
         return self.before is not None and model.stop_early(self.before, self.params, objectives)
 
     def improve(self) -> None:
-        self.before, self.params = self.params, self.model.maximise(self.crowd, self.stats, self.params)
+        stats, self.stats = self.stats, None  # not needed in the next E-step, which allocates its own
+        self.before, self.params = self.params, self.model.maximise(self.crowd, stats, self.params)
 
     def state(self) -> Arrays:
         """Return the state for a checkpoint. Of the posteriors, only the most probable classes are needed."""

@@ -100,7 +100,9 @@ class Groups(SharesByBayes):
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows, groups = answers.n_classes, answers.row_table.n_rows, self.groups or MAX_GROUPS
-        return K * (answers.n_tasks + 2 * rows) * dtype.itemsize + 8 * groups * (3 * answers.n_workers + 40 * K**2)
+        return K * (answers.tasks_in_memory + 2 * rows) * dtype.itemsize + 8 * groups * (
+            3 * answers.n_workers + 40 * K**2
+        )
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """A worker's matrix is the mixture of the group matrices. Unknown workers use the group shares as weights."""

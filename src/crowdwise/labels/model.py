@@ -98,7 +98,7 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         """Return the memory of a fit in bytes, without the answers."""
-        return answers.n_tasks * answers.n_classes * dtype.itemsize + 64 * answers.row_table.n_rows
+        return answers.tasks_in_memory * answers.n_classes * dtype.itemsize + 64 * answers.row_table.n_rows
 
     @abstractmethod
     def emission(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

@@ -107,7 +107,7 @@ class Pooled(SharesByBayes):
         if params is not None and (iterations <= EVERY_ITERATION or iterations % 3 == 0):
             a, step, pace, (rows, totals, kl) = self._pool(crowd, counts, params)
         else:
-            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
+            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
         bound = _log_prior(a) - kl
         return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(iterations))
 
@@ -124,11 +124,14 @@ class Pooled(SharesByBayes):
         step = np.log(plain / old)
         pace = _pace(params.step, step, params.pace)
         a = np.clip(old * np.exp(pace[:, None] * step), MIN_A, MAX_A)
-        rows, totals, kl, better = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.threads)
+        rows, totals, kl, better = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
         if np.all(pace == 1) or better + _log_prior(a) >= fit + _log_prior(old):
             return a, step, pace, (rows, totals, kl)
-        rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, plain, crowd.threads)
+        rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, plain, crowd.dtype, crowd.threads)
         return plain, step, np.ones(len(pace)), (rows, totals, kl)
+
+    def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
+        return params._replace(counts=params.counts.astype(crowd.dtype, copy=False))
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         prior = self.prior(shard, params)
@@ -137,7 +140,9 @@ class Pooled(SharesByBayes):
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.row_table.n_rows
-        return K * ((answers.n_tasks + 3 * rows) * dtype.itemsize + 8 * (4 * answers.n_workers + 12 * K))
+        return K * (
+            (answers.tasks_in_memory + 3 * rows) * dtype.itemsize + 8 * (2 * rows + 4 * answers.n_workers + 12 * K)
+        )
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """Use the posterior mean of a worker's row; an unknown worker has the crowd's."""

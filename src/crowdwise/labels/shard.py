@@ -11,7 +11,17 @@ import numpy as np
 from ..answers import Labels, SplitLabels
 from ..engine import Executor, InMemory, Run
 from ..kernels import Kernels, choose
-from ..kernels.layout import Floats, Ints, Layout, Subset, WorkerRows, compact, vote_parts, weighted_counts
+from ..kernels.layout import (
+    Floats,
+    Ints,
+    Layout,
+    Subset,
+    WorkerRows,
+    compact,
+    round_posterior,
+    vote_parts,
+    weighted_counts,
+)  # fmt: skip
 
 
 class Shard(NamedTuple):
@@ -58,7 +68,7 @@ class Shard(NamedTuple):
         void = total[:, 0] == 0
         if void.any():
             Z[void] = 1 / K if weight is None else self.vote_shares()[void]
-        return self.obey_gold(Z)
+        return self.obey_gold(round_posterior(Z))
 
     def votes(self, by_row: Floats) -> Floats:
         """Return sums of vote weights (T, K): the weight of the row (R,) times that of the answer."""

@@ -18,6 +18,7 @@ from ..rating.times import no_times
 from ..rating.workers import Sums, rating_sums, rating_table, ratings
 from ..result import LeftOut
 from ..result.labels import confusion_matrices
+from ..result.split import BINS
 from ..result.tables import STATES, decided, label_table, task_table
 from .shard import Crowd, Shard
 
@@ -34,6 +35,8 @@ class Totals(NamedTuple):
     sums: Sums
     states: Ints  # (4,) tasks in each of STATES
     ties: int
+    expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
+    bins: Ints  # (BINS,) labels estimated, by probability
 
 
 class Sample(NamedTuple):
@@ -78,7 +81,7 @@ def split_fields(
     own["rated"] = rating_table(answers, behind, matrices)
     own["components"] = _components(answers.n_workers, shards)
     own["states"] = dict(zip(STATES, total.states.tolist(), strict=True))
-    own["ties"] = int(total.ties)
+    own |= {"ties": int(total.ties), "expected": total.expected, "bins": total.bins}
     own["task_tables"] = answers.task_tables(shards, _task_tables, model, params, prevalence)
     return own
 
@@ -96,7 +99,10 @@ def _totals(shard: Shard, local: Any, model: LabelModel, params: Any, prevalence
     posterior = _reported(shard, local, model, params)
     found = decided(shard.answers, posterior, prevalence)
     states = np.bincount(found.state, minlength=len(STATES))
-    return Totals(left_out, rating_sums(_piece(shard, posterior)), states, int(found.tie.sum()))
+    p = found.probability[found.state < STATES.index("no answers")].astype(np.float64)
+    bins = np.bincount(np.minimum((p * BINS).astype(np.int64), BINS - 1), minlength=BINS)
+    sums = rating_sums(_piece(shard, posterior))
+    return Totals(left_out, sums, states, int(found.tie.sum()), np.array([p.sum(), (p * (1 - p)).sum()]), bins)
 
 
 def _votes(shard: Shard, local: Any, odds: float) -> LeftOut:

@@ -81,7 +81,7 @@ class VoteModel(LabelModel):
         return LeftOut(*vote_left_out(shard, params[1]))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        return 2 * answers.n_tasks * answers.n_classes * dtype.itemsize
+        return 2 * answers.tasks_in_memory * answers.n_classes * dtype.itemsize
 
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
         return np.full(n_classes, 1 / n_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,12 @@ import polars as pl
 
 from ..answers.split import SplitLabels
 from ..errors import DataError
+from ..kernels.layout import Floats, Ints
 from .labels import FittedLabels
 from .tables import task_warnings, worker_warnings
 
 TASK_TABLES = ("labels", "tasks")
+BINS = 1000  # classes of probabilities
 
 
 class TaskTables(ABC):
@@ -42,6 +45,8 @@ class SplitResult(FittedLabels):
     components: int  # sets of workers that share no task
     states: dict[str, int]  # tasks in each state: ok, unvoted, no answers, known
     ties: int
+    expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
+    bins: Ints  # (BINS,) labels estimated, by probability
     task_tables: TaskTables
 
     @property
@@ -69,7 +74,42 @@ class SplitResult(FittedLabels):
     def own_warnings(self) -> list[str]:
         return [*worker_warnings(self, self.components), *task_warnings(self.states, self.ties)]
 
+    def save(self, path: str | Path) -> Path:
+        """Write this result to a folder: the tables of tasks as Parquet files, and everything else but the answers."""
+        from .store import write_split
+
+        return write_split(self, Path(path))
+
     def report(self, path: str | Path, **options: Any) -> Path:
         raise DataError(
             f"there is no page for a result in parts ({self!r}). Use its tables, or fit a sample of the tasks"
         )
+
+
+class SavedTables(TaskTables):
+    """Tables in folders of Parquet files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        return pl.scan_parquet(sorted((self.folder / name).glob("*.parquet")), glob=False)
+
+    def write(self, name: str, folder: Path) -> Path:
+        return Path(shutil.copytree(self.folder / name, folder / name))
+
+
+class SummaryOfLabels(SplitLabels, listed=False):
+    """The workers and classes of labels that are not at hand, as a saved result knows them."""
+
+    def executor(self, make: Any) -> Any:
+        raise self._absent()
+
+    def parts(self) -> Any:
+        raise self._absent()
+
+    def task_tables(self, executor: Any, work: Any, *args: Any) -> Any:
+        raise self._absent()
+
+    def _absent(self) -> DataError:
+        return DataError(f"the answers of this saved result are not saved with it ({self!r}). Read them again")

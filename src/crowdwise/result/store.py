@@ -11,6 +11,8 @@ import hashlib
 import inspect
 import io
 import json
+import secrets
+import shutil
 import sys
 import zipfile
 import zlib
@@ -27,12 +29,15 @@ from ..answers.base import Answers
 from ..errors import ChecksumError, FileError
 from .base import BaseResult
 from .files import write_whole
+from .split import TASK_TABLES, SavedTables, SplitResult, SummaryOfLabels
 
 if TYPE_CHECKING:
     from ..engine import Checkpoint, Model
 
 FORMAT = 2
 NAME = "result.crowdwise"
+TABLES = "tables"  # folder of the tables of a result in parts
+NOT_STORED = ("answers", "model", "task_tables")
 ENDING = ".crowdwise"
 BROKEN = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError, OSError)
 Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model -> its class
@@ -113,13 +118,36 @@ def write(result: BaseResult, path: Path) -> Path:
     return pack(place(path), "result", *parts_of(result))
 
 
+def write_split(result: SplitResult, folder: Path) -> Path:
+    """Save a result in parts to a folder. The tables of tasks come first, under names of their own, so that an earlier
+    result in the folder stays whole until its file is replaced."""
+    if folder.suffix == ENDING:
+        raise FileError(f"a result in parts is saved to a folder, not to one file ({folder}). Name a folder")
+    stamp = f"{TABLES}-{secrets.token_hex(4)}"
+    new = folder / stamp
+    try:
+        new.mkdir(parents=True)
+        for name in TASK_TABLES:
+            result.task_tables.write(name, new)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise FileError(f"cannot write {new}: {error.strerror or error}; an existing result was not changed") from error
+    head, parts = parts_of(result)
+    saved = pack(place(folder), "result", head | {"tables": stamp}, parts)
+    for old in folder.glob(f"{TABLES}-*"):
+        if old != new:
+            shutil.rmtree(old, ignore_errors=True)
+    return saved
+
+
 def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the header and the parts of a result."""
     parts = Parts()
-    for field in fields(result.answers):
+    answers_type = SummaryOfLabels if isinstance(result, SplitResult) else result.answers
+    for field in fields(answers_type):
         parts.add(f"answers.{field.name}", getattr(result.answers, field.name))
     for field in fields(result):
-        if field.name not in ("answers", "model"):
+        if field.name not in NOT_STORED:
             parts.add(field.name, getattr(result, field.name))
     model = {"kind": result.model.kind, "name": result.model.name, "settings": plain_settings(result.model.settings())}
     return {"model": model, "values": parts.plain}, parts.files()
@@ -127,23 +155,26 @@ def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 def read(path: Path, find: Find) -> BaseResult:
     """Load a result; `find(name, kind)` returns the class of a model."""
-    result: BaseResult = result_of(*unpack(place(path), "result"), find)
+    result: BaseResult = result_of(*unpack(place(path), "result"), find, place(path).parent)
     return result
 
 
-def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find) -> Any:
-    """Return a result from the output of `parts_of`."""
+def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find, folder: Path | None = None) -> Any:
+    """Return a result from the output of `parts_of`; `folder` has the tables of a result in parts."""
     stored, about = Stored(head, files), head["model"]
     model = find(about["name"], about["kind"])
-    answers = _filled(stored, model.answers_type)
     made_by = model(**read_settings(about["settings"]))
-    kinds = kinds_of(model.result_type) | {"params": model.params_type}
+    answers_type, result_type, more = model.answers_type, model.result_type, dict[str, Any]()
+    if "tables" in head and folder is not None:
+        answers_type, result_type = SummaryOfLabels, SplitResult
+        more["task_tables"] = SavedTables(folder / head["tables"])
+    kinds = kinds_of(result_type) | {"params": model.params_type}
     values = {
         field.name: stored.get(field.name, kinds.get(field.name))
-        for field in fields(model.result_type)
-        if field.name not in ("answers", "model")
+        for field in fields(result_type)
+        if field.name not in NOT_STORED
     }
-    return model.result_type(answers=answers, model=made_by, **values)
+    return result_type(answers=_filled(stored, answers_type), model=made_by, **values, **more)
 
 
 def _filled(stored: Stored, kind: type[Answers]) -> Answers:

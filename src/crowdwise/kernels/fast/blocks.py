@@ -2,7 +2,8 @@
 
 Each output row belongs to one block, and partial sums are added in block order, so results do not depend on the number
 of threads. Kernels release the interpreter lock, so plain threads suffice. numba caches compiled code by the file of
-the caller: after a change to `normalise_task`, which other files inline, run `make clean` to delete the cache.
+the caller: after a change to `normalise_task` or `stored`, which other files inline, run `make clean` to delete the
+cache.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from .. import EStepResult
-from ..layout import Floats, Ints, Layout, RowTable
+from ..layout import GRID, Floats, Ints, Layout, RowTable
 
 BLOCK_ANSWERS = 1 << 16  # answers in a block
 PREFETCH_AHEAD = 32  # answers between prefetching a row and using it
@@ -52,6 +53,13 @@ prefetch: Any = _prefetch
 
 
 @jit(inline="always")
+def stored(value, Z):
+    """Return a probability as Z stores it: in single precision, rounded to the grid."""
+    z = Z.dtype.type(value)
+    return Z.dtype.type((np.float64(z) + GRID) - GRID) if Z.itemsize == 4 else z
+
+
+@jit(inline="always")
 def normalise_task(q, first, end, base, gold, Z, i, shares):
     """Turn the log-scores q of task i into its posterior; return its evidence and whether the label changed."""
     K = len(q)
@@ -68,14 +76,14 @@ def normalise_task(q, first, end, base, gold, Z, i, shares):
     for k in range(K):  # the label changed if its class is no longer the most probable, as stored
         before = Z[i, k]
         q[k] /= total
-        Z[i, k] = q[k]
+        Z[i, k] = stored(q[k], Z)
         now = max(now, Z[i, k])
         if before == was:
             kept = max(kept, Z[i, k])
     if end == first:
         return 0.0, 0
     for k in range(K):
-        shares[k] += q[k]
+        shares[k] += Z[i, k]
     return base + top + math.log(total), int(kept < now)
 
 

@@ -11,10 +11,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout, RowTable, weighted_counts
-from .blocks import PREFETCH_AHEAD, by_answers, by_workers, jit, prefetch, run, run_e_step
+from .blocks import PREFETCH_AHEAD, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
 
 LINE_FLOATS = 16  # float32 numbers in a cache line
 RESCALE_EVERY = 8  # factors multiplied before the products are rescaled
@@ -80,17 +81,17 @@ def _confusion_kernels(K: int) -> tuple[Any, Any]:
                 was = max(was, Z[i, k])
             for k in range(K):  # the label changed if its class is no longer the most probable, as stored
                 q[k] *= inverse
-                z = Z.dtype.type(q[k])
+                z = stored(q[k], Z)
                 kept = max(kept, z if Z[i, k] == was else Z.dtype.type(-1.0))
                 now = max(now, z)
                 Z[i, k] = z
             if gold[i] >= 0:
-                Z[i, gold[i]] = q[gold[i]] = 1.0
+                Z[i, gold[i]] = 1.0
             if end > first:
                 evidence += scale + math.log(total)
                 flips += kept < now
                 for k in range(K):
-                    sums[k] += q[k]
+                    sums[k] += Z[i, k]
         shares[:] = sums
         return evidence, flips
 
@@ -128,7 +129,7 @@ def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z:
 
 def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
     kernel = _confusion_kernels(Z.shape[1])[1]
-    C = np.empty((layout.n_rows, Z.shape[1]), Z.dtype)
+    C = np.empty((layout.n_rows, Z.shape[1]))  # double, so that sums over shards are exact
     run(
         lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C, start, stop),
         by_answers(layout.row_ptr),
@@ -252,8 +253,10 @@ def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
     return smoothing * log_prior
 
 
-def smooth_rows(layout: RowTable, counts: Floats, smoothing: float, threads: int = 1) -> tuple[Floats, Floats, float]:
-    P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
+def smooth_rows(
+    layout: RowTable, counts: Floats, smoothing: float, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float]:
+    P, totals = np.empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
     bounds = by_workers(layout)
     log_prior = np.zeros(len(bounds) - 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .. import TINY
 from ..layout import Floats, RowTable
@@ -71,8 +72,10 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
     return kl - fit, fit
 
 
-def dirichlet_rows(layout: RowTable, counts: Floats, a: Floats, threads: int) -> tuple[Floats, Floats, float, float]:
-    P, totals = np.empty_like(counts), np.zeros((layout.n_workers, counts.shape[1]))
+def dirichlet_rows(
+    layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float, float]:
+    P, totals = np.empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
     base = gammaln(a)
     above = a.sum(1)
     bounds = by_workers(layout)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ....acquisition import expected, expected_accuracy, open_tasks
+from ....acquisition.cost import accuracy_from_sums
 from ....inter_rater import agreement
-from ....kernels.layout import Floats
-from ....result import LabelsResult
+from ....kernels.layout import Floats, Ints
+from ....result import LabelsResult, SplitResult
 from ...page import BaseSummary, Language, Tile
 from ...registry import summary
 from ...text import NOT_KNOWN, count, many, percent
@@ -107,6 +108,8 @@ def _range(low: float | None, high: float | None, text: Any) -> str:
 @summary("labels")
 def summarise(result: LabelsResult, language: Language) -> Summary:
     """Return the summary of a result of labels."""
+    if isinstance(result, SplitResult):
+        return _of_parts(result, language)
     answers = result.answers
     right = expected(result, 1)[open_tasks(result)]
     mean, low, high = expected_accuracy(result) or (None, None, None)
@@ -130,11 +133,54 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
         "gain": float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
         "ties": int(result.labels["tie"].sum()),
     }
-    names = (("answer", "answers"), ("task", "tasks"), ("worker", "workers"))
-    parts = [many(int(values[name]), one) for one, name in names]
-    parts.append(f"{count(answers.n_classes)} class{'es' * (answers.n_classes != 1)}")
-    counted = f"{parts[0]}: {', '.join(parts[1:])}"
-    return Summary.of(result, language, counted=counted, tiles=_tiles(values, alpha["note"]), **values)
+    return Summary.of(result, language, counted=_counted(values), tiles=_tiles(values, alpha["note"]), **values)
+
+
+def _counted(values: dict[str, Any]) -> str:
+    parts = [many(int(values[name]), name.removesuffix("s")) for name in ("answers", "tasks", "workers")]
+    classes = len(values["classes"])
+    parts.append(f"{count(classes)} class{'es' * (classes != 1)}")
+    return f"{parts[0]}: {', '.join(parts[1:])}"
+
+
+def _of_parts(result: SplitResult, language: Language) -> Summary:
+    """Return the summary of a result in parts, which has sums over tasks but not the tasks."""
+    answers = result.answers
+    estimated = result.states["ok"] + result.states["unvoted"]
+    mean, low, high = accuracy_from_sums(result.expected, estimated, result.model) or (None, None, None)
+    wrong, review = _doubtful_bins(result.bins)
+    values = {
+        "answers": answers.n_answers,
+        "tasks": answers.n_tasks,
+        "workers": answers.n_workers,
+        "classes": answers.classes.to_list(),
+        "prevalence": [float(share) for share in result.prevalence],
+        "expected_accuracy": mean,
+        "expected_low": low,
+        "expected_high": high,
+        "alpha": None,
+        "alpha_low": None,
+        "alpha_high": None,
+        "expected_wrong": wrong,
+        "to_review": review,
+        "flagged": int((result.workers["flags"] != "").sum()),
+        "gain": None,
+        "ties": result.ties,
+    }
+    tiles = _tiles(values, "not measured for answers in parts")
+    return Summary.of(result, language, counted=_counted(values), tiles=tiles, **values)
+
+
+def _doubtful_bins(bins: Ints) -> tuple[float, int]:
+    """Return what `doubtful` does, from the number of labels in equal classes of probability."""
+    p = (np.arange(len(bins)) + 0.5) / len(bins)
+    wrong = np.cumsum(bins * (1 - p))
+    total = float(wrong[-1])
+    if total < MIN_WRONG:
+        return total, 0
+    last = int(np.searchsorted(wrong, REVIEWED_SHARE * total))
+    missing = REVIEWED_SHARE * total - (wrong[last - 1] if last else 0.0)
+    return total, int(bins[:last].sum() + np.ceil(missing / (1 - p[last])))
 
 
 def doubtful(p: Floats) -> tuple[float, int]:
