@@ -378,7 +378,7 @@ def test_f6_a_changed_gz_is_refused(file):
 
 
 def test_f10_what_is_no_file_is_refused(tmp_path, command):
-    with pytest.raises(FileError, match="is a folder"):
+    with pytest.raises(FileError, match="holds no table"):
         cw.read(tmp_path)
     with pytest.raises(FileError, match=r"cannot read .*absent"):
         cw.read(tmp_path / "absent.csv")

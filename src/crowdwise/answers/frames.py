@@ -14,7 +14,8 @@ from ..errors import ColumnError, DataError
 
 
 def to_frame(data: Any) -> pl.DataFrame:
-    """Return a polars frame from a pandas, polars or arrow frame, a mapping of columns, or a list of records."""
+    """Return a polars frame from a frame of pandas, polars or Spark, a DuckDB relation, an arrow table, dataset or
+    reader, a mapping of columns, or a list of records."""
     try:
         return _frame(data)
     except UnicodeEncodeError as error:
@@ -33,6 +34,12 @@ def _frame(data: Any) -> pl.DataFrame:
         return _build({str(name): _series(str(name), values) for name, values in data.items()})
     if _is_pandas(data) and hasattr(data, "iloc"):  # a frame or a Series
         return _from_pandas(data)
+    if _module(data) == "pyspark" and hasattr(data, "toArrow"):
+        return pl.DataFrame(data.toArrow())
+    if _module(data) in ("duckdb", "_duckdb") and hasattr(data, "pl"):
+        return data.pl()  # type: ignore[no-any-return]
+    if _module(data) == "pyarrow" and hasattr(data, "to_table"):  # a dataset
+        return pl.DataFrame(data.to_table())
     if hasattr(data, "__arrow_c_stream__"):
         return pl.DataFrame(data)
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
@@ -41,8 +48,8 @@ def _frame(data: Any) -> pl.DataFrame:
     if isinstance(data, (str, Path)):
         raise DataError(f"{str(data)!r} is a file name, not a table. To read a file, use crowdwise.read({str(data)!r})")
     raise DataError(
-        f"answers cannot be made from {type(data).__name__}; give a pandas, polars or arrow frame, a mapping of "
-        "columns, or three arrays: tasks, workers, labels"
+        f"answers cannot be made from {type(data).__name__}; give a pandas, polars, arrow, DuckDB or Spark frame, a "
+        "mapping of columns, or three arrays: tasks, workers, labels"
     )
 
 
@@ -64,7 +71,12 @@ def _from_pandas(data: Any) -> pl.DataFrame:
 
 
 def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "pandas"
+    return _module(data) == "pandas"
+
+
+def _module(data: Any) -> str:
+    """The package that an object comes from."""
+    return type(data).__module__.split(".")[0]
 
 
 def _pandas_column(name: str, values: Any) -> pl.Series:

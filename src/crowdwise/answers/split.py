@@ -13,6 +13,7 @@ import polars as pl
 from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
 from .base import Answers, Intake
+from .columns import Roles
 from .labels import Labels
 from .parts import Merged
 
@@ -22,7 +23,8 @@ class SplitLabels(Answers, ABC, listed=False):
     """Labels in parts, each with some of the tasks and all their answers. Models fit them as they fit `Labels`."""
 
     kind: ClassVar[str] = "labels"
-    title: ClassVar[str] = "labels of tasks"
+    title: ClassVar[str] = Labels.title
+    roles: ClassVar[Roles] = Labels.roles
 
     workers: pl.Series
     classes: pl.Series
@@ -89,7 +91,8 @@ class SplitLabels(Answers, ABC, listed=False):
         start = 0
         for part, subset in self.parts():
             task, worker, label = part.codes()
-            codes.append((task + np.int32(start), subset.workers[worker].astype(np.int32), label))
+            whole = worker if subset.workers is None else subset.workers[worker].astype(np.int32)
+            codes.append((task + np.int32(start), whole, label))
             start += part.n_tasks
             tasks.append(part.tasks)
             gold.append(part.gold)

@@ -17,6 +17,7 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
+from ..result import LabelsResult
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
@@ -157,10 +158,15 @@ def fit(job: Job, page: PageOptions) -> None:
             words(f"compared with the truth: {scores.line}")
         if job.out is None:
             safe = spreadsheet_safe(first) if job.options.excel_safe else first
-            sys.stdout.buffer.write(safe.write_csv().encode())
+            if isinstance(safe, pl.LazyFrame):
+                safe.sink_csv(sys.stdout.buffer)
+            else:
+                sys.stdout.buffer.write(safe.write_csv().encode())
             sys.stdout.flush()
 
-    about: dict[str, Any] = {} if job.out else {main: first.to_dicts()}
+    about: dict[str, Any] = {}
+    if job.options.as_json and not job.out:
+        about[main] = (first.collect() if isinstance(first, pl.LazyFrame) else first).to_dicts()
     if answers.kind in SHOWN:
         about[SHOWN[answers.kind]] = result.tables()[SHOWN[answers.kind]].to_dicts()
     job.close(result, files, about | ({} if scores is None else {scores.name: scores.values}), show)
@@ -172,7 +178,7 @@ def _columns(answers: Any) -> str:
 
 def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
     """Options of the page that a fit writes: a comparison with the vote only, and no further fit of a large table."""
-    if result.kind != "labels" or (job is not None and not job.options.page):
+    if not isinstance(result, LabelsResult) or (job is not None and not job.options.page):
         return {}
     check = None if result.answers.n_answers <= MAX_ANSWERS_CHECKED else False
     return compared_page(result, ["majority-vote"], check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,19 +19,20 @@ import polars as pl
 import typer
 
 from ..aggregation import model_class
-from ..answers import KINDS
+from ..answers import KINDS, SplitLabels
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
 from ..report import summarise
-from ..result import BaseResult
+from ..result import BaseResult, SplitResult
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
+PARTS = "parts.crowdwise"  # folder of answers that are on disk in parts
 FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
@@ -92,7 +94,11 @@ class Job:
 
     def read(self) -> Any:
         """The answers, and the features that go with them or None."""
-        answers = self.source.answers(list(self.models))
+        scratch = None if self.out is None else self.out / PARTS
+        with progress(f"reading {self.source.file}") as watch:
+            answers = self.source.answers(list(self.models), scratch=scratch, watch=watch)
+        if isinstance(answers, SplitLabels):
+            words(f"{answers.intake.source} needs more memory than may be used: {answers!r} are on disk in parts")
         if answers.kind not in self.models:
             raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
         return self.features.joined(answers)
@@ -112,13 +118,20 @@ class Job:
         resume = self._resumed() if self.options.resume else None
         with stoppable() as stop, progress(f"{model.name} on {len(answers)} {answers.noun}s") as watch:
             try:
-                return fit(self.run(watch=watch, stop=stop, resume=resume))
+                return fit(self.run(watch=watch, stop=stop, resume=resume, **self._kept()))
             except Interrupted as broken:
                 broken.exit_status = stop.exit_status
                 if self.out is not None:
                     path = write_checkpoint(self.out / CHECKPOINT, broken.checkpoint)
                     broken.args = (f"{broken.args[0]}; say --resume to continue from {path}",)
                 raise
+
+    def _kept(self) -> dict[str, Any]:
+        """Options of the run for checkpoints."""
+        out, every = self.out, self.options.checkpoint_every
+        if out is None or every <= 0:
+            return {}
+        return {"keep": lambda checkpoint: write_checkpoint(out / CHECKPOINT, checkpoint), "keep_every": every}
 
     def _resumed(self) -> Checkpoint | None:
         assert self.out is not None
@@ -137,6 +150,7 @@ class Job:
         assert self.out is not None
         files = write_result(result, self.out, self.options.page, self.options.excel_safe, further, **page)
         (self.out / CHECKPOINT).unlink(missing_ok=True)
+        shutil.rmtree(self.out / PARTS, ignore_errors=True)
         return files
 
     def close(
@@ -188,21 +202,23 @@ def write_result(
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
     for name in (name for name, table in tables.items() if table is None):
         (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-    if page:
+    if page and not isinstance(result, SplitResult):
         files.append(result.report(out / "report.html", command=command_line(), **options))
     return [*files, result.save(out)]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:
     """Write a table as CSV: unchanged for programs, or safe to open in a spreadsheet."""
-    return write_whole(path, (spreadsheet_safe(table) if excel_safe else table).write_csv)
+    safe = spreadsheet_safe(table) if excel_safe else table
+    return write_whole(path, safe.sink_csv if isinstance(safe, pl.LazyFrame) else safe.write_csv)
 
 
-def spreadsheet_safe(table: pl.DataFrame) -> pl.DataFrame:
+def spreadsheet_safe(table: Any) -> Any:
     """Put an apostrophe before every text and column name that begins with = + - @, a tab or a carriage return."""
     text = pl.col(pl.String)
     safe = table.with_columns(pl.when(text.str.contains(FORMULA)).then("'" + text).otherwise(text).name.keep())
-    return safe.rename({name: f"'{name}" for name in table.columns if name[:1] in tuple("=+-@\t\r")})
+    names = table.collect_schema().names()
+    return safe.rename({name: f"'{name}" for name in names if name[:1] in tuple("=+-@\t\r")})
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
 READING, FITTING = "Reading the file", "Fitting"
 GROUPS = ("Arguments", "Options", FITTING, READING, LABELS, CLICKS, PAIRS)
-FILE_HELP = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; - is stdin"
+FILE_HELP = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; a folder or pattern of files; - is stdin"
 
 
 class GroupedCommand(TyperCommand):
@@ -102,6 +102,9 @@ class FitOptions:
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run (needs --out)", rich_help_panel=FITTING)] = (
         False
     )
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints in --out; 0 for none", rich_help_panel=FITTING)
+    ] = 60.0
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write report.html")] = True
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="Quote cells that a spreadsheet would take for formulas")
@@ -173,13 +176,22 @@ class FileOptions:
         _option("NAME", "For instance latin-1; default UTF-8, or UTF-16 if the file has a byte order mark", READING),
     ] = None
 
+    memory: Annotated[
+        str | None,
+        _option(
+            "SIZE",
+            "Memory to use, for instance 2GB: labels that need more are kept on disk in parts; default: what is free",
+            READING,
+        ),
+    ] = None
+
     def given(self) -> dict[str, Any]:
         """Return the options that were given, as arguments of `crowdwise.read`."""
         names = [each.name for each in fields(self) if each.name not in ("file", "kind", *NOT_READING)]
         return {name: value for name in names if (value := getattr(self, name)) not in (None, [], ())}
 
-    def answers(self, among: Sequence[str] | None = None) -> Any:
-        """Read the file; `among` are the kinds of answers that it may hold."""
+    def answers(self, among: Sequence[str] | None = None, **more: Any) -> Any:
+        """Read the file; `among` are the kinds of answers that it may hold, `more` further options of `read`."""
         from ..io import read
 
         options = self.given()
@@ -188,7 +200,7 @@ class FileOptions:
                 options[name] = convert(options[name])
         if "gold_column" in options:
             options["gold"] = options.pop("gold_column")
-        return read(self.file, kind=self.insisted or getattr(self, "kind", None) or among, **options)
+        return read(self.file, kind=self.insisted or getattr(self, "kind", None) or among, **options, **more)
 
 
 NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options for fitting

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -66,4 +67,20 @@ def progress(what: str) -> Iterator[Any]:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
-        yield lambda step: bar.update(line, state=str(step))
+        began: dict[str, float] = {}
+
+        def update(step: Any) -> None:
+            spent = time.monotonic() - began.setdefault(step.stage, time.monotonic())
+            left = spent / max(step.iteration - 1, 1) * (step.max_iter - step.iteration)
+            most = "" if step.objective is None else "at most "
+            soon = f", {most}{_duration(left)} left" if spent > 1 else ""
+            bar.update(line, state=f"{step}{soon}")
+
+        yield update
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -82,6 +82,7 @@ def iterate(problem: Problem, run: Run, trace: Trace, stage: str = "iteration") 
         ended = last or done == problem.max_iter
         if not ended:
             problem.improve()
+            run.save()
     run.journal.forget(stage)
     return last
 
@@ -109,11 +110,7 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
             "the checkpoint belongs to a different fit: the answers, features, model, classifier, settings or seed "
             f"differ. Omit {option('resume')} to start from the beginning"
         )
-    try:
-        return fit(run.begin())
-    except Interrupted as interruption:
-        interruption.checkpoint = interruption.checkpoint._replace(mark=mark())
-        raise
+    return fit(run.begin(mark))
 
 
 def best_of(

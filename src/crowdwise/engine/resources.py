@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
+import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
-from ..errors import MemoryNeedError, MissingError
+from ..errors import MemoryNeedError, MissingError, ParameterError, option
 
 # Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -42,14 +44,88 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(before)
 
 
+UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def memory_size(value: Any) -> int:
+    """Return a number of bytes, given as a number or as text.
+
+    >>> memory_size("2GB"), memory_size("512 MiB"), memory_size(1e9)
+    (2000000000, 536870912, 1000000000)
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return int(value)
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
+    unit = UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None or float(found[1]) <= 0:
+        raise ParameterError(f"{option('memory')} is {value!r}; give a size, for instance {option('memory', '2GB')}")
+    return int(float(found[1]) * unit)
+
+
 def available() -> int:
-    """Return the available memory in bytes, without swapping."""
-    info = Path("/proc/meminfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the memory in bytes that this process may still use: of the machine without swapping, of its control
+    group, and under its resource limits."""
+    room = [_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))]
+    used = _status()
+    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY:
+            room.append(most - used.get(name, 0))
+    return max(min(room), 0)
+
+
+def _machine() -> int:
+    info = _table(Path("/proc/meminfo"))
+    return info.get("MemAvailable", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _status() -> dict[str, int]:
+    return _table(Path("/proc/self/status"))
+
+
+def _table(file: Path) -> dict[str, int]:
+    """Return the lines `name: number kB` of a file of the system, in bytes."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return {}
+    found = (re.fullmatch(r"(\w+):\s+(\d+) kB", line) for line in lines)
+    return {each[1]: int(each[2]) * 1024 for each in found if each}
+
+
+def _control_group(root: Path, own: Path) -> list[int]:
+    """Return how much memory the control group of this process, and every group that holds it, may still use. File
+    pages that can be given up do not count as used."""
+    rooms = []
+    for group, most, used, unused in _groups(root, own):
+        try:
+            limit, now = (group / most).read_text().strip(), int((group / used).read_text())
+            statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            if limit != "max" and int(limit) < 1 << 60:  # version 1 writes a huge number for no limit
+                rooms.append(int(limit) - now + int(statistics.get(unused, 0)))
+        except (OSError, ValueError):
+            continue
+    return rooms
+
+
+def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
+    """Yield the folders of the control groups of this process, and the names of their files."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        version2 = ("memory.max", "memory.current", "inactive_file")
+        version1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        names, base = (version2, root) if controllers == "" else (version1, root / "memory")
+        place = base / path.strip("/")
+        for group in (place, *place.parents):
+            yield group, *names
+            if group == base:
+                break
 
 
 def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:

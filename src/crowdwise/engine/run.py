@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,8 @@ class Progress(NamedTuple):
     counts: dict[str, float]  # by name: {"labels_changed": 3}, {"objects": 12}
 
     def __str__(self) -> str:
+        if self.objective is None and not self.counts:
+            return f"{self.stage} {100 * self.iteration // self.max_iter} %"
         counts = [f"{value:.3g} {name.replace('_', ' ')}" for name, value in self.counts.items()]
         return ", ".join([f"{self.stage} {self.iteration} of at most {self.max_iter}", *counts])
 
@@ -40,11 +43,13 @@ class Checkpoint(NamedTuple):
 
 class Journal:
     """The stages of a fit. A stage registers a function that returns its state; it is called only if the fit is
-    interrupted."""
+    interrupted or a checkpoint is due. `mark` identifies the fit."""
 
-    def __init__(self, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(self, checkpoint: Checkpoint | None = None, mark: Callable[[], str] = str) -> None:
         self._saved: dict[str, Arrays] = {} if checkpoint is None else dict(checkpoint.stages)
         self._open: dict[str, Callable[[], Arrays]] = {}
+        self._mark = functools.cache(mark)
+        self.next_save = 0.0  # when the next checkpoint is due
 
     def resumes(self, stage: str) -> bool:
         """Return whether this stage was in progress when the fit was interrupted."""
@@ -63,7 +68,8 @@ class Journal:
         self._open.pop(stage, None)
 
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self._saved | {stage: arrays() for stage, arrays in self._open.items()})
+        stages = self._saved | {stage: arrays() for stage, arrays in self._open.items()}
+        return Checkpoint(stages, self._mark())
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,8 @@ class Run:
     watch: Callable[[Progress], None] | None = None  # called after every iteration
     stop: Callable[[], bool] | None = None  # called before every iteration; True interrupts with a checkpoint
     resume: Checkpoint | None = None
+    keep: Callable[[Checkpoint], None] | None = None  # called every so often with a checkpoint of the fit
+    keep_every: float = 60.0  # seconds between checkpoints
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
     began: float = field(default=0.0, repr=False, compare=False)
 
@@ -94,9 +102,21 @@ class Run:
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
 
-    def begin(self) -> Run:
-        """Return the same run with its own journal and the current time as its start; every fit starts with it."""
-        return replace(self, journal=Journal(self.resume), resume=None, began=time.perf_counter())
+    def begin(self, mark: Callable[[], str] = str) -> Run:
+        """Return the same run with its own journal and the current time as its start; every fit starts with it. `mark`
+        identifies the fit in checkpoints."""
+        begun = replace(self, journal=Journal(self.resume, mark), resume=None, began=time.perf_counter())
+        begun.journal.next_save = time.monotonic() + self.keep_every
+        return begun
+
+    def save(self) -> None:
+        """Keep a checkpoint if it is due. Saving takes at most a twentieth of the time."""
+        if self.keep is None or time.monotonic() < self.journal.next_save:
+            return
+        began = time.monotonic()
+        self.keep(self.journal.checkpoint())
+        ended = time.monotonic()
+        self.journal.next_save = ended + max(self.keep_every, 20 * (ended - began))
 
     @property
     def stopped(self) -> bool:

@@ -26,12 +26,13 @@ import polars as pl
 from ..answers import Intake, Labels, SplitLabels
 from ..answers.parts import Merged, PartIndex, Place
 from ..errors import FileError
-from ..kernels.layout import Layout, Subset, add_shard, narrow
+from ..kernels.layout import Layout, Subset, WorkerRows, add_shard, narrow, spread_out
 from ..result.split import SavedTables
 from .executor import Executor
 
 T = TypeVar("T")
 
+MOST_ROWS = 0.5  # share of the rows of a table above which a part has all of them
 KEPT_COLUMNS = ("weight", "is_check")  # other columns that ratings and votes use; times are not kept
 
 
@@ -124,10 +125,20 @@ class Indexes(Sequence[PartIndex]):
         return read_index(self.folders[number])
 
 
-def write_place(folder: Path, place: Place) -> None:
-    """Write where a part stands in the whole table."""
-    for name, array in (("label", place.label), ("rows", place.subset.rows), ("workers", place.subset.workers)):
-        save_array(folder / f"place_{name}.npy", array)
+def write_place(folder: Path, place: Place, whole: WorkerRows) -> None:
+    """Write where a part stands in the whole table. A part with most rows of the table gets all of them, since finding
+    and adding up some of them would take longer."""
+    rows = np.asarray(place.subset.rows)
+    save_array(folder / "place_label.npy", place.label)
+    for name, array in (("rows", rows), ("workers", place.subset.workers)):
+        path = folder / f"place_{name}.npy"
+        path.unlink(missing_ok=True)
+        if len(rows) <= MOST_ROWS * whole.n_rows:
+            save_array(path, array)
+    if len(rows) > MOST_ROWS * whole.n_rows:
+        layout = Layout(whole.n_classes, *(np.load(folder / f"{name}.npy") for name in Layout._fields[1:]))
+        for name in ("pair", "row_ptr"):
+            save_array(folder / f"whole_{name}.npy", getattr(spread_out(layout, place.subset, whole), name))
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -159,7 +170,7 @@ class StoredLabels(SplitLabels, listed=False):
         folders = [home.part(number) for number in range(n_parts)]
         merged = Merged.of(Indexes(folders), gold)
         for folder in folders:
-            write_place(folder, merged.place(read_index(folder)))
+            write_place(folder, merged.place(read_index(folder)), merged.rows)
         return cls.from_merged(merged, home=home, n_parts=n_parts)
 
     def identity(self) -> list[Any]:
@@ -169,14 +180,23 @@ class StoredLabels(SplitLabels, listed=False):
     def part(self, number: int) -> tuple[Labels, Subset]:
         """Map a part into memory, with the classes of the whole table."""
         folder = self.home.part(number)
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in (*Layout._fields[1:], "gold")}
-        rows, workers, label = (np.load(folder / f"place_{name}.npy") for name in ("rows", "workers", "label"))
-        label_of = np.append(label, -1).astype(np.int32)  # the last entry is for unknown gold, -1
-        arrays["row_label"], gold = label_of[arrays["row_label"]], label_of[arrays.pop("gold")]
-        part = PartLabels.of(
-            workers=self.workers[workers], classes=self.classes, layout=Layout(self.n_classes, **arrays), gold=gold,
-            intake=self.intake, folder=folder,
-        )  # fmt: skip
+
+        def load(name: str) -> Any:
+            return np.load(folder / f"{name}.npy", mmap_mode="r")
+
+        label_of = np.append(np.load(folder / "place_label.npy"), -1).astype(np.int32)  # the last: unknown gold, -1
+        rows, workers, ids = None, None, self.workers
+        if (folder / "place_rows.npy").exists():
+            rows, workers = np.load(folder / "place_rows.npy"), np.load(folder / "place_workers.npy")
+            ids = self.workers[workers]
+            of_rows = (load("row_worker"), label_of[load("row_label")], load("worker_ptr"))
+            pair, row_ptr = load("pair"), load("row_ptr")
+        else:
+            of_rows = (self.rows.row_worker, self.rows.row_label, self.rows.worker_ptr)
+            pair, row_ptr = load("whole_pair"), load("whole_row_ptr")
+        layout = Layout(self.n_classes, load("task_ptr"), pair, row_ptr, load("task"), *of_rows)
+        fields = {"workers": ids, "classes": self.classes, "gold": label_of[load("gold")], "intake": self.intake}
+        part = PartLabels.of(layout=layout, folder=folder, **fields)
         return part, Subset(rows, workers, self.rows.n_rows, self.n_workers)
 
     def parts(self) -> Iterator[tuple[Labels, Subset]]:

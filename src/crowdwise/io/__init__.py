@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..answers import KINDS, Pairs, Points, candidates, recognise
+from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
+from ..answers.frames import to_frame
 from ..answers.reading import given
+from ..engine import Progress
+from ..engine.resources import available, memory_size
+from .chunks import Source
 from .content import Content, read_content
 from .features import Features, read_features
-from .tables import file_name, read_table
+from .large import split_labels, too_large
+from .tables import file_name, files_of, read_table, read_tables
 
 
 def read(
-    path: str | Path,
+    path: Any,
     *,
     kind: str | Sequence[str] | None = None,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    memory: str | float | None = None,
+    scratch: str | Path | None = None,
+    watch: Callable[[Progress], None] | None = None,
     **options: Any,
 ) -> Any:
-    """Read answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these.
+    """Read answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these; or from all files of
+    a folder, all that match a pattern ("answers/*.csv"), or a frame of pandas, polars, arrow, DuckDB or Spark.
 
     The kind of answers is recognised by the columns: task, worker, label are `Labels`; image, worker, x, y are
     `Points`; left, right, worker, answer are `Pairs`. `kind` sets it explicitly ("labels", "points" or "pairs"). The
     other options are those of the class: `task`, `worker`, `label` name columns; `gold`, `jobs` and `box` can be files.
+
+    Labels that need more than `memory` ("2GB"; by default what this process may use) are kept on disk in parts, in the
+    folder `scratch` or a temporary one; they are fitted part by part. `watch` is called with the progress of that.
 
     >>> import crowdwise as cw, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -40,17 +52,35 @@ def read(
     """
     given_options = {name: value for name, value in options.items() if value is not None}
     among = candidates(given_options, kind)  # raises an error for invalid options before the file is read
-    table = read_table(path, format, delimiter, encoding)
-    found = KINDS[recognise(table.frame.columns, given_options, among)]
+    limit = None if memory is None else memory_size(memory)
     recorded = given({}, format=format, delimiter=delimiter, encoding=encoding)
-    for name in found.tables:
-        value = given_options.get(name)
-        if isinstance(value, Path) or (isinstance(value, str) and value not in table.frame.columns):
-            recorded[name] = str(value)
-            given_options[name] = read_table(value, None, None, None).frame
-    about: dict[str, Any] = {"source": table.name, "notes": table.notes, "where": table.where, "options": recorded}
-    answers = found(table.frame, **about, **given_options)  # type: ignore[call-arg]
+    if not isinstance(path, (str, Path)):
+        frame = to_frame(path)
+        return KINDS[recognise(frame.columns, given_options, among)](frame, **given_options)  # type: ignore[call-arg]
+    if "labels" in among and str(path) != "-" and format in (None, "csv", "jsonl", "parquet"):
+        source = Source(files_of(path), format, delimiter, encoding)
+        if too_large(source, limit):
+            found = KINDS[recognise(source.columns(), given_options, among)]
+            _read_tables(found, given_options, recorded, source.columns())
+            if found.kind == "labels":
+                about = {"path": str(path), "options": recorded}
+                place = None if scratch is None else Path(scratch)
+                return split_labels(source, limit or available(), place, given_options, watch, about)
+    table = read_tables(path, format, delimiter, encoding)
+    found = KINDS[recognise(table.frame.columns, given_options, among)]
+    _read_tables(found, given_options, recorded, table.frame.columns)
+    read_as: dict[str, Any] = {"source": table.name, "notes": table.notes, "where": table.where, "options": recorded}
+    answers = found(table.frame, **read_as, **given_options)  # type: ignore[call-arg]
     return answers.replaced(intake=replace(answers.intake, path=str(path)))
+
+
+def _read_tables(kind: type[Answers], options: dict[str, Any], recorded: dict[str, Any], columns: list[str]) -> None:
+    """Replace options that name a file, such as gold, by its table, and record the name."""
+    for name in kind.tables:
+        value = options.get(name)
+        if isinstance(value, Path) or (isinstance(value, str) and value not in columns):
+            recorded[name] = str(value)
+            options[name] = read_table(value, None, None, None).frame
 
 
 def read_points(path: str | Path, **options: Any) -> Points:

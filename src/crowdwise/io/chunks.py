@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -19,8 +19,10 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .delimited import QUOTE, decode, read_delimited, sniff
-from .tables import FORMATS, format_of, parse_records
+from .tables import check_columns, format_of, parse_records
 
+GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
+SMALL = 1 << 20  # bytes of a file that is never too large
 HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
 SAMPLE_PLACES, SAMPLE_ROWS = 256, 1000  # places in a table, and rows of each, for a sample of a column
 MAX_RECORD = 4  # size of the longest record, in chunks
@@ -54,6 +56,28 @@ class Source(NamedTuple):
         """Bytes of all files."""
         return sum(file.stat().st_size for file in self.files)
 
+    def unpacked_size(self) -> int:
+        """Estimate the bytes of all files as text, or as a frame."""
+        return sum(map(self._unpacked_size, range(len(self.files))))
+
+    def _unpacked_size(self, file: int) -> int:
+        path = self.files[file]
+        if not path.is_file():
+            return 0
+        size = path.stat().st_size
+        if size < SMALL:
+            return size
+        if self.kind(file) == "parquet":
+            lazy = pl.scan_parquet(path, glob=False)
+            sample = lazy.head(SAMPLE_ROWS).collect()
+            rows = int(lazy.select(pl.len()).collect().item())
+            return int(rows * sample.estimated_size() / max(sample.height, 1))
+        return size * GZIP_RATIO if path.suffix.lower() == ".gz" else size
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        return next(iter(self.chunks(HEAD))).frame.columns
+
     def where(self, file: int, line: int) -> str:
         """Describe the place of a row."""
         kind = "row " if self.kind(file) == "parquet" else ""
@@ -85,13 +109,8 @@ class Source(NamedTuple):
                     f"{path.name} is {kind}, which can only be read as a whole. Write one record per line, or Parquet"
                 )
             for frame, line, share in read(path, size):
-                if columns is not None and set(frame.columns) != set(columns):
-                    odd = sorted(set(frame.columns) ^ set(columns))
-                    raise FileError(
-                        f"{path.name} does not have the columns of {self.files[0].name}: {', '.join(odd)} only in one. "
-                        "Give files with the same columns"
-                    )
                 columns = columns or frame.columns
+                check_columns(frame.columns, columns, path.name, self.files[0].name)
                 yield Chunk(frame.select(columns), line, number, (before + share * whole) / total)
             before += whole
 
@@ -272,38 +291,3 @@ def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]
             f"{path.name} is not a complete Parquet file: {str(error).splitlines()[0][:200]}. Write or download it "
             "again"
         ) from error
-
-
-def files_of(path: str | Path) -> tuple[Path, ...]:
-    """Return the files that a path names: one file, all files of a folder, or all that match a pattern."""
-    place = Path(path)
-    if place.is_dir():
-        found = [file for file in sorted(place.rglob("*")) if file.is_file() and _is_table(file.relative_to(place))]
-        if not found:
-            known = ", ".join(sorted(FORMATS))
-            raise FileError(f"the folder {path} holds no table ({known}, or these with .gz). Give a file or a folder")
-        return tuple(found)
-    if not place.exists() and any(letter in str(path) for letter in "*?["):
-        base = Path(place.anchor) if place.is_absolute() else Path()
-        found = sorted(file for file in base.glob(str(place.relative_to(base))) if file.is_file())
-        if not found:
-            raise FileError(f"no file matches {path}. Check the pattern")
-        return tuple(found)
-    return (place,)
-
-
-def _is_table(file: Path) -> bool:
-    name = Path(file.stem).suffix if file.suffix.lower() == ".gz" else file.suffix
-    return name.lower() in FORMATS and not any(part.startswith((".", "_")) for part in file.parts)
-
-
-def concatenated(frames: Sequence[pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
-    """Return the rows of several files with the same columns."""
-    for frame, name in zip(frames, names, strict=True):
-        if set(frame.columns) != set(frames[0].columns):
-            odd = sorted(set(frame.columns) ^ set(frames[0].columns))
-            raise FileError(
-                f"{name} does not have the columns of {names[0]}: {', '.join(odd)} only in one. Give files with the "
-                "same columns"
-            )
-    return pl.concat([frame.select(frames[0].columns) for frame in frames], how="vertical_relaxed")

@@ -6,6 +6,7 @@ task; then each part is read, coded and sorted in memory, and written as arrays.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,15 +22,26 @@ from ..answers.columns import LABEL_ROLES
 from ..answers.gold import gold_columns
 from ..answers.label_rows import looks_wide
 from ..engine import Progress
+from ..engine.resources import available
 from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
 from ..errors import EmptyDataError, ParameterError
+from ..result.store import fingerprint
 from .chunks import Source
 
-CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 40, 1 / 12, 1 / 8  # of the memory limit
+BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
+CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
+IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
+USABLE = 0.8  # share of the available memory that a table may take
 PART_FACTOR = 4  # memory for reading a part, compared with its frame
-MIN_MEMORY = 256 << 20
+MIN_MEMORY = 400_000_000
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
+
+
+def too_large(source: Source, limit: int | None) -> bool:
+    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
+    need = BASE + IN_MEMORY * source.unpacked_size()
+    return need > (limit or BASE + USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -48,28 +60,55 @@ def split_labels(
     options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None = None,
     about: Mapping[str, Any] | None = None,
+    parts: int | None = None,
 ) -> StoredLabels:
-    """Split a table of labels into parts on disk; `memory` is the limit in bytes.
+    """Split a table of labels into parts on disk; `memory` is the limit in bytes. The number of parts follows from it,
+    unless it is given.
 
-    `options` are those of `Labels`; `about` are fields of the record of how the table was read.
+    `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
+    call left in the folder for the same files and options are used again.
     """
     if memory < MIN_MEMORY:
-        raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY >> 20} MB are needed")
+        raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY // 10**6} MB are needed")
+    memory -= BASE
     home, chunk = Folder(folder), int(memory * CHUNK_SHARE)
-    plan = _planned(source, memory, chunk, options)
-    rows = home.path / "rows"
-    try:
-        _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
-        count = _write_parts(source, plan, rows, home, options, watch)
-    finally:
-        shutil.rmtree(rows, ignore_errors=True)
     gold = options.get("gold")
     known = None if gold is None or isinstance(gold, str) else len(_known_tasks(gold))
+    done, mark = home.path / "parts.json", _mark(source, memory, options)
+    count = _found(done, mark)
+    if not count:
+        rows = home.path / "rows"
+        shutil.rmtree(rows, ignore_errors=True)
+        try:
+            plan = _planned(source, memory, chunk, options, parts)
+            _spill(source, chunk, int(memory * BUFFER_SHARE), plan, rows, watch)
+            count = _write_parts(source, plan, rows, home, options, watch)
+        finally:
+            shutil.rmtree(rows, ignore_errors=True)
+        with disk_errors(home.path):
+            done.write_text(json.dumps({"mark": mark, "parts": count}), encoding="utf-8")
     joined = StoredLabels.join(home, count, known)
     return joined.replaced(intake=replace(joined.intake, **(about or {})))
 
 
-def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]) -> Plan:
+def _mark(source: Source, memory: int, options: Mapping[str, Any]) -> str:
+    """Return a digest of the files and of how they are read."""
+    files = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in source.files]
+    plain = {name: value for name, value in options.items() if not isinstance(value, pl.DataFrame)}
+    tables = [value for value in options.values() if isinstance(value, pl.DataFrame)]
+    return fingerprint(repr((files, source[1:], memory, sorted(plain.items(), key=repr))), *tables)
+
+
+def _found(done: Path, mark: str) -> int:
+    """Return the number of parts that are in a folder already, or 0."""
+    try:
+        about = json.loads(done.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+    return int(about["parts"]) if about.get("mark") == mark else 0
+
+
+def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any], parts: int | None) -> Plan:
     """Read the first chunk and a sample of the others, and return the bounds of the parts."""
     first = next(source.chunks(chunk), None)
     if first is None:
@@ -86,7 +125,7 @@ def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]
         task, columns, wide = roles["task"], [roles[role] for role in USED_ROLES if role in roles], False
     kept = frame.select(columns)
     of_file = frame.estimated_size() / max(first.done, 1e-9) * kept.estimated_size() / max(frame.estimated_size(), 1)
-    parts = max(1, int(np.ceil(of_file * PART_FACTOR / (memory * PART_SHARE))))
+    parts = parts or max(1, int(np.ceil(of_file * PART_FACTOR / (memory * PART_SHARE))))
     places = [frame[task]] if first.done >= 1 else list(source.sample(task))
     sample = _task_ids(pl.concat(places), source).drop_nulls().sort()
     at = np.linspace(0, len(sample), parts + 1)[1:-1].astype(int)

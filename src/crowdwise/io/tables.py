@@ -8,10 +8,11 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from ..answers.frames import to_frame
@@ -55,6 +56,63 @@ def read_table(path: str | Path, format: str | None, delimiter: str | None, enco
     return table
 
 
+def read_tables(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
+    """Read a file, all files of a folder, or all that match a pattern."""
+    files = (path,) if str(path) == "-" else files_of(path)
+    if len(files) == 1:
+        return read_table(files[0], format, delimiter, encoding)
+    tables = [read_table(file, format, delimiter, encoding) for file in files]
+    names, starts = [table.name for table in tables], np.cumsum([0, *(table.frame.height for table in tables)])
+
+    def where(row: int) -> str:
+        at = int(np.searchsorted(starts, row, side="right")) - 1
+        inside, place = int(row - starts[at]), tables[at].where
+        return f"{names[at]}:row {inside + 1}" if place is None else place(inside)
+
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    return Table(concatenated([table.frame for table in tables], names), f"{len(files)} files", tuple(notes), where)
+
+
+def files_of(path: str | Path) -> tuple[Path, ...]:
+    """Return the files that a path names: one file, all files of a folder, or all that match a pattern."""
+    place = file_name(path)
+    if place.is_dir():
+        found = [file for file in sorted(place.rglob("*")) if file.is_file() and _is_table(file.relative_to(place))]
+        if not found:
+            known = ", ".join(sorted(FORMATS))
+            raise FileError(f"the folder {path} holds no table ({known}, or these with .gz). Give a file or a folder")
+        return tuple(found)
+    if not place.exists() and any(letter in str(path) for letter in "*?["):
+        base = Path(place.anchor) if place.is_absolute() else Path()
+        found = sorted(file for file in base.glob(str(place.relative_to(base))) if file.is_file())
+        if not found:
+            raise FileError(f"no file matches {path}. Check the pattern")
+        return tuple(found)
+    return (place,)
+
+
+def _is_table(file: Path) -> bool:
+    name = Path(file.stem).suffix if file.suffix.lower() == ".gz" else file.suffix
+    return name.lower() in FORMATS and not any(part.startswith((".", "_")) for part in file.parts)
+
+
+def concatenated(frames: Sequence[pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
+    """Return the rows of several files with the same columns."""
+    for frame, name in zip(frames, names, strict=True):
+        check_columns(frame.columns, frames[0].columns, name, names[0])
+    return pl.concat([frame.select(frames[0].columns) for frame in frames], how="vertical_relaxed")
+
+
+def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, first: str) -> None:
+    """Raise FileError unless a file has the columns of the first one."""
+    odd = sorted(set(columns) ^ set(wanted))
+    if odd:
+        raise FileError(
+            f"{name} does not have the columns of {first}: {', '.join(odd)} only in one. Give files with the same "
+            "columns"
+        )
+
+
 def _read(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
@@ -91,7 +149,7 @@ def _bytes(path: str | Path) -> tuple[str, bytes]:
     try:
         return file.name, file.read_bytes()
     except IsADirectoryError:
-        raise FileError(f"{path} is a folder. Give the file of answers in it") from None
+        raise FileError(f"{path} is a folder. Give the file in it") from None
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions") from error
 

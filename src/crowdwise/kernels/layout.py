@@ -175,10 +175,10 @@ def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple
 
 
 class Subset(NamedTuple):
-    """The rows and workers of a shard, by their numbers in the whole table, ascending."""
+    """The rows and workers of a shard, by their numbers in the whole table, ascending; None for all of them."""
 
-    rows: Ints  # (r,)
-    workers: Ints  # (w,)
+    rows: Ints | None  # (r,)
+    workers: Ints | None  # (w,)
     n_rows: int  # of the whole table
     n_workers: int
 
@@ -231,7 +231,8 @@ def narrow(value: Any, subset: Subset | None) -> Any:
 def _selected(value: Any, axis: str | None, subset: Subset) -> Any:
     if axis is None or value is None or len(value) == 0:
         return narrow(value, subset)
-    return value[getattr(subset, axis)]
+    places = getattr(subset, axis)
+    return value if places is None else value[places]
 
 
 def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = None) -> Any:
@@ -247,12 +248,35 @@ def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = N
         return None
     if axis is None or subset is None:
         return part if total is None else total + part
+    places = getattr(subset, axis)
     if total is None:
-        size = subset.n_rows if axis == "rows" else subset.n_workers
         dtype = np.float64 if part.dtype == np.float32 else part.dtype
+        if places is None:
+            return part.astype(dtype, copy=False)
+        size = subset.n_rows if axis == "rows" else subset.n_workers
         total = np.zeros((size, *part.shape[1:]), dtype)
-    total[getattr(subset, axis)] += part
+    if places is None:
+        total += part
+    else:
+        total[places] += part
     return total
+
+
+def spread_out(layout: Layout, subset: Subset, whole: WorkerRows) -> Layout:
+    """Return the layout of a shard with all rows and workers of the whole table; most have answers in it."""
+    rows = np.asarray(subset.rows)
+    sizes = np.zeros(len(whole.row_worker), np.int32)
+    sizes[rows] = np.diff(layout.row_ptr)
+    return Layout(
+        n_classes=whole.n_classes,
+        task_ptr=layout.task_ptr,
+        pair=rows[layout.pair].astype(np.int32),
+        row_ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
+        task=layout.task,
+        row_worker=whole.row_worker,
+        row_label=whole.row_label,
+        worker_ptr=whole.worker_ptr,
+    )
 
 
 def round_posterior(Z: Floats) -> Floats:

@@ -50,7 +50,7 @@ class Shard(NamedTuple):
     def compacted(self) -> Shard:
         """Return this shard with the rows and workers that have answers in it."""
         layout, subset = compact(self.layout)
-        workers = self.answers.workers[subset.workers]
+        workers = self.answers.workers[np.asarray(subset.workers)]
         return self._replace(
             answers=self.answers.replaced(workers=workers, layout=layout), layout=layout, subset=subset
         )

@@ -125,7 +125,7 @@ def _sample(shard: Shard, local: Any, model: LabelModel, params: Any, step: int)
     posterior = _reported(shard, local, model, params)
     task, worker, label = shard.answers.codes()
     keep = task % step == 0
-    whole = worker[keep] if shard.subset is None else shard.subset.workers[worker[keep]]
+    whole = shard_workers(shard)[worker[keep]]
     return Sample(task[keep] // step, whole.astype(np.int32), label[keep], shard.gold[::step], posterior[::step])
 
 
@@ -162,5 +162,10 @@ def _components(n_workers: int, shards: Executor[Shard]) -> int:
 
 
 def _shard_components(shard: Shard, local: Any) -> tuple[Ints, Ints]:
-    workers = np.arange(shard.layout.n_workers) if shard.subset is None else shard.subset.workers
-    return workers, shard.kernels.components(shard.layout)
+    return shard_workers(shard), shard.kernels.components(shard.layout)
+
+
+def shard_workers(shard: Shard) -> Ints:
+    """Return the numbers of a shard's workers in the whole table."""
+    some = None if shard.subset is None else shard.subset.workers
+    return np.arange(shard.layout.n_workers) if some is None else some
