@@ -30,12 +30,19 @@ def check_spark() -> None:
         )
 
 
+def running() -> Any:
+    """Return the session of this process, or None."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def start(master: str | None = None) -> Any:
     """Return the session of this process, or start one: on `master`, by default all cores of this machine."""
     check_spark()
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
+    active = running()
     if active is not None:
         return active
     url = master or LOCAL
