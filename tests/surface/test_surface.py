@@ -357,11 +357,22 @@ def test_verbs_of_every_kind_of_result_refuse_answers_in_words(verb: str, strang
         cw.review(strangers["objects"], models=["majority-vote"])
 
 
-@pytest.mark.parametrize("read", ["read", "read_points", "read_pairs", "read_features", "load"])
+@pytest.mark.parametrize("read", ["read_features", "load"])
 def test_readers_of_files_refuse_tables_in_words(read: str, frame: pl.DataFrame) -> None:
-    for given in (frame, pd.DataFrame({"task": [1]}), None, 3):
+    for given in (frame, pd.DataFrame({"task": [1]})):
         with pytest.raises(cw.errors.CrowdwiseError, match=type(given).__name__):
             getattr(cw, read)(given)
+
+
+@pytest.mark.parametrize("read", ["read", "read_points", "read_pairs", "read_features", "load"])
+def test_readers_refuse_what_is_neither_a_file_nor_a_table(read: str) -> None:
+    for given in (None, 3):
+        with pytest.raises(cw.errors.CrowdwiseError, match=type(given).__name__):
+            getattr(cw, read)(given)
+
+
+def test_frames_are_read_like_files(frame: pl.DataFrame) -> None:
+    assert cw.read(frame).frame().equals(cw.Labels(frame).frame())
 
 
 # ------------------------------------------------------------------------------------------------ missing libraries

@@ -8,9 +8,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,13 +21,14 @@ import polars as pl
 import typer
 
 from ..aggregation import model_class
-from ..answers import KINDS, SplitLabels
+from ..answers import KINDS
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
+from ..kernels import preload
 from ..report import summarise
-from ..result import BaseResult, SplitResult
+from ..result import BaseResult
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 from .options import FeatureOptions, FileOptions, FitOptions
@@ -33,6 +36,7 @@ from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
 PARTS = "parts.crowdwise"  # folder of answers that are on disk in parts
+MIN_BYTES_TO_PRELOAD = 20_000_000  # a file of this size always needs the compiled kernels
 FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
@@ -94,10 +98,13 @@ class Job:
 
     def read(self) -> Any:
         """The answers, and the features that go with them or None."""
+        path = Path(self.source.file)
+        if path.is_file() and path.stat().st_size >= MIN_BYTES_TO_PRELOAD:
+            preload()
         scratch = None if self.out is None else self.out / PARTS
         with progress(f"reading {self.source.file}") as watch:
             answers = self.source.answers(list(self.models), scratch=scratch, watch=watch)
-        if isinstance(answers, SplitLabels):
+        if answers.in_parts:
             words(f"{answers.intake.source} needs more memory than may be used: {answers!r} are on disk in parts")
         if answers.kind not in self.models:
             raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
@@ -199,12 +206,19 @@ def write_result(
 ) -> list[Path]:
     """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
     tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
-    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
     for name in (name for name, table in tables.items() if table is None):
         (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-    if page and not isinstance(result, SplitResult):
-        files.append(result.report(out / "report.html", command=command_line(), **options))
-    return [*files, result.save(out)]
+    with ThreadPoolExecutor() as pool:
+        written = {name: table for name, table in tables.items() if table is not None}
+        paths = [out / f"{name}.csv" for name in written]
+        files = pool.map(write_csv, written.values(), paths, repeat(excel_safe))
+        saved = pool.submit(result.save, out)
+        report = (
+            [result.report(out / "report.html", command=command_line(), **options)]
+            if page and not result.in_parts
+            else []
+        )
+        return [*files, *report, saved.result()]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:

@@ -23,25 +23,16 @@ from ..answers.gold import gold_columns
 from ..answers.label_rows import looks_wide
 from ..engine import Progress
 from ..engine.resources import available
-from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
 from ..errors import EmptyDataError, ParameterError
 from ..result.store import fingerprint
-from .chunks import Source
+from .chunks import BASE, USABLE, Source
+from .stored import Folder, StoredLabels, disk_errors, write_part
 
-BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
-IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
-USABLE = 0.8  # share of the available memory that a table may take
 PART_FACTOR = 4  # memory for reading a part, compared with its frame
 MIN_MEMORY = 400_000_000
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
-
-
-def too_large(source: Source, limit: int | None) -> bool:
-    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
-    need = BASE + IN_MEMORY * source.unpacked_size()
-    return need > (limit or BASE + USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -55,19 +46,20 @@ class Plan(NamedTuple):
 
 def split_labels(
     source: Source,
-    memory: int,
+    limit: int | None,
     folder: Path | None,
     options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None = None,
     about: Mapping[str, Any] | None = None,
     parts: int | None = None,
 ) -> StoredLabels:
-    """Split a table of labels into parts on disk; `memory` is the limit in bytes. The number of parts follows from it,
-    unless it is given.
+    """Split a table of labels into parts on disk; `limit` is the memory to use in bytes, by default what this process
+    may use. The number of parts follows from it, unless it is given.
 
     `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
     call left in the folder for the same files and options are used again.
     """
+    memory = limit or BASE + int(USABLE * available())
     if memory < MIN_MEMORY:
         raise ParameterError(f"memory is {memory} bytes; at least {MIN_MEMORY // 10**6} MB are needed")
     memory -= BASE

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels, SplitLabels
+from ..answers import Labels
 from ..engine import Executor, Model, Run, Trace
 from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
 from .shard import Crowd, Shard, spread
@@ -52,8 +54,9 @@ class LabelModel(Model[Labels, LabelsResult]):
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        learnt = self.learn(answers, crowd, shards, run)
-        if isinstance(answers, SplitLabels):
+        with nullcontext() if answers.in_parts else reused():  # parts differ in size
+            learnt = self.learn(answers, crowd, shards, run)
+        if answers.in_parts:
             parts = split_fields(self, answers, crowd, shards, learnt)
             return self.make_result(answers, run, learnt.trace, self.criterion, result_type=SplitResult, **parts)
         own: dict[str, Any] = {"prevalence": learnt.prevalence, "converged": learnt.converged}
@@ -72,7 +75,7 @@ class LabelModel(Model[Labels, LabelsResult]):
             )
 
     def accept(self, answers: Any) -> Any:
-        return answers if isinstance(answers, SplitLabels) else super().accept(answers)
+        return answers if getattr(answers, "in_parts", False) and answers.kind == self.kind else super().accept(answers)
 
     @abstractmethod
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:

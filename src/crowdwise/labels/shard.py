@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels, SplitLabels
+from ..answers import Labels
 from ..engine import Executor, InMemory, Run
 from ..kernels import Kernels, choose
 from ..kernels.layout import (
@@ -126,11 +126,11 @@ class ShardOfPart:
         return Shard.of(part, run, None, kernels)._replace(subset=subset)
 
 
-def spread(answers: Labels | SplitLabels, run: Run, truth: Any = None) -> tuple[Crowd, Executor[Shard]]:
-    """Return the crowd and an executor over shards of tasks: `run.shards` of them, or the parts of answers in parts."""
+def spread(answers: Any, run: Run, truth: Any = None) -> tuple[Crowd, Executor[Shard]]:
+    """Return the crowd and an executor over shards of tasks: `run.shards` of them, or the parts of `SplitLabels`."""
     kernels = answers.kernels
     shards: Executor[Shard]
-    if isinstance(answers, SplitLabels):
+    if answers.in_parts:
         make = ShardOfPart(answers.n_answers, answers.n_classes, run.precision, run.threads)
         rows, shards = answers.rows, answers.executor(make)
     else:
