@@ -199,7 +199,7 @@ class Reader:
         except DuplicateError as error:
             head = str(error).split(". ")[0]
             raise DuplicateError(
-                f"{head}. {NO_ORDER.capitalize()}: add a column of times, or use {option('duplicates', 'each')}"
+                f"{head}. {NO_ORDER[0].upper()}{NO_ORDER[1:]}: add a column of times, or use {option('duplicates', 'each')}"
             ) from error
         kept = part.extras.select(name for name in KEPT_COLUMNS if name in part.extras.columns)
         index = PartIndex.of(part)
