@@ -25,6 +25,7 @@ _HOME = {
     "PointsResult": "result",
     "PairsResult": "result",
     "Run": "engine",
+    "Decision": "engine",
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
@@ -107,7 +108,7 @@ if TYPE_CHECKING:
     from .aggregation import aggregate as aggregate, model as model, models as models
     from .answers import Labels as Labels, Pairs as Pairs, Points as Points
     from .comparison import compare as compare
-    from .engine import Run as Run
+    from .engine import Decision as Decision, Run as Run
     from .inspection import inspect as inspect
     from .inter_rater import agreement as agreement
     from .io import (
