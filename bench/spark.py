@@ -2,8 +2,8 @@
 
 python bench/spark.py [--small] [--cores 2] [--partitions N] [--memory 4g] [--json FILE]
 
-All sides get the same answers (see speed.py: K = 10, 5 answers per task, 100 per worker) and do Dawid-Skene. An iteration
-costs (time of n + m iterations - time of n) / m by the wall clock, because Spark works in other processes. Sides take
+All sides get the same answers (see speed.py: K = 10, 5 answers per task, 100 per worker) and do Dawid-Skene. An
+iteration costs (time of n + m iterations - time of n) / m by the wall clock, because Spark works in other processes. Sides take
 turns. The targets: at most 12 times an iteration in memory on the same cores, and at least 5 times faster than
 crowd-kit.
 """
@@ -102,7 +102,9 @@ def measure(n_answers: int, cores: int, partitions: int | None, memory: str, rep
     size = f"{short(n_answers)} answers, K = {CLASSES}, {cores} cores"
     figures = [
         Figure("spark", f"reading, {size}", reading, "s"),
-        Figure("spark", f"iteration / in memory, {size}", took["spark"] / took["memory"], "x", Target("<=", 12), details),
+        Figure(
+            "spark", f"iteration / in memory, {size}", took["spark"] / took["memory"], "x", Target("<=", 12), details
+        ),
     ]
     if "crowd-kit" in took:
         figures.append(

@@ -57,7 +57,7 @@ class Updating(Calls):
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for number, shard in self.shards(batches):
-            yield answer(number, lambda number=number, shard=shard: self._updated(number, shard))
+            yield answer(number, self._updated, number, shard)
 
     def _updated(self, number: int, shard: Any) -> tuple[Any, bool]:
         states = States(self.fit)
@@ -76,18 +76,18 @@ class Asking(Calls):
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for number, shard in self.shards(batches):
-            yield answer(number, lambda number=number, shard=shard: self.asked(number, shard))
+            yield answer(number, self.asked, number, shard)
 
     def asked(self, number: int, shard: Any) -> Any:
         return self.work(shard, self.state(number, shard), *narrow(self.args.value, shard.subset))
 
 
-def answer(number: int, work: Callable[[], Any]) -> Any:
-    """Return a row with what `work` returned. An error of Crowdwise is an answer, too: to run it again is no use."""
+def answer(number: int, work: Callable[..., Any], *args: Any) -> Any:
+    """Return a row with what work(*args) returned. An error of Crowdwise is an answer, too: it would come again."""
     import pyarrow as pa
 
     try:
-        failed, found = False, work()
+        failed, found = False, work(*args)
     except CrowdwiseError as error:
         failed, found = True, error
     values = ([number], [failed], [pickle.dumps(found, protocol=5)])

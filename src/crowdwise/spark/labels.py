@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from .. import __version__
@@ -157,8 +156,8 @@ def _partitions(frame: Any) -> int:
     """Return the number of partitions: one per core, more if the table is large. A worker's answers are spread over all
     of them, so that more partitions mean more statistics to add."""
     size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    cores = frame.sparkSession.sparkContext.defaultParallelism
-    return max(cores, -(-size // PARTITION_BYTES) if size < MAX_ESTIMATE else frame.rdd.getNumPartitions())
+    cores = int(frame.sparkSession.sparkContext.defaultParallelism)
+    return max(cores, -(-size // PARTITION_BYTES) if size < MAX_ESTIMATE else 0)
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class Reader:
         if not tables:
             return
         held: dict[str, bytes] = {}
-        row = answer(number, lambda: self._read(pa.Table.from_batches(tables), number, held))
+        row = answer(number, self._read, pa.Table.from_batches(tables), number, held)
         values = [pa.array([held.get(name)], pa.binary()) for name in ("shard", "tasks")]
         names = [*row.schema.names, "shard", "tasks"]
         yield pa.RecordBatch.from_arrays([*row.columns, *values], names)
@@ -197,17 +196,15 @@ class Reader:
                 **self.given.options,
             )  # fmt: skip
         except DuplicateError as error:
-            head = str(error).split(". ")[0]
-            raise DuplicateError(
-                f"{head}. {NO_ORDER[0].upper()}{NO_ORDER[1:]}: add a column of times, or use {option('duplicates', 'each')}"
-            ) from error
+            found, each = str(error).split(". ")[0], option("duplicates", "each")
+            raise DuplicateError(f"{found}, and {NO_ORDER}. Add a column of times, or use {each}") from error
         kept = part.extras.select(name for name in KEPT_COLUMNS if name in part.extras.columns)
         index = PartIndex.of(part)
         held["tasks"] = pickle.dumps(part.tasks, protocol=5)
         held["shard"] = pickle.dumps(part.replaced(tasks=part.tasks.head(0), extras=kept), protocol=5)
         digest = hashlib.blake2b(digest_size=16)
         for array in (*part.layout[1:], part.gold):
-            digest.update(np.ascontiguousarray(array))
+            digest.update(array.tobytes())
         return index, digest.hexdigest()
 
 

@@ -22,7 +22,9 @@ def check_spark() -> None:
     require(("spark",), "Spark")
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
-        raise MissingError(f"JAVA_HOME is {home}, and there is no bin/java in it. Set it to the folder of Java 17 or 21")
+        raise MissingError(
+            f"JAVA_HOME is {home}, and there is no bin/java in it. Set it to the folder of Java 17 or 21"
+        )
     if not home and shutil.which("java") is None:
         raise MissingError(
             "Spark needs Java 17 or 21, which is not installed: there is no `java` on the PATH, and JAVA_HOME is not "
