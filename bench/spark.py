@@ -3,9 +3,9 @@
 python bench/spark.py [--small] [--cores 2] [--partitions N] [--memory 4g] [--json FILE]
 
 All sides get the same answers (see speed.py: K = 10, 5 answers per task, 100 per worker) and do Dawid-Skene. An
-iteration costs (time of n + m iterations - time of n) / m by the wall clock, because Spark works in other processes. Sides take
-turns. The targets: at most 12 times an iteration in memory on the same cores, and at least 5 times faster than
-crowd-kit.
+iteration costs (time of n + m iterations - time of n) / m by the wall clock, because Spark works in other processes.
+Sides take turns. The targets: at most 12 times an iteration in memory on the same cores, and at least 5 times faster
+than crowd-kit.
 """
 
 from __future__ import annotations

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..aggregation import chosen_model, kind_of
 from ..engine import Model, Run
 from ..errors import ParameterError
+from .images import OverImages
 from .labels import read_labels
-from .session import check_spark, read, session_of, start
+from .session import check_spark, collect, read, session_of, start
 
 
 def aggregate(
@@ -30,6 +32,8 @@ def aggregate(
     `scratch`, written there as Parquet: a folder that all machines see. The result is a `SplitResult`: `workers` is a
     polars frame; `labels` and `tasks` are Spark DataFrames, which the executors compute. `out` writes them as Parquet,
     and saves the result.
+
+    Clicks are read by the driver, and their images are fitted by the executors; the result is a `PointsResult`.
     """
     check_spark()
     if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
@@ -37,15 +41,23 @@ def aggregate(
     source = str(frame) if isinstance(frame, (str, Path)) else "frame"
     if isinstance(frame, (str, Path)):
         frame = read(str(frame), start())
-    session_of(frame)
+    session = session_of(frame)
     kind = kind_of(frame.columns, options) if model is None else None
     chosen, reading = chosen_model(kind, model, options)
     chosen.check_needs(features=False)
-    if chosen.kind != "labels":
-        raise ParameterError(f"{chosen.name} is a model of {chosen.kind}; on Spark there are models of labels")
-    answers = read_labels(
-        frame, reading, source=source, partitions=partitions, scratch=None if scratch is None else str(scratch)
-    )
+    if chosen.kind not in ("labels", "points"):
+        raise ParameterError(
+            f"{chosen.name} is a model of {chosen.kind}; Spark fits labels and clicks. For a frame that fits into "
+            "memory, use crowdwise.aggregate(frame.toArrow())"
+        )
+    run = run or Run()
+    answers: Any
+    if chosen.kind == "labels":
+        place = None if scratch is None else str(scratch)
+        answers = read_labels(frame, reading, source=source, partitions=partitions, scratch=place)
+    else:
+        answers = chosen.answers_type(collect(frame), source=source, **reading)  # type: ignore[call-arg]
+        run = replace(run, spread=OverImages(session, partitions))
     result = chosen.fit(answers, run=run)
     if out is not None:
         result.save(out)

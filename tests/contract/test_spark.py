@@ -179,6 +179,21 @@ def test_parts_can_be_loaded_into_memory(spark: Any, crowd: cw.simulate.Crowd) -
     assert found.answers.load().frame().equals(crowd.answers.frame())
 
 
+@pytest.mark.parametrize("settings", [{}, {"method": "paper", "objects": 3}], ids=str)
+def test_images_are_fitted_by_the_executors(spark: Any, settings: dict[str, Any]) -> None:
+    clicks = [cw.simulate.clicks("E", seed=seed).points.frame() for seed in range(3)]
+    frame = pl.concat([each.with_columns(image=pl.lit(f"image {n}")) for n, each in enumerate(clicks)])
+    stages: list[Any] = []
+    run = cw.Run(watch=stages.append)
+    found = cw.spark.aggregate(table_of(spark, frame), "click-mixture", box=(1, 0, 4, 5), run=run, **settings)
+    wanted = cw.aggregate(cw.Points(frame, box=(1, 0, 4, 5)), "click-mixture", **settings)
+    for name, table in wanted.tables().items():
+        assert found.tables()[name].equals(table), name
+    assert any(each.stage == "image" for each in stages)
+    with pytest.raises(ParameterError, match="pair-mixture is a model of pairs; Spark fits labels and clicks"):
+        cw.spark.aggregate(table_of(spark, frame), "pair-mixture")
+
+
 # --------------------------------------------------------------------------------------------- states, runs and files
 
 
