@@ -224,7 +224,7 @@ def test_only_the_states_of_the_last_updates_are_kept(spark: Any, crowd: cw.simu
         shutil.rmtree(each)
     found = cw.spark.aggregate(table_of(spark, crowd.answers.frame()), "dawid-skene", partitions=2, max_iter=5)
     files = sorted(path.name for path in folder.glob("blockmgr-*/crowdwise-*/*"))
-    assert files == ["0-5.state", "0-6.state", "1-5.state", "1-6.state"]
+    assert files == ["0", "0-5", "0-6", "1", "1-5", "1-6"]
     assert len(found.task_tables.executor.updates) == 2
 
 

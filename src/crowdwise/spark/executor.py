@@ -19,28 +19,39 @@ from ..engine import Executor
 from ..errors import CrowdwiseError
 from ..kernels.layout import Subset, add_shard, narrow
 from .session import collect, map_in_arrow
-from .state import States, Update, remove
+from .state import Files, States, Update, remove
 
 FOUND = "number int, failed boolean, found binary"  # what a function returned, or the error that it met
-ENDED: list[str] = []  # fits whose states are not needed any more
+ABSENT = "absent"  # the answer of a machine that has no file of the shard
+ENDED: list[str] = []  # fits and shards whose files are not needed any more
 
 
 @dataclass(frozen=True)
 class Calls:
     """Runs a function on the shards of a partition, on an executor of Spark."""
 
+    key: str  # of the shards
     make: Callable[[Any, Subset], Any]
     fit: str
     updates: tuple[Update, ...]  # from which the local state follows
     ended: tuple[str, ...]
 
     def shards(self, batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield the number of every shard, and the shard."""
+        """Yield the number of every shard, and the shard: None if it is neither among the columns nor on file."""
         remove(self.ended)
+        files = Files(self.key)
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for at, number in enumerate(columns["number"].to_pylist()):
-                part, subset = pickle.loads(columns["shard"][at].as_buffer())
+                if "shard" in columns:
+                    held = columns["shard"][at].as_buffer()
+                    files.write(str(number), held)
+                else:
+                    held = files.read(str(number))
+                if held is None:
+                    yield number, None
+                    continue
+                part, subset = pickle.loads(held)
                 if "tasks" in columns:
                     part = part.replaced(tasks=pickle.loads(columns["tasks"][at].as_buffer()))
                 yield number, self.make(part, subset)
@@ -59,10 +70,12 @@ class Updating(Calls):
         for number, shard in self.shards(batches):
             yield answer(number, self._updated, number, shard)
 
-    def _updated(self, number: int, shard: Any) -> tuple[Any, bool]:
+    def _updated(self, number: int, shard: Any) -> Any:
+        if shard is None:
+            return ABSENT
         states = States(self.fit)
         local, statistics = self.update(number, shard, self.state(number, shard))
-        states.write(number, self.update.version, local)
+        states.keep(number, self.update.version, local)
         states.forget(number, self.updates[-1].version if self.updates else 0)
         return statistics, bool(getattr(local, "renewed", False))
 
@@ -79,6 +92,8 @@ class Asking(Calls):
             yield answer(number, self.asked, number, shard)
 
     def asked(self, number: int, shard: Any) -> Any:
+        if shard is None:
+            return ABSENT
         return self.work(shard, self.state(number, shard), *narrow(self.args.value, shard.subset))
 
 
@@ -109,8 +124,8 @@ def answers_of(frame: Any) -> Iterator[tuple[int, Any]]:
 class SparkExecutor(Executor[Any]):
     """Shards that are rows of a Spark frame."""
 
-    def __init__(self, frame: Any, subsets: Sequence[Subset], make: Callable[[Any, Subset], Any]) -> None:
-        self.frame, self.subsets, self.make = frame, subsets, make
+    def __init__(self, frame: Any, key: str, subsets: Sequence[Subset], make: Callable[[Any, Subset], Any]) -> None:
+        self.frame, self.key, self.subsets, self.make = frame, key, subsets, make
         self.context = frame.sparkSession.sparkContext
         self.fit = uuid.uuid4().hex
         self.updates: tuple[Update, ...] = ()
@@ -122,7 +137,7 @@ class SparkExecutor(Executor[Any]):
         own = None if each is None else self.context.broadcast(list(each))
         update = Update(self.version, work, self.context.broadcast(args), own)
         total, renewed = None, True
-        call = Updating(self.make, self.fit, self.updates, tuple(ENDED), update)
+        call = Updating(self.key, self.make, self.fit, self.updates, tuple(ENDED), update)
         for number, (statistics, alone) in self._run(call):
             total = add_shard(total, statistics, self.subsets[number])
             renewed = renewed and alone
@@ -151,10 +166,16 @@ class SparkExecutor(Executor[Any]):
 
     def _asked(self, work: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
         shared = self.context.broadcast(args)
-        yield from self._run(Asking(self.make, self.fit, self.updates, tuple(ENDED), work, shared))
+        yield from self._run(Asking(self.key, self.make, self.fit, self.updates, tuple(ENDED), work, shared))
         shared.destroy()
 
     def _run(self, call: Any) -> Iterator[tuple[int, Any]]:
+        """Run a job on the shards that machines have on file, and then one that sends them the others."""
         ended = len(call.ended)
-        yield from answers_of(map_in_arrow(self.frame.select("number", "shard"), call, FOUND))
+        found = dict(answers_of(map_in_arrow(self.frame.select("number"), call, FOUND)))
+        absent = [number for number, each in found.items() if isinstance(each, str) and each == ABSENT]
+        if absent:
+            rest = self.frame.where(self.frame["number"].isin(absent)).select("number", "shard")
+            found |= dict(answers_of(map_in_arrow(rest, call, FOUND)))
         del ENDED[:ended]
+        yield from sorted(found.items(), key=lambda each: each[0])

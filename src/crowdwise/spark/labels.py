@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,13 +25,13 @@ from ..answers.gold import gold_columns
 from ..answers.label_rows import in_time_order
 from ..answers.parts import Merged, PartIndex, in_whole
 from ..errors import DataError, DuplicateError, EmptyDataError, ParameterError, option
-from ..kernels.layout import Subset
-from .executor import SparkExecutor, answer, answers_of
+from ..io.large import USED_ROLES
+from ..io.stored import KEPT_COLUMNS, MOST_ROWS
+from ..kernels.layout import Subset, spread_out
+from .executor import ENDED, SparkExecutor, answer, answers_of
 from .session import job, map_in_arrow
 from .tables import SparkTables
 
-USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
-KEPT_COLUMNS = ("weight", "is_check")  # of the answers, besides their ids
 READ = "number int, failed boolean, found binary, shard binary, tasks binary"
 PLACED = "number int, shard binary, tasks binary"
 PARTITION_BYTES = 512 << 20  # of the table, as Spark estimates it, in a partition
@@ -45,12 +46,15 @@ class SparkLabels(SplitLabels, listed=False):
     frame: Any  # columns of PLACED
     subsets: tuple[Subset, ...]
     digest: str  # of all parts
+    key: str  # of their files on executors
 
     def identity(self) -> list[Any]:
         return [self.workers, self.classes, self.rows, self.digest]
 
     def executor(self, make: Any) -> SparkExecutor:
-        return SparkExecutor(self.frame, self.subsets, replace(make, threads=1))  # Spark runs a task on every core
+        return SparkExecutor(
+            self.frame, self.key, self.subsets, replace(make, threads=1)
+        )  # Spark runs a task on every core
 
     def parts(self) -> Iterator[tuple[Labels, Subset]]:
         with job():
@@ -110,15 +114,27 @@ def _placed(read: Any, found: list[Any], gold: Any, source: str, scratch: str | 
         with job():
             placed.write.mode("overwrite").parquet(scratch)
         placed = read.sparkSession.read.parquet(scratch)
-    subsets = tuple(merged.place(index).subset for index in indexes)
-    digest = "".join(each for _, (_, each) in found)
-    answers = SparkLabels.from_merged(merged, frame=placed, subsets=subsets, digest=digest)
-    weakref.finalize(answers, _released, placed)
+    own = {
+        "frame": placed,
+        "subsets": tuple(_subset(merged.place(index).subset) for index in indexes),
+        "digest": "".join(each for _, (_, each) in found),
+        "key": uuid.uuid4().hex,
+    }
+    answers = SparkLabels.from_merged(merged, **own)
+    weakref.finalize(answers, _released, placed, own["key"])
     return answers
 
 
-def _released(frame: Any) -> None:
+def _subset(found: Subset) -> Subset:
+    """Return the subset of a part. A part with most rows of the table gets all of them, since finding and adding up
+    some of them would take longer."""
+    whole = found.rows is not None and len(found.rows) > MOST_ROWS * found.n_rows
+    return found._replace(rows=None, workers=None) if whole else found
+
+
+def _released(frame: Any, key: str) -> None:
     """Let Spark forget cached parts; frames that were made of them can still be computed."""
+    ENDED.append(key)
     if frame.sparkSession.sparkContext._jsc is not None:  # the session may have ended
         frame.unpersist()
 
@@ -222,7 +238,11 @@ class Placer:
             for at, partition in enumerate(batch.column(0).to_pylist()):
                 part = pickle.loads(batch.column(1)[at].as_buffer())
                 place = merged.place(PartIndex.of(part))
-                shard = pickle.dumps((in_whole(part, place, merged.classes), place.subset), protocol=5)
+                part, subset = in_whole(part, place, merged.classes), _subset(place.subset)
+                if subset.rows is None:
+                    layout = spread_out(part.layout, place.subset, merged.rows)
+                    part = part.replaced(workers=merged.workers, layout=layout)
+                shard = pickle.dumps((part, subset), protocol=5)
                 number = pa.array([numbers[partition]], pa.int32())
                 columns = [number, pa.array([shard], pa.binary()), batch.column(2).slice(at, 1)]
                 yield pa.RecordBatch.from_arrays(columns, ["number", "shard", "tasks"])

@@ -1,4 +1,4 @@
-"""Local states of shards on executors.
+"""Files of executors: local states of shards, and the shards themselves.
 
 Spark has no mutable state. A local state follows from its shard and from the updates so far, so an executor keeps it as
 a file of its machine only to save time: where the file is missing (the executor was lost, or the shard moved), the
@@ -34,57 +34,61 @@ class Update(NamedTuple):
         return self.work(shard, local, *narrow(self.args.value, shard.subset), *own)
 
 
-class States:
-    """The files of one fit on this machine."""
+class Files:
+    """Files of this machine under one key. They only save time: it is not an error if they are lost, or if the disk is
+    full."""
 
-    def __init__(self, fit: str) -> None:
-        self.folder = _home() / f"crowdwise-{fit}"
+    def __init__(self, key: str) -> None:
+        self.folder = _home() / f"crowdwise-{key}"
+
+    def write(self, name: str, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            new = self.folder / f"{uuid.uuid4().hex}.new"
+            try:
+                new.write_bytes(data)
+                new.replace(self.folder / name)
+            finally:
+                new.unlink(missing_ok=True)
+
+    def read(self, name: str) -> bytes | None:
+        with contextlib.suppress(OSError):
+            return (self.folder / name).read_bytes()
+        return None
+
+
+class States(Files):
+    """The local states of one fit on this machine."""
 
     def rebuild(self, updates: Sequence[Update], number: int, shard: Any) -> Any:
         """Return the local state after these updates: the latest one on file, and the updates since then."""
         local, since = None, 0
         for at in reversed(range(len(updates))):
-            local = self._read(number, updates[at].version)
-            if local is not None:
-                since = at + 1
+            held = self.read(f"{number}-{updates[at].version}")
+            if held is not None:
+                local, since = pickle.loads(held), at + 1
                 break
         for update in updates[since:]:
             local, _ = update(number, shard, local)
         if since < len(updates):
-            self.write(number, updates[-1].version, local)
+            self.keep(number, updates[-1].version, local)
         return local
 
-    def write(self, number: int, version: int, local: Any) -> None:
-        """Keep a state. It is not an error if the disk is full: the updates can be run again."""
-        with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            new = self.folder / f"{uuid.uuid4().hex}.new"
-            try:
-                with new.open("wb") as file:
-                    pickle.dump(local, file, protocol=5)
-                new.replace(self._file(number, version))
-            finally:
-                new.unlink(missing_ok=True)
+    def keep(self, number: int, version: int, local: Any) -> None:
+        """Keep a state of a shard."""
+        self.write(f"{number}-{version}", pickle.dumps(local, protocol=5))
 
     def forget(self, number: int, before: int) -> None:
         """Remove the states of a shard that are older than a version."""
-        for file in self.folder.glob(f"{number}-*.state"):
-            if int(file.stem.split("-")[1]) < before:
+        for file in self.folder.glob(f"{number}-*"):
+            if int(file.name.split("-")[1]) < before:
                 file.unlink(missing_ok=True)
 
-    def _read(self, number: int, version: int) -> Any:
-        with contextlib.suppress(OSError), self._file(number, version).open("rb") as file:
-            return pickle.load(file)
-        return None
 
-    def _file(self, number: int, version: int) -> Path:
-        return self.folder / f"{number}-{version}.state"
-
-
-def remove(fits: Iterable[str]) -> None:
-    """Remove the files of fits that have ended."""
-    for fit in fits:
-        shutil.rmtree(_home() / f"crowdwise-{fit}", ignore_errors=True)
+def remove(keys: Iterable[str]) -> None:
+    """Remove files that are not needed any more."""
+    for key in keys:
+        shutil.rmtree(Files(key).folder, ignore_errors=True)
 
 
 def _home() -> Path:

@@ -32,7 +32,7 @@ class SparkTables(TaskTables):
 
     def _call(self, kind: Any, *more: Any) -> Any:
         executor = self.executor
-        return kind(executor.make, executor.fit, executor.updates, (), self.work, self.args, *more)
+        return kind(executor.key, executor.make, executor.fit, executor.updates, (), self.work, self.args, *more)
 
     def write(self, name: str, folder: Path) -> Path:
         self.write_to(name, str(folder / name))
