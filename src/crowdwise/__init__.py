@@ -29,6 +29,7 @@ _HOME = {
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
+    "LabelStream": "streams",
     "ClickStream": "points",
     "soft_assignments": "points",
     "CrowdClassifier": "learn",
@@ -159,3 +160,4 @@ if TYPE_CHECKING:
     )
     from .rating import rate as rate
     from .result import LabelsResult as LabelsResult, PairsResult as PairsResult, PointsResult as PointsResult
+    from .streams import LabelStream as LabelStream

@@ -402,6 +402,18 @@ def test_sums_of_single_precision_do_not_depend_on_blocks_and_parts(name: str, m
     assert all(np.array_equal(found[0][n] + found[1][n] + found[2][n], whole[n]) for n in (0, 1))
 
 
+@each_twin
+def test_tasks_without_answers_change_no_bit_of_the_sums(twin: Any) -> None:
+    t = table(T=403, N=4000)
+    first = part_of(t.layout, np.flatnonzero(np.diff(t.layout.task_ptr)))
+    Z, gold = t.Z[: first.n_tasks], t.gold[: first.n_tasks]
+    more = first._replace(task_ptr=np.append(first.task_ptr, first.task_ptr[-1]))
+    without = twin.confusion_posterior(first, t.P, t.prior, gold, Z.copy(), 1)
+    with_one = twin.confusion_posterior(more, t.P, t.prior, np.append(gold, -1), np.append(Z, Z[:1], axis=0), 1)
+    assert with_one.evidence == without.evidence
+    assert np.array_equal(with_one.shares, without.shares)
+
+
 def part_of(layout: Any, tasks: Any) -> Any:
     """The answers to some tasks, with the rows of the whole table."""
     task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))

@@ -34,8 +34,8 @@ SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
     "errors", "discovery", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn",
-    "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat", "io",
-    "spark", "report", "plots", "reproduce", "cli", "__main__",
+    "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat",
+    "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:
 # decision 0008 says why.

@@ -228,6 +228,32 @@ def learn(
     fit_classifier(job, learner, PageOptions(pictures=pictures, content=content))
 
 
+@_command("crowdwise watch incoming --out results --every 30")
+def watch(
+    source: opt.WatchedFolder,
+    out: opt.OutDir,
+    model: opt.Model = None,
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between two looks at the folder")] = 10.0,
+    once: Annotated[bool, typer.Option("--once", help="Read the files that are there, and end")] = False,
+    setting: opt.Setting = None,
+    excel_safe: opt.ExcelSafe = False,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 0,
+) -> None:
+    """Follow a folder in which files of answers arrive. The answers are labels or clicks on images. Reads every new or
+    changed file once, when it is no longer being written, and rewrites the tables of the result as CSV and the saved
+    stream in --out. A later run goes on where this one ended."""
+    from ..engine import Run
+    from .watch import Watch, follow
+
+    run = Run(seed=seed, threads=threads)
+    follow(
+        Watch(
+            source=source, out=out, model=model, setting=setting, every=every, once=once, excel_safe=excel_safe, run=run
+        )
+    )
+
+
 @_command("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged")
 def workers(
     source: opt.FittedSource,

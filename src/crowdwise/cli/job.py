@@ -8,11 +8,9 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -206,19 +204,12 @@ def write_result(
 ) -> list[Path]:
     """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
     tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
+    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
     for name in (name for name, table in tables.items() if table is None):
         (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-    with ThreadPoolExecutor() as pool:
-        written = {name: table for name, table in tables.items() if table is not None}
-        paths = [out / f"{name}.csv" for name in written]
-        files = pool.map(write_csv, written.values(), paths, repeat(excel_safe))
-        saved = pool.submit(result.save, out)
-        report = (
-            [result.report(out / "report.html", command=command_line(), **options)]
-            if page and not result.in_parts
-            else []
-        )
-        return [*files, *report, saved.result()]
+    if page and not result.in_parts:
+        files.append(result.report(out / "report.html", command=command_line(), **options))
+    return [*files, result.save(out)]
 
 
 def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:

@@ -54,6 +54,7 @@ class Stream(ABC, Generic[A, R]):
         if not isinstance(self.model, self.models):
             names = " or ".join(each.__name__ for each in self.models)
             raise ParameterError(f"model is {model!r}; {type(self).__name__} needs {names}")
+        self.notes: dict[str, Any] = {}  # plain values that are kept in the file, such as what was read
 
     @abstractmethod
     def update(self, answers: Any, *, run: Run | None = None) -> Self:
@@ -71,7 +72,7 @@ class Stream(ABC, Generic[A, R]):
     def decide(self, item: Any, probability: float = 0.95, min: int = 2, max: int = 7) -> Decision:
         """Return whether an item is settled: it has at least `min` answers, and the probability asked is reached. An
         item that is not settled by `max` answers is contested; otherwise, ask for more answers."""
-        _check_bounds(probability, min, max)
+        check_bounds(probability, min, max)
         known = self._standing(item)
         reached, wanted = _percentages(known.probability, probability)
         sure = known.probability >= probability
@@ -106,7 +107,7 @@ class Stream(ABC, Generic[A, R]):
         """Save the stream as one file, written whole or not at all; return its path."""
         parts = self._parts()
         model = {"name": self.model.name, "settings": plain_settings(self.model.settings())}
-        about = {"stream": type(self).__name__, "model": model, "values": parts.plain}
+        about = {"stream": type(self).__name__, "model": model, "values": parts.plain, "notes": self.notes}
         return pack(place(Path(path), NAME), "stream", about, parts.files())
 
     @classmethod
@@ -120,6 +121,7 @@ class Stream(ABC, Generic[A, R]):
             classes = {each.name: each for each in cls.models}
             stream = cls(classes[head["model"]["name"]](**read_settings(head["model"]["settings"])))
             stream._restore(Stored(head, files))
+            stream.notes = head["notes"]
         except (*BROKEN, TypeError) as error:
             raise ChecksumError(f"{file} is not a complete saved stream: {error}. Save the stream again") from error
         return stream
@@ -133,7 +135,7 @@ class Stream(ABC, Generic[A, R]):
         """Fill a new stream from a file."""
 
 
-def _check_bounds(probability: float, least: int, most: int) -> None:
+def check_bounds(probability: float, least: int, most: int) -> None:
     """Raise ParameterError if an argument of `decide` is invalid."""
     for name, value, rule in (("probability", probability, PROBABILITY), ("min", least, COUNT), ("max", most, COUNT)):
         if not rule.holds(value):

@@ -416,5 +416,6 @@ def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Float
     )  # no class that was the most probable one, as stored, still is
     answered = layout.task_ptr[:-1] < layout.task_ptr[1:]
     if not answered.all():
-        evidence, flips, q = evidence[answered], flips[answered], q[:, answered]
+        evidence, flips = evidence[answered], flips[answered]
+        q = q.compress(answered, axis=1)  # in the same memory order, hence summed in the same order
     return EStepResult(float(evidence.sum()), q.sum(1), int(np.count_nonzero(flips)))

@@ -51,11 +51,20 @@ class LabelModel(Model[Labels, LabelsResult]):
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
+        crowd, shards = self.prepared(answers, run, features)
+        with nullcontext() if answers.in_parts else reused():  # parts differ in size
+            learnt = self.learn(answers, crowd, shards, run)
+        return self.built(answers, crowd, shards, learnt, run)
+
+    def prepared(self, answers: Labels, run: Run, features: Any = None) -> tuple[Crowd, Executor[Shard]]:
+        """Return the crowd and the shards of answers that the model can fit."""
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        with nullcontext() if answers.in_parts else reused():  # parts differ in size
-            learnt = self.learn(answers, crowd, shards, run)
+        return crowd, shards
+
+    def built(self, answers: Any, crowd: Crowd, shards: Executor[Shard], learnt: Learnt, run: Run) -> LabelsResult:
+        """Return the result of a fit. The posteriors in the shards may be overwritten."""
         if answers.in_parts:
             parts = split_fields(self, answers, crowd, shards, learnt)
             return self.make_result(answers, run, learnt.trace, self.criterion, result_type=SplitResult, **parts)
@@ -140,7 +149,12 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
         """Return the posterior (T, K) before it was hedged, and its weight in the reported posterior."""
-        return posterior, 1.0
+        return posterior, self.own_weight
+
+    @property
+    def own_weight(self) -> float:
+        """The weight of the posterior before hedging in the reported posterior."""
+        return 1.0
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""

@@ -130,7 +130,7 @@ class SparkExecutor(Executor[Any]):
         self.fit = uuid.uuid4().hex
         self.updates: tuple[Update, ...] = ()
         self.version = 0
-        weakref.finalize(self, ENDED.append, self.fit)
+        weakref.finalize(self, ENDED.append, self.fit).atexit = False
 
     def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
         self.version += 1

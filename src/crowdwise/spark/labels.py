@@ -20,7 +20,6 @@ import polars as pl
 from .. import __version__
 from ..answers import Labels, SplitLabels
 from ..answers.columns import LABEL_ROLES
-from ..answers.frames import to_frame
 from ..answers.gold import gold_columns
 from ..answers.label_rows import in_time_order
 from ..answers.parts import Merged, PartIndex, in_whole
@@ -52,9 +51,8 @@ class SparkLabels(SplitLabels, listed=False):
         return [self.workers, self.classes, self.rows, self.digest]
 
     def executor(self, make: Any) -> SparkExecutor:
-        return SparkExecutor(
-            self.frame, self.key, self.subsets, replace(make, threads=1)
-        )  # Spark runs a task on every core
+        one = replace(make, threads=1)  # Spark runs a task on every core
+        return SparkExecutor(self.frame, self.key, self.subsets, one)
 
     def parts(self) -> Iterator[tuple[Labels, Subset]]:
         with job():
@@ -102,7 +100,8 @@ def _placed(read: Any, found: list[Any], gold: Any, source: str, scratch: str | 
     if not found:
         raise EmptyDataError(f"no answers in {source}: it has no rows. Give a table with rows")
     indexes = [index for _, (index, _) in found]
-    merged = Merged.of(indexes, None if gold is None or isinstance(gold, str) else gold.height)
+    known = None if gold is None or isinstance(gold, str) else gold["task"].n_unique()
+    merged = Merged.of(indexes, known)
     numbers = {partition: number for number, (partition, _) in enumerate(found)}
     whole = read.sparkSession.sparkContext.broadcast((merged, numbers))
     placed = map_in_arrow(read.select("number", "shard", "tasks"), Placer(whole), PLACED)
@@ -121,7 +120,7 @@ def _placed(read: Any, found: list[Any], gold: Any, source: str, scratch: str | 
         "key": uuid.uuid4().hex,
     }
     answers = SparkLabels.from_merged(merged, **own)
-    weakref.finalize(answers, _released, placed, own["key"])
+    weakref.finalize(answers, _released, placed, own["key"]).atexit = False
     return answers
 
 
@@ -147,9 +146,8 @@ def _cached(frame: Any) -> Any:
 
 def _gold_table(gold: Any) -> pl.DataFrame:
     """Return gold as a table with task and label."""
-    table = to_frame(gold.toArrow() if hasattr(gold, "toArrow") else gold) if not isinstance(gold, Mapping) else gold
-    task, label = gold_columns(table)
-    return pl.DataFrame({"task": task, "label": label}).filter(pl.col("label").is_not_null())
+    task, label = gold_columns(gold)
+    return pl.DataFrame({"task": task, "label": label}).drop_nulls()
 
 
 def _columns(frame: Any, options: Mapping[str, Any], source: str) -> tuple[str, list[str], str | None]:
