@@ -61,8 +61,9 @@ _HOME = {
     "load": "io",
     "errors": "errors",
     "compat": "compat",
+    "spark": "spark",
 }
-_MODULES = {"simulate", "errors", "compat", "learn"}
+_MODULES = {"simulate", "errors", "compat", "learn", "spark"}
 
 
 @cache
@@ -95,7 +96,7 @@ def __dir__() -> list[str]:
 
 # What type checkers see. A model that is missing here works, and has the type Any.
 if TYPE_CHECKING:
-    from . import compat as compat, errors as errors, learn as learn, simulate as simulate
+    from . import compat as compat, errors as errors, learn as learn, simulate as simulate, spark as spark
     from .acquisition import (
         cost_curve as cost_curve,
         expected_accuracy as expected_accuracy,

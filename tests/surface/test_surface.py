@@ -35,7 +35,7 @@ SOURCE = Path(cw.__file__).parent
 ORDER = (
     "errors", "discovery", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn",
     "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat",
-    "io", "report", "plots", "reproduce", "cli", "__main__",
+    "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:
 # decision 0008 says why.
@@ -49,7 +49,7 @@ FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or
 COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
 HEAVY = (
     "jinja2", "numpy", "polars", "numba", "rich", "typer", "scipy", "pandas", "safetensors", "sklearn", "torch",
-    "matplotlib",
+    "matplotlib", "pyspark", "pyarrow",
 )  # fmt: skip
 
 

@@ -260,6 +260,14 @@ def answer_times(extras: pl.DataFrame) -> Floats | Ints | None:
     return None if times.null_count() or not times.dtype.is_numeric() else times.to_numpy()
 
 
+def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort the rows of a table that has no order of its own by a column of times, and rows of equal times by all
+    columns. Rows whose times cannot be read are sorted by all columns."""
+    times = answer_times(frame.select(pl.col(column).alias("timestamp")))
+    key = pl.Series("", np.zeros(frame.height) if times is None else times)
+    return frame.sort(key, *frame.columns)
+
+
 def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()

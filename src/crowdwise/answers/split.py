@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
+from ..errors import ColumnError
 from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
 from .base import Answers, Intake
@@ -81,6 +82,13 @@ class SplitLabels(Answers, ABC, listed=False):
         return choose(self.n_answers, self.n_classes)
 
     worker_number = Labels.worker_number
+
+    def check_weights(self) -> None:
+        """Raise ColumnError if there is no column of weights; those of parts were checked when they were read."""
+        if "weight" not in self.intake.extras:
+            raise ColumnError(
+                f"the answers have no column 'weight'; other columns are {', '.join(self.intake.extras) or 'none'}"
+            )
 
     @abstractmethod
     def task_tables(self, executor: Any, work: Callable[..., dict[str, pl.DataFrame]], *args: Any) -> Any:

@@ -41,6 +41,11 @@ class Local:
     Z: Floats  # (T, K)
     own: dict[str, Floats] = field(default_factory=dict)  # (T,) each
 
+    @property
+    def renewed(self) -> bool:
+        """Whether an E-step rebuilds this state from the parameters alone: it holds nothing but the posterior."""
+        return not self.own
+
     def arrays(self) -> Arrays:
         """Return the state as arrays, to be kept outside the memory of this process."""
         return {"Z": self.Z} | self.own

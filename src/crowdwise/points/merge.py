@@ -6,6 +6,7 @@ The derivation is in docs/maths/click_mixture.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -137,13 +138,22 @@ def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, l
     else:
         start = Start(**unpacked(saved, ""))
     run.journal.keep("start", lambda: packed(start._asdict()))
-    clicks = points.clicks_per_image.tolist()
-
-    def fit(i: int) -> ImageFit:
-        count = start_components(model, clicks[i], start.ratio)
-        return ImageFitter(model, points, i, start.once, count, start.shape, run).fit()
-
+    fit = _OneImage(model, points, start, run.inner())
     return start, fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
+
+
+@dataclass(frozen=True)
+class _OneImage:
+    """Fits an image by its number."""
+
+    model: ClickMixture
+    points: Points
+    start: Start
+    run: Run
+
+    def __call__(self, i: int) -> ImageFit:
+        count = start_components(self.model, int(self.points.clicks_per_image[i]), self.start.ratio)
+        return ImageFitter(self.model, self.points, i, self.start.once, count, self.start.shape, self.run).fit()
 
 
 def _start_posterior(
