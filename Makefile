@@ -56,12 +56,13 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/quality.py
 	$(BIN)/python bench/speed.py
 
-# What tests need besides Python, where it is missing: a browser for the page, and Node to build it again.
+# What tests need besides Python, where it is missing: a browser for the page, Node to build it again, Java for Spark.
 tools:
 	@need=; \
 	command -v chromium >/dev/null || need="chromium fonts-dejavu-core"; \
 	command -v node >/dev/null || need="$$need nodejs"; \
 	command -v npm >/dev/null || need="$$need npm"; \
+	command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || need="$$need openjdk-17-jre-headless"; \
 	[ -z "$$need" ] || { $(APT) update && $(APT) install --yes --no-install-recommends $$need; }
 
 $(PACKAGES): page/package-lock.json | tools

@@ -25,9 +25,11 @@ _HOME = {
     "PointsResult": "result",
     "PairsResult": "result",
     "Run": "engine",
+    "Decision": "engine",
     "aggregate": "aggregation",
     "model": "aggregation",
     "models": "aggregation",
+    "LabelStream": "streams",
     "ClickStream": "points",
     "soft_assignments": "points",
     "CrowdClassifier": "learn",
@@ -59,8 +61,9 @@ _HOME = {
     "load": "io",
     "errors": "errors",
     "compat": "compat",
+    "spark": "spark",
 }
-_MODULES = {"simulate", "errors", "compat", "learn"}
+_MODULES = {"simulate", "errors", "compat", "learn", "spark"}
 
 
 @cache
@@ -93,7 +96,7 @@ def __dir__() -> list[str]:
 
 # What type checkers see. A model that is missing here works, and has the type Any.
 if TYPE_CHECKING:
-    from . import compat as compat, errors as errors, learn as learn, simulate as simulate
+    from . import compat as compat, errors as errors, learn as learn, simulate as simulate, spark as spark
     from .acquisition import (
         cost_curve as cost_curve,
         expected_accuracy as expected_accuracy,
@@ -106,7 +109,7 @@ if TYPE_CHECKING:
     from .aggregation import aggregate as aggregate, model as model, models as models
     from .answers import Labels as Labels, Pairs as Pairs, Points as Points
     from .comparison import compare as compare
-    from .engine import Run as Run
+    from .engine import Decision as Decision, Run as Run
     from .inspection import inspect as inspect
     from .inter_rater import agreement as agreement
     from .io import (
@@ -157,3 +160,4 @@ if TYPE_CHECKING:
     )
     from .rating import rate as rate
     from .result import LabelsResult as LabelsResult, PairsResult as PairsResult, PointsResult as PointsResult
+    from .streams import LabelStream as LabelStream

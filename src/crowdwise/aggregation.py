@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -86,17 +87,8 @@ def aggregate(
     """
     ready = isinstance(answers, Answers)
     answers = answers if ready else to_frame(answers)  # once: a reader can be read only once
-    kind = answers.kind if ready else _kind_of(answers, options) if model is None else None
-    chosen = _chosen(kind, model)
-    if isinstance(chosen, Model):
-        reading, settings = options, {}
-    else:
-        known = {field.name for field in fields(chosen)}
-        reading = (
-            {} if ready else {name: v for name, v in options.items() if _reads(chosen, name) and name not in known}
-        )
-        settings = {name: value for name, value in options.items() if name not in reading}
-        chosen = registry.make(chosen, settings)
+    kind = answers.kind if ready else kind_of(answers.columns, options) if model is None else None
+    chosen, reading = chosen_model(kind, model, options, reads=not ready)
     if ready and reading:
         raise ParameterError(
             f"{', '.join(reading)} cannot be used: the answers are read already, and the model has its settings"
@@ -106,11 +98,24 @@ def aggregate(
     return chosen.fit(answers, features=features, run=run)
 
 
-def _kind_of(frame: pl.DataFrame, options: dict[str, Any]) -> str:
+def chosen_model(
+    kind: str | None, model: Any, options: dict[str, Any], *, reads: bool = True
+) -> tuple[Model[Any, Any], dict[str, Any]]:
+    """Return the model, by default that of the kind, and the options for reading a frame; other options are settings of
+    the model, as all are if no frame is read (`reads`)."""
+    chosen = _chosen(kind, model)
+    if isinstance(chosen, Model):
+        return chosen, options
+    known = {field.name for field in fields(chosen)}
+    reading = {name: v for name, v in options.items() if reads and _reads(chosen, name) and name not in known}
+    return registry.make(chosen, {name: value for name, value in options.items() if name not in reading}), reading
+
+
+def kind_of(columns: Sequence[str], options: Mapping[str, Any]) -> str:
     """Return the kind of answers in a frame, by its columns and by options that only some kinds have."""
     reading = {name: v for name, v in options.items() if any(name in options_of(kind) for kind in KINDS)}
     among = [kind for kind in KINDS if set(reading) <= set(options_of(kind))]
-    return recognise(frame.columns, reading, among or list(KINDS))
+    return recognise(columns, reading, among or list(KINDS))
 
 
 def _chosen(kind: str | None, model: Any) -> Any:

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.engine.stored import KEPT_COLUMNS, StoredLabels
-from crowdwise.io.large import BASE, USED_ROLES, split_labels
+from crowdwise.io.chunks import BASE
+from crowdwise.io.large import USED_ROLES, split_labels
+from crowdwise.io.stored import KEPT_COLUMNS, StoredLabels
 
 MEMORY = 450_000_000
 TOLERANCE = 1e-9
@@ -22,7 +23,7 @@ def read_in_parts(path: Any, parts: int = 3, size: int = 1 << 16, **options: Any
     """Read a file with `crowdwise.read` as if it were too large, in chunks of `size` bytes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crowdwise.io.too_large", lambda *_: True)
-        patch.setattr("crowdwise.io.split_labels", partial(split_labels, parts=parts))
+        patch.setattr("crowdwise.io.large.split_labels", partial(split_labels, parts=parts))
         patch.setattr("crowdwise.io.large.CHUNK_SHARE", size / (MEMORY - BASE))
         patch.setattr("crowdwise.io.large.BUFFER_SHARE", 3 * size / (MEMORY - BASE))
         patch.setattr("crowdwise.io.chunks.SAMPLE_PLACES", 5)

@@ -368,7 +368,8 @@ def test_a_single_json_document_cannot_be_read_in_parts(tmp_path: Path) -> None:
     )
 
 
-def test_too_little_memory_is_refused(tmp_path: Path) -> None:
+def test_too_little_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdwise.io.chunks.SMALL", 0)
     (tmp_path / "a.csv").write_text(csv(rows()))
     with pytest.raises(ParameterError, match="memory= is 200 MB; at least 400 MB are needed"):
         cw.read(tmp_path / "a.csv", memory="200MB")

@@ -734,14 +734,12 @@ def test_marks_without_truth_are_warned_of() -> None:
     assert not any("marked" in text for text in cw.aggregate(carrying(is_check=[[1]] * 4)).warnings)
 
 
-def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_workers_tasks_seem_to_be_adds_up_in_parts() -> None:
     result = cw.aggregate(honest(3, 60, 1))
     (whole,) = pieces_of(result.answers, result.posterior)
     task, worker, _ = result.answers.codes()
     double = np.zeros((result.answers.n_workers, 3))
     np.add.at(double, worker, result.posterior[task])
-    assert np.allclose(habits.expected_class_counts(whole), double)
-    monkeypatch.setattr(habits, "CHUNK_CELLS", 21)  # seven answers at a time
     assert np.allclose(habits.expected_class_counts(whole), double)
     pieces = pieces_of(result.answers, result.posterior, 7)
     assert np.allclose(sum(map(habits.expected_class_counts, pieces)), double)

@@ -12,8 +12,8 @@ import pytest
 from splitting import assert_same_results, assert_same_tables, frame_in_parts, read_in_parts
 
 import crowdwise as cw
-from crowdwise.engine.stored import StoredLabels
 from crowdwise.errors import DataError, FileError, Interrupted, ParameterError
+from crowdwise.io.stored import StoredLabels
 
 MODELS = cw.models("labels")["name"].to_list()
 ITERATIVE = [name for name in MODELS if "max_iter" in cw.model(name).settings()]

@@ -17,9 +17,8 @@ from test_runs import contents, crowdwise, strays  # noqa: F401 - a fixture is u
 
 import crowdwise as cw
 from crowdwise.engine import resources
-from crowdwise.engine.stored import PARTS, Folder
-from crowdwise.io.chunks import Source
-from crowdwise.io.large import too_large
+from crowdwise.io.chunks import Source, too_large
+from crowdwise.io.stored import PARTS, Folder
 from crowdwise.result.store import read_checkpoint
 
 WRITTEN = ["labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
@@ -28,7 +27,7 @@ IN_PARTS = """
 import functools
 import crowdwise.io, crowdwise.io.large
 crowdwise.io.too_large = lambda *_: True
-crowdwise.io.split_labels = functools.partial(crowdwise.io.large.split_labels, parts=3)
+crowdwise.io.large.split_labels = functools.partial(crowdwise.io.large.split_labels, parts=3)
 """
 # Say which iterations there are; die some iterations after the first checkpoint.
 ITERATIONS = """
@@ -302,20 +301,23 @@ def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path)
 
 def test_r5_tables_are_split_if_the_estimate_exceeds_what_may_be_used(table, command, monkeypatch):
     path = table("task,worker,label\n" + "".join(f"t{n % 99},w{n % 7},{'ab'[n % 2]}\n" for n in range(600)))
-    monkeypatch.setattr("crowdwise.io.large.resident", lambda: 100_000_000)
+    monkeypatch.setattr("crowdwise.io.chunks.SMALL", 0)
+    for module in ("engine.resources", "io.large"):
+        monkeypatch.setattr(f"crowdwise.{module}.resident", lambda: 100_000_000)
     source = Source((path,))
     assert not too_large(source, None)
     assert too_large(source, 250_000_000)
     assert not too_large(source, 300_000_000)
     for room, split in ((400_000_000, False), (1_000_000, None)):
-        monkeypatch.setattr("crowdwise.io.large.available", lambda room=room: room)
+        for module in ("engine.resources", "io.large"):
+            monkeypatch.setattr(f"crowdwise.{module}.available", lambda room=room: room)
         assert too_large(source, None) is (split is None)
     status, _, err = command("aggregate", path, "--model", "majority-vote")
     assert status == 1
     assert "MB of memory may be used for answers.csv; at least 400 MB are needed to read it in parts" in err
     monkeypatch.setattr("crowdwise.io.large.MIN_MEMORY", 0)
     monkeypatch.setattr("crowdwise.io.large.BASE", 1_000)
-    monkeypatch.setattr("crowdwise.io.large.IN_MEMORY", 1e6)
+    monkeypatch.setattr("crowdwise.io.chunks.IN_MEMORY", 1e6)
     status, out, err = command("aggregate", path, "--model", "majority-vote")
     assert (status, len(out.splitlines())) == (0, 100), err
     assert "answers.csv needs more memory than may be used: StoredLabels(600 answers, 99 tasks" in err

@@ -647,3 +647,18 @@ def test_a_fit_without_a_trace_says_that_it_has_not_converged(command: Any, tmp_
     assert status == 3
     assert "fuzzy-c-means: NOT converged" in err.splitlines()
     assert "without iterations" not in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_table_without_clicks_needs_jobs_and_a_box() -> None:
+    nothing: dict[str, list[Any]] = {"image": [], "worker": [], "x": [], "y": []}
+    points = cw.Points(nothing, jobs={"image": [3], "worker": ["a"]}, box=(0, 0, 100, 100))
+    assert (points.n_clicks, points.n_jobs, points.images.to_list()) == (0, 1, [3])
+    assert cw.aggregate(points).objects.height == 0
+    with pytest.raises(EmptyDataError, match="no clicks in table: it has 4"):
+        cw.Points(nothing, box=(0, 0, 100, 100))
+    with pytest.raises(EmptyDataError, match="no clicks in table, and no jobs in the table of jobs"):
+        cw.Points(nothing, jobs={"image": [], "worker": []}, box=(0, 0, 100, 100))
+    with pytest.raises(
+        ParameterError, match=r"no clicks from which the box of the images can be estimated\. Give box="
+    ):
+        cw.Points(nothing, jobs={"image": [3], "worker": ["a"]})

@@ -157,7 +157,7 @@ def test_votes_in_parts_are_the_votes(twin: Any, monkeypatch: pytest.MonkeyPatch
 
 @each_twin
 @each_kind
-@pytest.mark.parametrize("K", [2, 3, 7, 12])
+@pytest.mark.parametrize("K", [2, 3, 7, 12, 16, 17, 37])
 def test_confusion_posterior(twin: Any, kind: Any, K: int) -> None:
     t = table(K=K, kind=kind)
     Z = t.Z.copy()
@@ -207,7 +207,7 @@ def test_ability_posterior(twin: Any, kind: Any, K: int) -> None:
 
 @each_twin
 @each_kind
-@pytest.mark.parametrize("K", [2, 3, 11])
+@pytest.mark.parametrize("K", [2, 3, 11, 16, 37])
 def test_counts_are_sums_of_posteriors(twin: Any, kind: Any, K: int) -> None:
     t = table(K=K, kind=kind)
     counts, right = np.zeros((t.layout.n_rows, K)), np.zeros(t.layout.n_rows)
@@ -281,8 +281,9 @@ def by_rows(t: Table, whole: Any) -> Any:
 @each_twin
 @each_kind
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
-def test_smooth_rows(twin: Any, kind: Any, smoothing: float) -> None:
-    t = table(kind=kind)
+@pytest.mark.parametrize("K", [2, 4, 15, 37])
+def test_smooth_rows(twin: Any, kind: Any, smoothing: float, K: int) -> None:
+    t = table(K=K, kind=kind)
     counts = plain.confusion_counts(t.layout, t.Z, 1)
     P, totals, log_prior = twin.smooth_rows(t.layout, counts, smoothing, kind, 1)
     whole = dense(t, counts)
@@ -401,6 +402,18 @@ def test_sums_of_single_precision_do_not_depend_on_blocks_and_parts(name: str, m
     assert all(np.array_equal(found[0][n] + found[1][n] + found[2][n], whole[n]) for n in (0, 1))
 
 
+@each_twin
+def test_tasks_without_answers_change_no_bit_of_the_sums(twin: Any) -> None:
+    t = table(T=403, N=4000)
+    first = part_of(t.layout, np.flatnonzero(np.diff(t.layout.task_ptr)))
+    Z, gold = t.Z[: first.n_tasks], t.gold[: first.n_tasks]
+    more = first._replace(task_ptr=np.append(first.task_ptr, first.task_ptr[-1]))
+    without = twin.confusion_posterior(first, t.P, t.prior, gold, Z.copy(), 1)
+    with_one = twin.confusion_posterior(more, t.P, t.prior, np.append(gold, -1), np.append(Z, Z[:1], axis=0), 1)
+    assert with_one.evidence == without.evidence
+    assert np.array_equal(with_one.shares, without.shares)
+
+
 def part_of(layout: Any, tasks: Any) -> Any:
     """The answers to some tasks, with the rows of the whole table."""
     task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
@@ -456,47 +469,73 @@ def test_expit_neither_overflows_nor_rounds_away() -> None:
 # ----------------------------------------------------------------------------------------------------- extremes (D22)
 
 
-def one_task(votes: list[tuple[int, int]], sure: float, kind: Any) -> tuple[Any, Any]:
-    """Layout and rows of one task: for each (label, count) that many workers, `sure` of their label, in this order."""
+each_width = pytest.mark.parametrize("K", [3, 20])  # the compiled kernels differ for more than 16 classes
+
+
+def one_task(votes: list[tuple[int, int]], sure: float, kind: Any, K: int) -> tuple[Any, Any]:
+    """Layout and rows of one task: for each (label, count) that many workers, `sure` of their label, in this order.
+    Errors are always one of the first three of the K labels."""
     label = np.concatenate([np.full(count, said) for said, count in votes]).astype(np.int32)
     worker = np.arange(len(label), dtype=np.int32)
-    layout, _ = sort_answers(plain, np.zeros_like(label), worker, label, (1, len(label), 3))
-    return layout, np.where(layout.row_label[:, None] == np.arange(3), sure, (1 - sure) / 2).astype(kind)
+    layout, _ = sort_answers(plain, np.zeros_like(label), worker, label, (1, len(label), K))
+    return layout, np.where(layout.row_label[:, None] == np.arange(K), sure, (1 - sure) / 2).astype(kind)
+
+
+def of_three(K: int) -> Any:
+    """A prior (1, K) under which only the first three classes are possible."""
+    return np.where(np.arange(K) < 3, 1 / 3, 0.0)[None]
 
 
 @each_twin
 @each_kind
+@each_width
 @pytest.mark.parametrize("count", [1_500, 100_000])
 @pytest.mark.parametrize("sure", [0.6, 0.99, 1 - 1e-9])
-def test_many_answers_to_one_task_do_not_underflow(twin: Any, kind: Any, count: int, sure: float) -> None:
+def test_many_answers_to_one_task_do_not_underflow(twin: Any, kind: Any, K: int, count: int, sure: float) -> None:
     half = count // 2
-    layout, P = one_task([(0, half - 5), (1, half), (2, 5)], sure, kind)  # label 1 leads by five answers
-    Z = np.full((1, 3), 1 / 3, kind)
-    swept = twin.confusion_posterior(layout, P, np.full((1, 3), 1 / 3), np.full(1, -1, np.int32), Z, 1)
-    logs = np.log(P[layout.pair].astype(float)).sum(0) + np.log(1 / 3)
-    assert np.allclose(Z[0], scipy_special.softmax(logs), atol=1e-5)
+    layout, P = one_task([(0, half - 5), (1, half), (2, 5)], sure, kind, K)  # label 1 leads by five answers
+    Z = np.full((1, K), 1 / K, kind)
+    swept = twin.confusion_posterior(layout, P, of_three(K), np.full(1, -1, np.int32), Z, 1)
+    logs = np.log(P[layout.pair, :3].astype(float)).sum(0) + np.log(1 / 3)
+    assert np.allclose(Z[0, :3], scipy_special.softmax(logs), atol=1e-5)
+    assert not Z[0, 3:].any()
     assert Z[0].argmax() == 1
     assert np.isclose(swept.evidence, scipy_special.logsumexp(logs), rtol=1e-9 if kind is np.float64 else 1e-7)
 
 
 @each_twin
-def test_many_answers_against_gold_do_not_underflow(twin: Any) -> None:
-    layout, P = one_task([(0, 1_500)], 0.99, np.float64)
-    Z, gold = np.full((1, 3), 1 / 3), np.array([2], np.int32)
-    swept = twin.confusion_posterior(layout, P, np.full((1, 3), 1 / 3), gold, Z, 1)
-    assert Z[0].tolist() == [0, 0, 1]
+@each_width
+def test_many_answers_against_gold_do_not_underflow(twin: Any, K: int) -> None:
+    layout, P = one_task([(0, 1_500)], 0.99, np.float64, K)
+    Z, gold = np.full((1, K), 1 / K), np.array([2], np.int32)
+    swept = twin.confusion_posterior(layout, P, of_three(K), gold, Z, 1)
+    assert Z[0].tolist() == [0, 0, 1] + [0] * (K - 3)
     assert np.isclose(swept.evidence, 1_500 * np.log(0.005) + np.log(1 / 3))
 
 
 @each_twin
 @each_kind
-def test_impossible_answers_leave_numbers(twin: Any, kind: Any) -> None:
-    layout, P = one_task([(0, 40), (1, 40), (2, 40)], 1.0, kind)
+@each_width
+def test_impossible_answers_leave_numbers(twin: Any, kind: Any, K: int) -> None:
+    layout, P = one_task([(0, 40), (1, 40), (2, 40)], 1.0, kind, K)
     P = np.maximum(P, TINY).astype(kind)
-    Z = np.full((1, 3), 1 / 3, kind)
-    swept = twin.confusion_posterior(layout, P, np.full((1, 3), 1 / 3), np.full(1, -1, np.int32), Z, 1)
-    assert np.allclose(Z, 1 / 3, atol=1e-5)
+    Z = np.full((1, K), 1 / K, kind)
+    swept = twin.confusion_posterior(layout, P, of_three(K), np.full(1, -1, np.int32), Z, 1)
+    assert np.allclose(Z[0, :3], 1 / 3, atol=1e-5)
     assert np.isclose(swept.evidence, 80 * np.log(TINY), rtol=1e-3)
+
+
+@pytest.mark.parametrize("K", [2, 10, 30])
+def test_the_evidence_of_many_tasks_is_the_sum_of_logarithms(K: int) -> None:
+    """The compiled kernels multiply the scores of tasks and take one logarithm of the product."""
+    t = table(T=5000, W=40, K=K, N=60_000)
+    Z, logs = t.Z.copy(), np.log(t.P[t.layout.pair])
+    sums = np.log(t.prior) + np.add.reduceat(logs, t.layout.task_ptr[:4997], axis=0)
+    free = t.gold[:4997] < 0
+    assert np.diff(t.layout.task_ptr)[:4997].min() > 0
+    known = sums[np.arange(4997), t.gold[:4997]]
+    slow = np.where(free, scipy_special.logsumexp(sums, axis=1), known).sum()
+    assert np.isclose(fast.confusion_posterior(t.layout, t.P, t.prior, t.gold, Z, 1).evidence, slow, rtol=1e-12)
 
 
 @each_twin

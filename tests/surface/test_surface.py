@@ -34,8 +34,8 @@ SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
     "errors", "discovery", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn",
-    "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat", "io",
-    "report", "plots", "reproduce", "cli", "__main__",
+    "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat",
+    "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:
 # decision 0008 says why.
@@ -49,7 +49,7 @@ FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or
 COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
 HEAVY = (
     "jinja2", "numpy", "polars", "numba", "rich", "typer", "scipy", "pandas", "safetensors", "sklearn", "torch",
-    "matplotlib",
+    "matplotlib", "pyspark", "pyarrow",
 )  # fmt: skip
 
 
@@ -357,11 +357,22 @@ def test_verbs_of_every_kind_of_result_refuse_answers_in_words(verb: str, strang
         cw.review(strangers["objects"], models=["majority-vote"])
 
 
-@pytest.mark.parametrize("read", ["read", "read_points", "read_pairs", "read_features", "load"])
+@pytest.mark.parametrize("read", ["read_features", "load"])
 def test_readers_of_files_refuse_tables_in_words(read: str, frame: pl.DataFrame) -> None:
-    for given in (frame, pd.DataFrame({"task": [1]}), None, 3):
+    for given in (frame, pd.DataFrame({"task": [1]})):
         with pytest.raises(cw.errors.CrowdwiseError, match=type(given).__name__):
             getattr(cw, read)(given)
+
+
+@pytest.mark.parametrize("read", ["read", "read_points", "read_pairs", "read_features", "load"])
+def test_readers_refuse_what_is_neither_a_file_nor_a_table(read: str) -> None:
+    for given in (None, 3):
+        with pytest.raises(cw.errors.CrowdwiseError, match=type(given).__name__):
+            getattr(cw, read)(given)
+
+
+def test_frames_are_read_like_files(frame: pl.DataFrame) -> None:
+    assert cw.read(frame).frame().equals(cw.Labels(frame).frame())
 
 
 # ------------------------------------------------------------------------------------------------ missing libraries

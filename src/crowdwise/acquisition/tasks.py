@@ -12,7 +12,6 @@ docs/maths/acquisition.md derives this.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from numbers import Integral
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import ParameterError
+from ..kernels.ahead import expected_right, information, label_rival_other, with_other
 from ..kernels.layout import Bools, Floats, Ints, weighted_counts
 from ..kernels.special import classes_of
 from ..result import LabelsResult
@@ -81,10 +81,10 @@ def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = N
         if by_task:
             given = _label_probabilities(result, chosen[part], label, rival)
         else:
-            given = np.stack([_three(pi, label, label, rival), _three(pi, rival, label, rival)], axis=1)
-        V[part] = np.stack([q.max(1), *(_value(q, given, m) for m in range(1, most + 1))], axis=1)
+            given = np.stack([label_rival_other(pi, truth, label, rival) for truth in (label, rival)], axis=1)
+        V[part] = expected_right(q, given, most)
     now = result.posterior[chosen, two.label].astype(np.float64)[:, None]
-    V = now + own * (np.maximum.accumulate(V, axis=1) - V[:, :1])  # up to rounding, V never falls
+    V = now + own * (V - V[:, :1])
     V[result.answers.gold[chosen] >= 0] = 1.0
     return np.minimum(V, 1.0)
 
@@ -98,25 +98,7 @@ def _label_probabilities(result: LabelsResult, task: Ints, label: Ints, rival: I
         for given in (label, rival)
     ]
     pairs = [[np.exp(log[rows, truth]) for log in logs] for truth in (label, rival)]
-    return np.stack([np.stack([a, b, np.maximum(1 - a - b, 1e-12)], axis=1) for a, b in pairs], axis=1)
-
-
-def _three(pi: Floats, truth: Ints, label: Ints, rival: Ints) -> Floats:
-    """(T, 3) probabilities that an average worker gives the label, the rival, or another label."""
-    first, second = pi[truth, label], pi[truth, rival]
-    return np.stack([first, second, np.maximum(1 - first - second, 1e-12)], axis=1)
-
-
-def _value(q: Floats, given: Floats, m: int) -> Floats:
-    """(T,) eq (1); `given` (T, 2, 3) are the probabilities of label, rival and other under both true classes."""
-    total = np.zeros(len(q))
-    power = [given**0, *(given**n for n in range(1, m + 1))]
-    for a in range(m + 1):
-        for b in range(m + 1 - a):
-            ways = comb(m, a) * comb(m - a, b)
-            chance = power[a][:, :, 0] * power[b][:, :, 1] * power[m - a - b][:, :, 2]
-            total += ways * (q * chance).max(1)
-    return total
+    return np.stack([with_other(a, b) for a, b in pairs], axis=1)
 
 
 def hull_slopes(V: Floats) -> Floats:
@@ -210,14 +192,14 @@ def _workers_to_ask(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -
     crowd = result.average_confusion
     share = int(np.ceil(2 * ask.sum() / len(best)))
     left, names = np.full(len(best), share), result.answers.workers
-    information: dict[tuple[int, int], Floats] = {}
+    ratio: dict[tuple[int, int], Floats] = {}
     chosen: list[str | None] = []
     for i, wanted in zip(tasks.tolist(), ask.tolist(), strict=True):
         pair = int(two.label[i]), int(two.rival[i])
-        if pair not in information:
-            own = _information(matrices[:, pair[0]], matrices[:, pair[1]])
-            information[pair] = own / max(float(_information(crowd[pair[0]], crowd[pair[1]])), 1e-12)
-        value = np.where((left > 0) & ~np.isin(best, _answered(result.answers, i)), information[pair], 0)
+        if pair not in ratio:
+            own = information(matrices[:, pair[0]], matrices[:, pair[1]])
+            ratio[pair] = own / max(float(information(crowd[pair[0]], crowd[pair[1]])), 1e-12)
+        value = np.where((left > 0) & ~np.isin(best, _answered(result.answers, i)), ratio[pair], 0)
         picked = np.argsort(-value, kind="stable")[:wanted]
         picked = picked[value[picked] > MIN_INFORMATION_RATIO]
         left[picked] -= 1
@@ -232,12 +214,6 @@ def _best_workers(result: LabelsResult) -> Ints:
     good = table.with_columns(number).filter(pl.col("rank").is_not_null() & (pl.col("flags") == "")).sort("rank")
     most = min(MAX_WORKERS, MAX_MATRIX_CELLS // max(result.answers.n_classes, 1) ** 2)
     return good["number"].head(most).to_numpy()
-
-
-def _information(first: Floats, second: Floats) -> Floats:
-    """Symmetric Kullback-Leibler divergence between the distributions of answers under two true classes."""
-    first, second = np.maximum(first, 1e-9), np.maximum(second, 1e-9)
-    return np.asarray(((first - second) * np.log(first / second)).sum(-1))
 
 
 def _answered(answers: Labels, task: int) -> Ints:

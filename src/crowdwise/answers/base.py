@@ -31,6 +31,7 @@ class Answers:
     roles: ClassVar[Roles | None] = None  # the columns by which the kind is recognised
     tables: ClassVar[tuple[str, ...]] = ()  # options of the constructor that may name a file
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = NO_OPTIONS  # allowed values of options of the constructor
+    in_parts: ClassVar[bool] = False  # whether the answers are in parts that are not in memory together
     workers: pl.Series
     intake: Intake
 

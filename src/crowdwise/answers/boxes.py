@@ -98,6 +98,8 @@ def _check(corners: Floats, images: pl.Series, source: str) -> None:
 
 def padded(X: Floats, image: Ints, n_images: int) -> Floats:
     """Padded range (I, 2, D) of the clicks of each image; an image without clicks gets the range of all clicks."""
+    if not len(X):
+        raise ParameterError(f"no clicks from which the box of the images can be estimated. Give {option('box')}")
     D = X.shape[1]
     corners = np.empty((n_images, 2, D))
     corners[:, 0], corners[:, 1] = np.inf, -np.inf
@@ -115,7 +117,7 @@ def padded(X: Floats, image: Ints, n_images: int) -> Floats:
 
 def to_pixels(X: Floats, image: Ints, corners: Floats | None, unit: str | None, source: str) -> Floats:
     """Convert clicks given as percent or fraction of the box to the unit of the box."""
-    if unit in (None, "pixels"):
+    if unit in (None, "pixels") or not len(X):
         return X
     whole = 100.0 if unit == "percent" else 1.0
     if corners is None:

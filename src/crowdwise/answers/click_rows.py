@@ -110,6 +110,8 @@ def jobs_of(clicks: Clicks, jobs: Any) -> Jobs:
     images, i = code(image)
     workers, w = code(worker)
     number, n = i.astype(np.int64) * len(workers) + w, len(clicks.image)
+    if not len(number):
+        raise EmptyDataError(f"no clicks in {clicks.reading.source}, and no jobs in the table of jobs")
     both = np.unique(number)
     notes: tuple[str, ...] = ()
     if jobs is not None:
@@ -125,21 +127,24 @@ def jobs_of(clicks: Clicks, jobs: Any) -> Jobs:
 def _with_jobs(image: pl.Series, worker: pl.Series, table: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
     """Return image and worker of the clicks, followed by those of the table of jobs."""
     source = "the table of jobs"
-    found, _ = POINT_ROLES.find(table.columns, {}, source, ("image", "worker"))
-    ids = []
-    for role, have in (("image", image), ("worker", worker)):
-        column, _ = normalise_ids(table[found[role]], role, source)
-        same = column.cast(have.dtype, strict=False)
-        if not (same.cast(column.dtype, strict=False) == column).fill_null(column.is_null()).all():
+    both = []
+    for role, have, column in zip(("image", "worker"), (image, worker), listed_jobs(table, source), strict=True):
+        kind = have.dtype if len(have) else column.dtype
+        same = column.cast(kind, strict=False)
+        if not (same.cast(column.dtype, strict=False) == column).fill_null(False).all():
             raise DataError(
                 f"{source} has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both in the same type"
             )
-        ids.append(same.alias(role))
-    known = ids[0].is_not_null() & ids[1].is_not_null()
-    return (
-        pl.concat([image.alias("image"), ids[0].filter(known)]),
-        pl.concat([worker.alias("worker"), ids[1].filter(known)]),
-    )
+        both.append(pl.concat([have.cast(kind).alias(role), same.alias(role)]))
+    return both[0], both[1]
+
+
+def listed_jobs(table: pl.DataFrame, source: str) -> tuple[pl.Series, pl.Series]:
+    """Return image and worker of the rows of a table of jobs that have both."""
+    found, _ = POINT_ROLES.find(table.columns, {}, source, ("image", "worker"))
+    image, worker = (normalise_ids(table[found[role]], role, source)[0] for role in ("image", "worker"))
+    known = image.is_not_null() & worker.is_not_null()
+    return image.filter(known), worker.filter(known)
 
 
 def select_clicks(
@@ -167,7 +172,7 @@ def select_clicks(
                 f"({option('duplicates', 'each')})"
             )
         dropped.append(found)
-    if (out | again).all():
+    if len(X) and (out | again).all():
         raise EmptyDataError(
             f"no click in {source} lies in the box of its image, for instance {dropped[0].examples[0]}. Check the "
             f"box, and whether coordinates are pixels or percent ({option('unit')})"

@@ -30,6 +30,14 @@ def gold_columns(gold: Any) -> tuple[pl.Series, pl.Series]:
     return table[task], table[label]
 
 
+def gold_table(gold: Any, source: str) -> pl.DataFrame:
+    """Return a gold table or a mapping of tasks to labels as a table with columns task and label, of plain types."""
+    task, label = gold_columns(gold)
+    return pl.DataFrame(
+        {"task": normalise_ids(task, "task", source)[0], "label": normalise_ids(label, "gold", source)[0]}
+    )
+
+
 class GoldCounts(NamedTuple):
     """How many tasks have a label in a gold table, and how many rows have none."""
 
@@ -37,10 +45,9 @@ class GoldCounts(NamedTuple):
     empty: int
 
     @classmethod
-    def of(cls, gold: Any, source: str) -> GoldCounts:
-        task, label = gold_columns(gold)
-        label, task = normalise_ids(label, "gold", source)[0], normalise_ids(task, "task", source)[0]
-        return cls(task.filter(label.is_not_null()).drop_nulls().n_unique(), label.null_count())
+    def of(cls, gold: pl.DataFrame) -> GoldCounts:
+        """Count in a table of `gold_table`."""
+        return cls(gold.drop_nulls()["task"].n_unique(), gold["label"].null_count())
 
 
 def gold_notes(known: int, given: GoldCounts) -> list[str]:
@@ -69,15 +76,11 @@ def known_labels(
     Gold comes from `gold` (a table or mapping), else from `column`; without both, it is None. A task with two different
     gold labels raises DataError.
     """
-    if gold is not None:
-        task, label = gold_columns(gold)
-    elif column is not None:
-        task, label = tasks, column
-    else:
+    if gold is None and column is None:
         return None, []
-    label, _ = normalise_ids(label, "gold", source)
-    task, _ = normalise_ids(task, "task", source)
-    pairs = pl.DataFrame({"task": _as_type(task, tasks.dtype), "label": _as_type(label, labels.dtype)})
+    table = gold_table({"task": tasks, "label": column} if gold is None else gold, source)
+    task, label = (_as_type(table[name], ids.dtype) for name, ids in (("task", tasks), ("label", labels)))
+    pairs = pl.DataFrame({"task": task, "label": label})
     empty = pairs["label"].null_count() if gold is not None else 0
     pairs = pairs.drop_nulls().unique().sort("task", "label")
     twice = pairs.filter(pairs["task"].is_duplicated())

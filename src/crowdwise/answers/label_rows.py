@@ -71,7 +71,7 @@ def read_labels(
         given, gold = {role: role for role in LABEL_ROLES.required}, melted.gold if gold is None else gold
     _find(reading, given, anonymous)
     columns = [reading.columns[role] for role in LABEL_ROLES.required]
-    ids = _id_columns(reading, columns, missing)
+    ids = id_columns(reading, columns, missing)
     if melted is not None:
         reading.rows_read = int(ids["label"].is_not_null().sum())
     for role, reason in (("task", "no task"), ("label", "" if melted else "no label")):
@@ -94,7 +94,7 @@ def _find(reading: Reading, given: Mapping[str, str | None], anonymous: Anonymou
     reading.find(LABEL_ROLES, given)
 
 
-def _id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
+def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
     """Return task, worker and label of every row; labels listed in `missing` become null."""
     task, worker, label = (reading.frame[name] for name in columns)
     if missing:
@@ -204,7 +204,7 @@ def resolve_repeats(
     groups = groups.with_columns(pl.Series("label", labels))
     differ = groups.group_by("group").agg(pl.col("label").n_unique() > 1).filter("label")["group"]
     clash = groups["group"].is_in(differ.implode()).to_numpy()
-    times = _times(p)
+    times = answer_times(p.extras)
     if clash.any() and (policy == "error" or (policy is None and times is None)):
         raise _clash_error(p, groups, clash)
     rank = groups["answer"].to_numpy() if times is None or policy == "first" else times[groups["answer"].to_numpy()]
@@ -246,11 +246,11 @@ def _dropped(p: LabelRows, reason: str, answers: Ints) -> Dropped:
     return Dropped(reason, len(answers), tuple(_line(p, int(answer)) for answer in first))
 
 
-def _times(p: LabelRows) -> Floats | Ints | None:
+def answer_times(extras: pl.DataFrame) -> Floats | Ints | None:
     """Return the times of the answers as comparable numbers; None unless every time can be read."""
-    if "timestamp" not in p.extras.columns:
+    if "timestamp" not in extras.columns:
         return None
-    times = p.extras["timestamp"]
+    times = extras["timestamp"]
     number = as_numbers(times)
     if number is None:
         number = as_datetimes(times)
@@ -268,6 +268,14 @@ def as_datetimes(times: pl.Series) -> pl.Series | None:
     if times.dtype == pl.String:
         times = times.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
     return None if times.null_count() or not times.dtype.is_temporal() else times.cast(pl.Int64)
+
+
+def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort the rows of a table that has no order of its own by a column of times, and rows of equal times by all
+    columns. Rows whose times cannot be read are sorted by all columns."""
+    times = answer_times(frame.select(pl.col(column).alias("timestamp")))
+    key = pl.Series("", np.zeros(frame.height) if times is None else times)
+    return frame.sort(key, *frame.columns)
 
 
 def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:

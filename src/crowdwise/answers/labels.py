@@ -152,6 +152,15 @@ class Labels(Answers):
         return values.to_numpy()
 
     @property
+    def n_gold(self) -> int:
+        """Number of tasks with gold."""
+        return int((self.gold >= 0).sum())
+
+    def check_weights(self) -> None:
+        """Raise ColumnError if there is no column of weights, or if it is invalid."""
+        _ = self.weights
+
+    @property
     def weighted(self) -> bool:
         """Whether answers have different weights: there is a column `weight`, and not all weights are 1."""
         return "weight" in self.extras.columns and not bool((self.weights == 1).all())

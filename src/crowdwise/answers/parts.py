@@ -39,9 +39,8 @@ class PartIndex(NamedTuple):
     @classmethod
     def of(cls, part: Labels) -> PartIndex:
         rows = part.layout.rows
-        known = int((part.gold >= 0).sum())
         return cls(
-            part.workers, part.classes, rows.row_worker, rows.row_label, rows.answers, part.n_tasks, known,
+            part.workers, part.classes, rows.row_worker, rows.row_label, rows.answers, part.n_tasks, part.n_gold,
             part.weighted, part.intake,
         )  # fmt: skip
 

@@ -33,10 +33,10 @@ BOX_NOTES = {  # by origin of the box
 class Points(Answers):
     """Clicks of workers on images, from a frame (pandas, polars, arrow) with one row per click.
 
-    `jobs` (image, worker) lists which worker looked at which image, including workers who clicked nothing. `box` is the
-    extent of all images, (x0, y0, x1, y1), or a table with one row per image; by default it is estimated from the
-    clicks. `unit` is "percent" or "fraction" if coordinates are relative to the box; "pixels" turns off the check for
-    mixed units.
+    `jobs` (image, worker) lists which worker looked at which image, including workers who clicked nothing; with it, the
+    frame may have no rows. `box` is the extent of all images, (x0, y0, x1, y1), or a table with one row per image; by
+    default it is estimated from the clicks. `unit` is "percent" or "fraction" if coordinates are relative to the box;
+    "pixels" turns off the check for mixed units.
 
     >>> import crowdwise as cw
     >>> clicks = {"image": ["a", "a", "b"], "worker": ["ann", "bob", "ann"], "x": [10, 11, 40], "y": [10, 9, 52]}
@@ -83,12 +83,12 @@ class Points(Answers):
         options: Mapping[str, Any] = NO_OPTIONS,
     ) -> None:
         check_options(type(self), {"outside": outside, "duplicates": duplicates, "unit": unit})
-        reading = Reading(data, source, notes, where, noun=self.noun)
+        reading = Reading(data, source, notes, where, noun=self.noun, may_be_empty=jobs is not None)
         read = read_clicks(reading, {"image": image, "worker": worker}, axes)
         done = jobs_of(read, jobs)
         corners, box_from = boxes_of(box, jobs, done.images, read.axes, source)
         X = to_pixels(read.X, done.click_image, corners, unit, source)
-        if unit is None:
+        if unit is None and len(X):
             check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
         if corners is None:
             corners = padded(X, done.click_image, len(done.images))

@@ -26,14 +26,14 @@ class Reading:
     """
 
     def __init__(
-        self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer",
-        part: int | None = None,
+        self, data: Any, source: str, notes: Sequence[str], where: Where | None, noun: str = "answer", *,
+        may_be_empty: bool = False, part: int | None = None,
     ) -> None:  # fmt: skip
         self.source, self.noun, self.part = source, noun, part  # the origin of the table, and the noun for a row
         self.notes, self.warnings, self.dropped = list(notes), list[str](), list[Dropped]()
         self.columns, self.guessed = dict[str, str](), tuple[str, ...]()
         self.set_frame(to_frame(data), where or (lambda row: f"row {row + 1}"))
-        if self.frame.height == 0 and part is None:
+        if self.frame.height == 0 and not may_be_empty and part is None:
             raise EmptyDataError(
                 f"no {noun}s in {source}: it has {self.frame.width} column(s) and no rows. Give a table with rows"
             )
@@ -82,7 +82,7 @@ class Reading:
                 f"{'the first' if self.part is None else 'one'} at "
                 f"{self.where(int(np.argmax(unnamed)))}. {advice}"
             )
-        if not self.used.any() and self.part is None:
+        if self.rows_read and not self.used.any() and self.part is None:
             raise EmptyDataError(f"no {self.noun}s in {self.source}: {self.rows_read} row(s), none {wanted}")
 
     @cached_property

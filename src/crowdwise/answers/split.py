@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
+from ..errors import ColumnError
 from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
 from .base import Answers, Intake
@@ -24,6 +25,7 @@ class SplitLabels(Answers, ABC, listed=False):
 
     kind: ClassVar[str] = "labels"
     title: ClassVar[str] = Labels.title
+    in_parts: ClassVar[bool] = True
     roles: ClassVar[Roles] = Labels.roles
 
     workers: pl.Series
@@ -81,9 +83,24 @@ class SplitLabels(Answers, ABC, listed=False):
 
     worker_number = Labels.worker_number
 
+    def check_weights(self) -> None:
+        """Raise ColumnError if there is no column of weights; those of parts were checked when they were read."""
+        if "weight" not in self.intake.extras:
+            raise ColumnError(
+                f"the answers have no column 'weight'; other columns are {', '.join(self.intake.extras) or 'none'}"
+            )
+
     @abstractmethod
     def task_tables(self, executor: Any, work: Callable[..., dict[str, pl.DataFrame]], *args: Any) -> Any:
         """Return the tables with one row per task, `work(shard, local, *args)` of every shard: a `TaskTables`."""
+
+    def sample(self, task: Ints, worker: Ints, label: Ints, gold: Ints) -> Labels:
+        """Return coded answers (N,) to some tasks, which have numbers as ids, with their gold (T,)."""
+        layout, _ = sort_answers(self.kernels, task, worker, label, (len(gold), self.n_workers, self.n_classes))
+        return Labels.of(
+            tasks=pl.Series("task", np.arange(len(gold))), workers=self.workers, classes=self.classes, layout=layout,
+            gold=gold, extras=pl.DataFrame(), intake=self.intake,
+        )  # fmt: skip
 
     def load(self) -> Labels:
         """Return all answers in memory, with tasks sorted by id."""

@@ -101,11 +101,24 @@ def aggregate(
     content: opt.Content = None,
     truth: opt.Truth = None,
     within: opt.Within = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="memory, or spark: labels on Spark, FILE may be a URI", rich_help_panel=FITTING
+        ),
+    ] = "memory",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Spark: the cluster, default local[*] (this machine)", rich_help_panel=FITTING
+        ),
+    ] = None,
 ) -> None:
     """Estimate the truth behind answers of any kind. The answers are labels, clicks on images, or same/different
     answers about pairs; the kind is recognised from the columns of FILE. Writes the tables of the result as CSV,
     report.html and the saved result to --out; without --out, the main table (labels, objects or clusters) goes to
     stdout as CSV."""
+    from ..errors import ParameterError, check_choice
     from .fits import PageOptions, fit
     from .job import Job
 
@@ -114,7 +127,15 @@ def aggregate(
     job = Job(
         source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
     )
-    fit(job, page)
+    check_choice("--engine", engine, ("memory", "spark"))
+    if master is not None and engine != "spark":
+        raise ParameterError("--master needs --engine spark")
+    if engine == "spark":
+        from .on_spark import fit_on_spark
+
+        fit_on_spark(job, page, master)
+    else:
+        fit(job, page)
 
 
 @_command("crowdwise points clicks.csv --jobs jobs.csv --box 0,0,300,300 --out results")
@@ -205,6 +226,32 @@ def learn(
     job = Job(source=source, name=workers, out=out, options=options, worker_side=True)
     learner = Learner(features=features, array=array, classifier=classifier, threshold=threshold, restarts=restarts)
     fit_classifier(job, learner, PageOptions(pictures=pictures, content=content))
+
+
+@_command("crowdwise watch incoming --out results --every 30")
+def watch(
+    source: opt.WatchedFolder,
+    out: opt.OutDir,
+    model: opt.Model = None,
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Time between two looks at the folder")] = 10.0,
+    once: Annotated[bool, typer.Option("--once", help="Read the files that are there, and end")] = False,
+    setting: opt.Setting = None,
+    excel_safe: opt.ExcelSafe = False,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 0,
+) -> None:
+    """Follow a folder in which files of answers arrive. The answers are labels or clicks on images. Reads every new or
+    changed file once, when it is no longer being written, and rewrites the tables of the result as CSV and the saved
+    stream in --out. A later run goes on where this one ended."""
+    from ..engine import Run
+    from .watch import Watch, follow
+
+    run = Run(seed=seed, threads=threads)
+    follow(
+        Watch(
+            source=source, out=out, model=model, setting=setting, every=every, once=once, excel_safe=excel_safe, run=run
+        )
+    )
 
 
 @_command("crowdwise workers answers.csv --top 30; crowdwise workers results --flagged")

@@ -11,13 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from ..acquisition import cost_curve, next_pairs
-from ..comparison import chosen_models, compare
 from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
-from ..result import LabelsResult
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
@@ -141,6 +138,8 @@ def fit(job: Job, page: PageOptions) -> None:
     if job.out is not None:
         further: dict[str, pl.DataFrame | None] = {"matched": None} if answers.kind == "points" else {}
         if answers.kind == "pairs":
+            from ..acquisition import next_pairs
+
             further = {"next": next_pairs(result, page.ask or 100)}
         files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
     if problem is not None:
@@ -178,7 +177,7 @@ def _columns(answers: Any) -> str:
 
 def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
     """Options of the page that a fit writes: a comparison with the vote only, and no further fit of a large table."""
-    if not isinstance(result, LabelsResult) or (job is not None and not job.options.page):
+    if result.kind != "labels" or result.in_parts or (job is not None and not job.options.page):
         return {}
     check = None if result.answers.n_answers <= MAX_ANSWERS_CHECKED else False
     return compared_page(result, ["majority-vote"], check)
@@ -186,6 +185,9 @@ def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
 
 def compared_page(result: Any, models: list[str] | None, check: bool | None) -> dict[str, Any]:
     """The comparison and the cost curve of a page of labels; without `models`, all models if the table is small."""
+    from ..acquisition import cost_curve
+    from ..comparison import chosen_models, compare
+
     options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
     if models is None and result.answers.n_answers > MAX_ANSWERS_COMPARED:
         return options

@@ -19,20 +19,22 @@ import polars as pl
 import typer
 
 from ..aggregation import model_class
-from ..answers import KINDS, SplitLabels
+from ..answers import KINDS
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
-from ..engine.stored import PARTS
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
+from ..io.stored import PARTS
+from ..kernels import preload
 from ..report import summarise
-from ..result import BaseResult, SplitResult
+from ..result import BaseResult
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
+MIN_BYTES_TO_PRELOAD = 20_000_000  # a file of this size always needs the compiled kernels
 FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
@@ -94,9 +96,12 @@ class Job:
 
     def read(self) -> Any:
         """The answers, and the features that go with them or None."""
+        path = Path(self.source.file)
+        if path.is_file() and path.stat().st_size >= MIN_BYTES_TO_PRELOAD:
+            preload()
         with progress(f"reading {self.source.file}") as watch:
             answers = self.source.answers(list(self.models), scratch=self.out, watch=watch)
-        if isinstance(answers, SplitLabels):
+        if answers.in_parts:
             words(f"{answers.intake.source} needs more memory than may be used: {answers!r} are on disk in parts")
         if answers.kind not in self.models:
             raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
@@ -201,7 +206,7 @@ def write_result(
     files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
     for name in (name for name, table in tables.items() if table is None):
         (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
-    if page and not isinstance(result, SplitResult):
+    if page and not result.in_parts:
         files.append(result.report(out / "report.html", command=command_line(), **options))
     return [*files, result.save(out)]
 

@@ -89,16 +89,20 @@ Truth = Annotated[
 ]
 
 
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated", rich_help_panel=FITTING
+    ),
+]
+ExcelSafe = Annotated[bool, typer.Option("--excel-safe", help="Quote cells that a spreadsheet would take for formulas")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
     """Options of a fit and of its output."""
 
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated", rich_help_panel=FITTING
-        ),
-    ] = None
+    setting: Setting = None
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run (needs --out)", rich_help_panel=FITTING)] = (
         False
     )
@@ -106,9 +110,7 @@ class FitOptions:
         float, typer.Option(help="Seconds between checkpoints in --out; 0 for none", rich_help_panel=FITTING)
     ] = 60.0
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write report.html")] = True
-    excel_safe: Annotated[
-        bool, typer.Option("--excel-safe", help="Quote cells that a spreadsheet would take for formulas")
-    ] = False
+    excel_safe: ExcelSafe = False
     seed: Seed = 0
     threads: Threads = 0
     as_json: Json = False
@@ -192,6 +194,10 @@ class FileOptions:
 
     def answers(self, among: Sequence[str] | None = None, **more: Any) -> Any:
         """Read the file; `among` are the kinds of answers that it may hold, `more` further options of `read`."""
+        return self.read(self.file, self.insisted or getattr(self, "kind", None) or among, **more)
+
+    def read(self, file: str | Path, kind: str | Sequence[str] | None, **more: Any) -> Any:
+        """Read a file of this kind of answers, or of one of several kinds, by the options given."""
         from ..io import read
 
         options = self.given()
@@ -200,7 +206,7 @@ class FileOptions:
                 options[name] = convert(options[name])
         if "gold_column" in options:
             options["gold"] = options.pop("gold_column")
-        return read(self.file, kind=self.insisted or getattr(self, "kind", None) or among, **options, **more)
+        return read(file, kind=kind, **options, **more)
 
 
 NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options for fitting
@@ -343,6 +349,24 @@ class KindOption:
 @dataclass(frozen=True, kw_only=True)
 class Source(PairOptions, ClickOptions, LabelOptions, RepeatOptions, KindOption, FileOptions):
     """A file of answers of any kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedFolder(ClickOptions, LabelOptions, RepeatOptions, KindOption, FileOptions):
+    """A folder of files of answers, of a kind that can be streamed."""
+
+    file: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder in which files of answers arrive: CSV, JSON, JSONL, Parquet")
+    ]
+    kind: Annotated[
+        str | None,
+        _option(
+            "NAME",
+            "labels or points (clicks); default: recognised from the columns",
+            READING,
+            autocompletion=completed("labels", "points"),
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

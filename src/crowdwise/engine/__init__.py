@@ -6,8 +6,9 @@ from .loop import Problem, Step, best_of, iterate
 from .model import Model
 from .registry import register
 from .run import Checkpoint, Progress, Run
+from .stream import Decision, Standing, Stream
 
 __all__ = [
-    "Checkpoint", "Executor", "InMemory", "Model", "Problem", "Progress", "Run", "Step", "Trace", "best_of", "iterate",
-    "register",
+    "Checkpoint", "Decision", "Executor", "InMemory", "Model", "Problem", "Progress", "Run", "Standing", "Step",
+    "Stream", "Trace", "best_of", "iterate", "register",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "deep": (("torch", "sklearn", "scipy"), "crowdwise[deep]"),
     "plot": (("matplotlib",), "crowdwise[plot]"),
     "pandas": (("pandas", "pyarrow"), "crowdwise[pandas]"),
+    "spark": (("pyspark", "pyarrow", "pandas"), "crowdwise[spark]"),
     "metric-learn": (("metric_learn", "sklearn", "scipy"), "metric-learn"),
 }
 NAMES = {"sklearn": "scikit-learn", "metric_learn": "metric-learn"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -51,6 +51,9 @@ class Journal:
         self._mark = functools.cache(mark)
         self.next_save = 0.0  # when the next checkpoint is due
 
+    def __reduce__(self) -> tuple[type[Journal], tuple[()]]:
+        return Journal, ()  # in another process it is empty: stages are functions of this one
+
     def resumes(self, stage: str) -> bool:
         """Return whether this stage was in progress when the fit was interrupted."""
         return stage in self._saved
@@ -85,6 +88,8 @@ class Run:
     resume: Checkpoint | None = None
     keep: Callable[[Checkpoint], None] | None = None  # called every so often with a checkpoint of the fit
     keep_every: float = 60.0  # seconds between checkpoints
+    # Runs fit(n) for every n of a list on other machines, and yields n and the fit; None: in this process.
+    spread: Callable[[Callable[[int], Any], list[int]], Iterator[tuple[int, Any]]] | None = None
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
     began: float = field(default=0.0, repr=False, compare=False)
 
@@ -117,6 +122,13 @@ class Run:
         self.keep(self.journal.checkpoint())
         ended = time.monotonic()
         self.journal.next_save = ended + max(self.keep_every, 20 * (ended - began))
+
+    def inner(self) -> Run:
+        """Return the run of a fit within this one, without progress. If it is sent to another machine, it has no
+        functions of this process."""
+        if self.spread is None:
+            return replace(self, watch=None)
+        return Run(seed=self.seed, threads=1, precision=self.precision)
 
     @property
     def stopped(self) -> bool:

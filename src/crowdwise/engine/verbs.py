@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..answers.base import KINDS, Answers
 from ..errors import DataError, ParameterError, nearest, option
-from ..result.base import BaseResult
+from ..result.base import BaseResult, refuse_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,7 @@ def verb(name: str, kind: str) -> Callable[[F], F]:
 def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **options: Any) -> Any:
     """Call the function of a verb for the kind of `subject`. Options that are None are as good as not given; an option
     that the verb does not have for this kind is refused."""
+    refuse_parts(subject, name)
     found = VERBS[name].get(subject.kind)
     if found is None:
         takes = " or ".join(KINDS[kind].title if kind in KINDS else kind for kind in VERBS[name])

@@ -9,7 +9,7 @@ import polars as pl
 from ..answers import Labels, Pairs, as_answers
 from ..engine.verbs import perform, verb
 from ..result.base import BaseResult
-from .labels import label_agreement, rank_correlation, student
+from .labels import label_agreement, measured, rank_correlation, student
 from .points import click_agreement, click_distance
 
 verb("agreement", "labels")(label_agreement)
@@ -38,4 +38,4 @@ def pair_agreement(pairs: Pairs) -> pl.DataFrame:
     return label_agreement(Labels(edge, pairs.worker, pairs.same.astype(int), duplicates="each"))
 
 
-__all__ = ["agreement", "click_distance", "rank_correlation", "student"]
+__all__ = ["agreement", "click_distance", "measured", "rank_correlation", "student"]

@@ -13,6 +13,7 @@ of a task's influence on it gives its standard error (infinitesimal jackknife). 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,10 +71,13 @@ class Slopes(NamedTuple):
 
 def label_agreement(data: Labels) -> pl.DataFrame:
     """One row per measure of `MEASURES`."""
+    return measured(data, MEASURES)
+
+
+def measured(data: Labels, names: Iterable[str]) -> pl.DataFrame:
+    """One row per measure of these names."""
     sums = _sums(data)
-    return measure_table(
-        [_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in MEASURES]
-    )
+    return measure_table([_by_counts(data, sums, name) if name in _BY_COUNTS else _cohen(data, name) for name in names])
 
 
 def measure_table(rows: list[Row]) -> pl.DataFrame:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.frames import to_frame
 from ..answers.reading import given
-from ..engine import Progress
-from ..engine.resources import memory_size
-from ..engine.stored import PARTS
-from .chunks import Source
+from .chunks import Source, too_large
 from .content import Content, read_content
 from .features import Features, read_features
-from .large import split_labels, too_large
 from .tables import file_name, files_of, read_table, read_tables
+
+if TYPE_CHECKING:
+    from ..engine import Progress
 
 
 def read(
@@ -53,7 +52,7 @@ def read(
     """
     given_options = {name: value for name, value in options.items() if value is not None}
     among = candidates(given_options, kind)  # raises an error for invalid options before the file is read
-    limit = None if memory is None else memory_size(memory)
+    limit = None if memory is None else _bytes(memory)
     recorded = given({}, format=format, delimiter=delimiter, encoding=encoding)
     if not isinstance(path, (str, Path)):
         frame = to_frame(path)
@@ -64,6 +63,9 @@ def read(
             found = KINDS[recognise(source.columns(), given_options, among)]
             _read_tables(found, given_options, recorded, source.columns())
             if found.kind == "labels":
+                from .large import split_labels
+                from .stored import PARTS
+
                 about = {"path": str(path), "options": recorded}
                 place = None if scratch is None else Path(scratch) / PARTS
                 return split_labels(source, limit, place, given_options, watch, about)
@@ -73,6 +75,12 @@ def read(
     read_as: dict[str, Any] = {"source": table.name, "notes": table.notes, "where": table.where, "options": recorded}
     answers = found(table.frame, **read_as, **given_options)  # type: ignore[call-arg]
     return answers.replaced(intake=replace(answers.intake, path=str(path)))
+
+
+def _bytes(memory: str | float) -> int:
+    from ..engine.resources import memory_size
+
+    return memory_size(memory)
 
 
 def _read_tables(kind: type[Answers], options: dict[str, Any], recorded: dict[str, Any], columns: list[str]) -> None:

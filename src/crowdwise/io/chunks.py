@@ -34,10 +34,13 @@ from .delimited import (
 )
 from .tables import check_columns, concatenated, format_of, not_records, parse_records, source_name
 
+BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
+IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
+USABLE = 0.8  # share of the available memory that a table may take
 GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
 SMALL = 1 << 20  # bytes of a file that is never too large
 HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
-SAMPLE_PLACES, SAMPLE_ROWS = 256, 1000  # places in a table, and rows of each, for a sample of a column
+SAMPLE_PLACES, SAMPLE_ROWS = 64, 1000  # places in a table, and rows of each, for a sample of a column
 MIN_CHUNK = 16  # bytes
 MAX_RECORD = 4  # size of the longest record, in chunks
 
@@ -274,6 +277,17 @@ class Source:
         for types in self._types.values():
             found |= {name: list(known.values()) for name, known in types.items() if len(known) > 1}
         return found
+
+
+def too_large(source: Source, limit: int | None) -> bool:
+    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
+    size = source.unpacked_size()
+    if size < len(source.files) * SMALL:
+        return False
+    from ..engine.resources import available, resident  # loads the engine, which small tables need later or not at all
+
+    need = BASE + IN_MEMORY * size
+    return need > (limit or resident() + USABLE * available())
 
 
 class _Stream(NamedTuple):

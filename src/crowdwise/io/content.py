@@ -58,8 +58,10 @@ class Content:
 
     def check(self, ids: Iterable[object], noun: str) -> None:
         """Refuse a table that names none of these ids."""
+        if not self.ids:
+            return
         known = [_id(each) for each in ids]
-        if self.ids and self.ids.isdisjoint(known):
+        if self.ids.isdisjoint(known):
             named, wanted = (", ".join(repr(each[:80]) for each in some[:2]) for some in (sorted(self.ids), known))
             raise DataError(
                 f"0 of {len(known)} {noun}s are in {self.source}, which has {named}; the answers are about {wanted}. "

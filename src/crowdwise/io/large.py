@@ -19,31 +19,22 @@ import polars as pl
 from ..answers import Labels
 from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
-from ..answers.gold import GoldCounts, gold_columns
+from ..answers.gold import GoldCounts, gold_table
 from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
 from ..engine import Progress
 from ..engine.resources import available, resident
-from ..engine.stored import Folder, StoredLabels, disk_errors, write_part
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
-from .chunks import Chunk, Source
+from .chunks import BASE, USABLE, Chunk, Source
+from .stored import Folder, StoredLabels, disk_errors, write_part
 
-BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
-IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
-USABLE = 0.8  # share of the available memory that a table may take
-PART_FACTOR = 4  # memory for reading a part, compared with its frame
+PART_FACTOR = 5  # memory for reading a part, compared with its frame
 MIN_MEMORY = 400_000_000
 MAX_OVERSIZE = 2  # memory for which parts in a folder were made, compared with the present limit
 DONE, ROWS = "parts.json", "rows"
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
 USED_ROLES = ("task", "worker", "label", "gold", "timestamp", "weight", "is_check")
-
-
-def too_large(source: Source, limit: int | None) -> bool:
-    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
-    need = BASE + IN_MEMORY * source.unpacked_size()
-    return need > (limit or resident() + USABLE * available())
 
 
 class Plan(NamedTuple):
@@ -58,31 +49,30 @@ class Plan(NamedTuple):
 
 def split_labels(
     source: Source,
-    memory: int | None,
+    limit: int | None,
     folder: Path | None,
     options: Mapping[str, Any],
     watch: Callable[[Progress], None] | None = None,
     about: Mapping[str, Any] | None = None,
     parts: int | None = None,
 ) -> StoredLabels:
-    """Split a table of labels into parts on disk; `memory` is the limit in bytes, by default what may be used. The
-    number of parts follows from it, unless it is given.
+    """Split a table of labels into parts on disk; `limit` is the memory to use in bytes, by default what this process
+    may use. The number of parts follows from it, unless it is given.
 
     `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
     call left in the folder for the same files and options are used again.
     """
-    limit = memory or resident() + available()
-    if limit < MIN_MEMORY:
-        least, size = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{limit // 10**6} MB"
-        if memory:
+    memory = limit or resident() + int(USABLE * available())
+    if memory < MIN_MEMORY:
+        least, size = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{memory // 10**6} MB"
+        if limit:
             raise ParameterError(f"{option('memory')} is {size}; {least}")
         raise MemoryNeedError(f"only {size} of memory may be used for {source.name}; {least} to read it in parts")
-    memory = limit - BASE
+    memory -= BASE
     options, about = dict(options), dict(about or {})
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):
-        named = zip(("task", "label"), gold_columns(gold), strict=True)
-        options["gold"] = pl.DataFrame({name: normalise_ids(ids, name, "gold")[0] for name, ids in named})
+        options["gold"] = gold_table(gold, source.name)
     home, mark = Folder(folder), _mark(source, options)
     found = _found(home.path / DONE, mark, memory)
     if found is None:
@@ -127,7 +117,7 @@ def _split(
     gold = options.get("gold")
     given: tuple[int, int] | None = None
     if isinstance(gold, pl.DataFrame):
-        given = GoldCounts.of(gold, source.name)
+        given = GoldCounts.of(gold)
     elif plan.wide and "gold" in plan.roles:
         given = seen.wide_gold
     mixed = source.mixed()

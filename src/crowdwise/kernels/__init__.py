@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
 
 from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
 
@@ -105,6 +108,20 @@ def choose(n_answers: int, n_classes: int) -> Kernels:
     reproducible."""
     name = "plain" if n_answers * n_classes <= MAX_PLAIN_CELLS else "fast"
     return cast(Kernels, importlib.import_module(f"{__name__}.{name}"))
+
+
+def preload() -> None:
+    """Load the compiled kernels in another thread, while this one waits for a large file or for polars."""
+    threading.Thread(target=_load, name="crowdwise-preload").start()
+
+
+def _load() -> None:
+    from . import fast
+
+    none = np.zeros(0, np.uint64)
+    fast.numbers_of(
+        none, none, np.zeros((2, 4), np.uint64)
+    )  # the first call of a compiled function loads most of numba
 
 
 def cores() -> int:

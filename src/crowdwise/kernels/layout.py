@@ -7,7 +7,7 @@ order (for the posterior of a task) and in row order (for the counts of a worker
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -139,8 +139,10 @@ def task_answers(layout: Layout) -> Ints:
 
 def per_worker(layout: RowTable, by_row: NDArray[Any]) -> NDArray[Any]:
     """Return the sums (W, ...) of values (R, ...) over the rows of each worker."""
+    some = layout.worker_ptr[:-1] < layout.worker_ptr[1:]
+    if some.all() and len(by_row):
+        return np.asarray(np.add.reduceat(by_row, layout.worker_ptr[:-1], axis=0))
     out = np.zeros((layout.n_workers, *by_row.shape[1:]), by_row.dtype)
-    some = np.diff(layout.worker_ptr) > 0
     if len(by_row):
         out[some] = np.add.reduceat(by_row, layout.worker_ptr[:-1][some], axis=0)
     return out
@@ -235,6 +237,23 @@ def _selected(value: Any, axis: str | None, subset: Subset) -> Any:
     return value if places is None else value[places]
 
 
+def widen(value: Any, subset: Subset, fill: Callable[[NDArray[Any]], Any], axis: str | None = None) -> Any:
+    """Return parameters or statistics of the rows and workers of a subset as those of the whole table; entries of other
+    rows and workers are `fill(entries of the subset)`."""
+    if isinstance(value, tuple):
+        axes = _axes(type(value)) if hasattr(value, "_fields") else {}
+        names = list(axes) or [""] * len(value)
+        values = [widen(each, subset, fill, axes.get(name)) for name, each in zip(names, value, strict=True)]
+        return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
+    if axis is None or value is None:
+        return value
+    size = subset.n_rows if axis == "rows" else subset.n_workers
+    out = np.empty((size, *value.shape[1:]), value.dtype)
+    out[:] = fill(value)
+    out[getattr(subset, axis)] = value
+    return out
+
+
 def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = None) -> Any:
     """Add the statistics of a shard to those of the whole table; arrays of `total` may be changed. Without a total,
     return the statistics of the shard as those of the whole table."""
@@ -291,6 +310,16 @@ def round_posterior(Z: Floats) -> Floats:
 def summed(parts: Iterable[Any]) -> Any:
     """Return the sum of statistics, added in their order."""
     return functools.reduce(plus, parts)
+
+
+def minus(value: Any) -> Any:
+    """Return statistics with the opposite sign; tuples field by field."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        values = [minus(each) for each in value]
+        return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
+    return -value
 
 
 def plus(first: Any, second: Any) -> Any:

@@ -19,6 +19,7 @@ from .special import gammaln as gammaln
 from .special import softmax
 
 CHUNK_CELLS = 1 << 21  # elements of the temporary tables for a chunk of answers
+SEGMENTS_PER_ROUND = 100  # segments in which a round of additions is worth its overhead
 STORAGE = np.dtype(np.float64)  # default dtype of posteriors and confusion rows
 
 
@@ -117,16 +118,16 @@ def smooth_rows(
     and label."""
     K = layout.n_classes
     totals = per_worker(layout, counts)
-    below = totals + K * smoothing
-    with np.errstate(invalid="ignore", divide="ignore"):
-        P = np.nan_to_num((counts + smoothing) / below[layout.row_worker], nan=1 / K)
-    np.maximum(P, TINY, out=P)
-    rows = P.astype(dtype, copy=False)
     if smoothing == 0:
-        return rows, totals, 0.0
+        below = np.where(totals > 0, totals, 1).take(layout.row_worker, axis=0)
+        P = np.where(totals.take(layout.row_worker, axis=0) > 0, counts / below, 1 / K)
+        return np.maximum(P, TINY).astype(dtype, copy=False), totals, 0.0
+    below = totals + K * smoothing
+    P = (counts + smoothing) / below.take(layout.row_worker, axis=0)
+    np.maximum(P, TINY, out=P)
     unseen = K - np.diff(layout.worker_ptr)
-    log_prior = _log(P).sum() + float(unseen @ np.log(smoothing / below).sum(1))
-    return rows, totals, smoothing * log_prior
+    log_prior = np.log(P).sum() + float(unseen @ np.log(smoothing / below).sum(1))
+    return P.astype(dtype, copy=False), totals, float(smoothing * log_prior)
 
 
 def dirichlet_rows(
@@ -353,32 +354,68 @@ def _cells(layout: Layout, K: int) -> tuple[Ints, Ints]:
 
 
 def _log(P: Floats) -> Floats:
-    return np.log(np.maximum(P, TINY), dtype=np.float64)
+    return np.asarray(np.log(np.maximum(P, TINY), dtype=np.float64))
 
 
 def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
     """Return the sums (S, K) of table[index] over the segments ptr[s]:ptr[s+1]."""
+    sizes = ptr[1:] - ptr[:-1]
+    longest = int(sizes.max(initial=0))
+    if 0 < longest * SEGMENTS_PER_ROUND <= len(sizes):
+        return _sum_in_rounds(ptr, sizes, index, table, longest)
+    rows = table.take(index, axis=0)  # `take` is several times faster than indexing
+    some = sizes > 0
+    if some.all() and len(index):
+        return np.asarray(np.add.reduceat(rows, ptr[:-1], axis=0, dtype=np.float64))
     out = np.zeros((len(ptr) - 1, table.shape[1]))
-    some = np.diff(ptr) > 0
     if len(index):
-        out[some] = np.add.reduceat(table[index], ptr[:-1][some], axis=0, dtype=np.float64)
+        out[some] = np.add.reduceat(rows, ptr[:-1][some], axis=0, dtype=np.float64)
     return out
 
 
+def _sum_in_rounds(ptr: Ints, sizes: Ints, index: Ints, table: Floats, longest: int) -> Floats:
+    """`_sum_rows` for many short segments: round n adds entry n of every segment that has one."""
+    start, size = ptr[:-1].astype(np.intp), sizes
+    order = None
+    if sizes.min() < longest:  # put the longest first: those that are left are then at the front
+        order = np.argsort(-sizes, kind="stable")
+        start, size = start[order], sizes[order]
+    out = np.zeros((len(start), table.shape[1]))
+    for n in range(longest):
+        left = len(size) if order is None else int(np.searchsorted(-size, -n))
+        out[:left] += table.take(index.take(start[:left] + n), axis=0)
+    if order is None:
+        return out
+    in_order = np.empty_like(out)
+    in_order[order] = out
+    return in_order
+
+
 def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Floats) -> EStepResult:
+    """Turn log-likelihoods (T, K) into the posterior Z. Classes come first here: numpy is slow along a short last
+    axis."""
     with np.errstate(divide="ignore"):
-        logs = logs + np.log(prior)
+        scores = np.add(logs.T, np.log(prior).T, order="C")  # (K, T)
     known = np.flatnonzero(gold >= 0)
-    kept = logs[known, gold[known]]
-    logs[known] = -np.inf
-    logs[known, gold[known]] = kept
-    top = logs.max(1, keepdims=True)
-    q = np.exp(logs - top)
-    total = q.sum(1, keepdims=True)
+    if len(known):
+        kept = scores[gold[known], known]
+        scores[:, known] = -np.inf
+        scores[gold[known], known] = kept
+    top = scores.max(0)
+    scores -= top
+    q = np.exp(scores, out=scores)
+    total = q.sum(0)
     q /= total
-    answered = np.diff(layout.task_ptr) > 0
-    top_before = Z.max(1, keepdims=True) == Z
-    Z[:] = q
-    kept = np.where(top_before, Z, -1).max(1)  # a label changed if its class is no longer the most probable, as stored
-    flips = int((kept < Z.max(1))[answered].sum())
-    return EStepResult(float((top + np.log(total))[answered].sum()), q[answered].sum(0), flips)
+    before = np.ascontiguousarray(Z.T)
+    was_top = before == before.max(0)
+    now = q.astype(Z.dtype, copy=False)
+    Z[:] = now.T
+    evidence = top + np.log(total)
+    flips = np.where(was_top, now, -1).max(0) < now.max(
+        0
+    )  # no class that was the most probable one, as stored, still is
+    answered = layout.task_ptr[:-1] < layout.task_ptr[1:]
+    if not answered.all():
+        evidence, flips = evidence[answered], flips[answered]
+        q = q.compress(answered, axis=1)  # in the same memory order, hence summed in the same order
+    return EStepResult(float(evidence.sum()), q.sum(1), int(np.count_nonzero(flips)))

@@ -41,6 +41,11 @@ class Local:
     Z: Floats  # (T, K)
     own: dict[str, Floats] = field(default_factory=dict)  # (T,) each
 
+    @property
+    def renewed(self) -> bool:
+        """Whether an E-step rebuilds this state from the parameters alone: it holds nothing but the posterior."""
+        return not self.own
+
     def arrays(self) -> Arrays:
         """Return the state as arrays, to be kept outside the memory of this process."""
         return {"Z": self.Z} | self.own
@@ -63,6 +68,7 @@ class EMModel(LabelModel, Generic[P, S]):
     """A model fitted by EM or variational Bayes. A subclass defines the E-step, its statistics, and the M-step."""
 
     criterion: ClassVar[str] = "log-likelihood plus log-prior"
+    can_stream: ClassVar[bool] = True  # whether `renewed` makes the statistics of an answer independent of when it came
 
     max_iter: int = setting(1000, COUNT, "Maximum number of iterations.")
     tol: float = setting(1e-4, NOT_NEGATIVE, "Convergence tolerance on worker skill.")
@@ -102,6 +108,10 @@ class EMModel(LabelModel, Generic[P, S]):
         """Return whether to stop before convergence."""
         return False
 
+    def renewed(self, stats: S, params: P) -> S:
+        """Return statistics for the present parameters, where they depend on the parameters of an earlier E-step."""
+        return stats
+
     def begin(self, crowd: Crowd, shards: Executor[Shard]) -> S:
         """Initialise the posterior of every shard with soft votes, and return its statistics."""
         return self.from_votes(shards)
@@ -123,6 +133,11 @@ class EMModel(LabelModel, Generic[P, S]):
         """E-step before the first iteration: the statistics are those of an initial posterior."""
         self.posterior(shard, params, local)
         return local, Summed(0.0, 0, self.statistics(shard, local, shard.shares(local.Z), None))
+
+    def place(self, shards: Executor[Shard], Z: Floats) -> None:
+        """Set the posteriors (T, K) of all shards."""
+        ends = np.cumsum(list(shards.each(_size)))
+        shards.update(_placed, each=np.split(Z, ends[:-1]))
 
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
         fit, trace = _EM(self, crowd, shards, run), Trace(labels_changed=int, skill_change=float)
@@ -164,7 +179,9 @@ class _EM(Problem):
 
     def improve(self) -> None:
         stats, self.stats = self.stats, None  # not needed in the next E-step, which allocates its own
-        self.before, self.params = self.params, self.model.maximise(self.crowd, stats, self.params)
+        if type(self.model).stop_early is not EMModel.stop_early:  # nothing else needs the parameters before
+            self.before = self.params
+        self.params = self.model.maximise(self.crowd, stats, self.params)
 
     def state(self) -> Arrays:
         """Return the state for a checkpoint. Of the posteriors, only the most probable classes are needed."""
@@ -187,6 +204,14 @@ class _EM(Problem):
         self.shards.update(_put_back, each=[under(state, f"shard{number}.") for number in range(count)])
         if self.crowd.truth is not None:
             self.crowd.truth.restore(under(state, "truth."))
+
+
+def _size(shard: Shard, local: Any) -> int:
+    return shard.layout.n_tasks
+
+
+def _placed(shard: Shard, local: Any, Z: Floats) -> tuple[Local, int]:
+    return Local(Z.astype(shard.dtype)), 0
 
 
 def _kept(shard: Shard, local: Local) -> tuple[Any, dict[str, Floats]]:

@@ -54,6 +54,7 @@ class Glad(EMModel[Params, Stats]):
 
     params_type = Params
     calibration_offset = (-3.5, 0.0)
+    can_stream = False  # the curvature of an answer depends on the ability at the time when it was counted
     spread: float = setting(1.0, POSITIVE, "Variance v of the prior on ease.")
     prevalence_is: str = setting("uniform", PREVALENCE_RULE, PREVALENCE_HELP)
 

@@ -59,8 +59,10 @@ class Mace(EMModel[Params, Stats]):
 
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:  # eq (5)
         right = shard.kernels.match_counts(shard.layout, local.Z, shard.threads)
-        rate = 0.5 if params is None else -np.expm1(params.miss - params.hit)
-        return Stats(shares, right, right * rate)
+        return Stats(shares, right, right * (0.5 if params is None else _honest_share(params)))
+
+    def renewed(self, stats: Stats, params: Params) -> Stats:
+        return stats._replace(honest=stats.right * _honest_share(params))
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:  # eq (6)
         layout, K, b, c = crowd.rows, crowd.rows.n_classes, self.honesty, self.habit
@@ -114,3 +116,8 @@ class Mace(EMModel[Params, Stats]):
         out = np.repeat(((1 - theta) * habit)[:, None], K, axis=1)
         out[np.arange(len(label)), label] += theta
         return np.asarray(np.log(out))
+
+
+def _honest_share(params: Params) -> Floats:
+    """Return the probability (R,) that an answer is honest if it is correct: the last factor of eq (5)."""
+    return np.asarray(-np.expm1(params.miss - params.hit))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels, SplitLabels
+from ..answers import Labels
 from ..engine import Executor, Model, Run, Trace
 from ..engine.model import one_of
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
 from .shard import Crowd, Shard, spread
@@ -49,11 +51,21 @@ class LabelModel(Model[Labels, LabelsResult]):
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
+        crowd, shards = self.prepared(answers, run, features)
+        with nullcontext() if answers.in_parts else reused():  # parts differ in size
+            learnt = self.learn(answers, crowd, shards, run)
+        return self.built(answers, crowd, shards, learnt, run)
+
+    def prepared(self, answers: Labels, run: Run, features: Any = None) -> tuple[Crowd, Executor[Shard]]:
+        """Return the crowd and the shards of answers that the model can fit."""
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
         refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
-        learnt = self.learn(answers, crowd, shards, run)
-        if isinstance(answers, SplitLabels):
+        return crowd, shards
+
+    def built(self, answers: Any, crowd: Crowd, shards: Executor[Shard], learnt: Learnt, run: Run) -> LabelsResult:
+        """Return the result of a fit. The posteriors in the shards may be overwritten."""
+        if answers.in_parts:
             parts = split_fields(self, answers, crowd, shards, learnt)
             return self.make_result(answers, run, learnt.trace, self.criterion, result_type=SplitResult, **parts)
         own: dict[str, Any] = {"prevalence": learnt.prevalence, "converged": learnt.converged}
@@ -72,7 +84,7 @@ class LabelModel(Model[Labels, LabelsResult]):
             )
 
     def accept(self, answers: Any) -> Any:
-        return answers if isinstance(answers, SplitLabels) else super().accept(answers)
+        return answers if getattr(answers, "in_parts", False) and answers.kind == self.kind else super().accept(answers)
 
     @abstractmethod
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
@@ -137,7 +149,12 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
         """Return the posterior (T, K) before it was hedged, and its weight in the reported posterior."""
-        return posterior, 1.0
+        return posterior, self.own_weight
+
+    @property
+    def own_weight(self) -> float:
+        """The weight of the posterior before hedging in the reported posterior."""
+        return 1.0
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""

@@ -172,14 +172,18 @@ class Pooled(SharesByBayes):
 
     def unhedged(self, params: Params, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
         if self.hedge in (0, 1):
-            return posterior, 1.0 - self.hedge
+            return posterior, self.own_weight
         Z, mean = posterior.astype(np.float64), self.prevalence(params)
         for part, votes in vote_parts(answers.kernels, answers.layout, 1):
             vote = self.hedge * _smoothed_shares(votes, mean)
             own = np.clip((Z[part] - vote) / (1 - self.hedge), 0, 1)  # eq (9) inverted
             free = (answers.gold[part] < 0)[:, None]
             Z[part] = np.where(free, own / np.maximum(own.sum(1, keepdims=True), 1e-300), Z[part])
-        return Z, 1.0 - self.hedge
+        return Z, self.own_weight
+
+    @property
+    def own_weight(self) -> float:
+        return 1.0 - self.hedge
 
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         q = super().task_posterior(params, layout, worker, label, task)

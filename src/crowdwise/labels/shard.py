@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers import Labels, SplitLabels
+from ..answers import Labels
 from ..engine import Executor, InMemory, Run
 from ..kernels import Kernels, choose
 from ..kernels.layout import (
@@ -29,7 +29,6 @@ class Shard(NamedTuple):
     a `subset` of them."""
 
     kernels: Kernels
-    answers: Labels
     layout: Layout
     gold: Ints  # (T,) or -1
     weight: Floats | None  # (N,) weight of each answer, in task order; None: all equal
@@ -37,15 +36,15 @@ class Shard(NamedTuple):
     dtype: Any  # of posteriors and confusion rows
     truth: Any = None  # a classifier of features, if one is fitted together with the workers
     subset: Subset | None = None
+    answers: Any = None  # the `Labels` of these tasks
 
     @classmethod
     def of(cls, answers: Labels, run: Run, truth: Any = None, kernels: Kernels | None = None) -> Shard:
         """Return the answers as one shard. If they are part of a table, pass the `kernels` of the whole table."""
         kernels = answers.kernels if kernels is None else kernels
         weight = answers.weights if answers.weighted else None
-        return cls(
-            kernels, answers, answers.layout, answers.gold, weight, run.threads, stored_dtype(kernels, run), truth
-        )
+        dtype = stored_dtype(kernels, run)
+        return cls(kernels, answers.layout, answers.gold, weight, run.threads, dtype, truth, answers=answers)
 
     def compacted(self) -> Shard:
         """Return this shard with the rows and workers that have answers in it."""
@@ -126,11 +125,11 @@ class ShardOfPart:
         return Shard.of(part, run, None, kernels)._replace(subset=subset)
 
 
-def spread(answers: Labels | SplitLabels, run: Run, truth: Any = None) -> tuple[Crowd, Executor[Shard]]:
-    """Return the crowd and an executor over shards of tasks: `run.shards` of them, or the parts of answers in parts."""
+def spread(answers: Any, run: Run, truth: Any = None) -> tuple[Crowd, Executor[Shard]]:
+    """Return the crowd and an executor over shards of tasks: `run.shards` of them, or the parts of `SplitLabels`."""
     kernels = answers.kernels
     shards: Executor[Shard]
-    if isinstance(answers, SplitLabels):
+    if answers.in_parts:
         make = ShardOfPart(answers.n_answers, answers.n_classes, run.precision, run.threads)
         rows, shards = answers.rows, answers.executor(make)
     else:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
-from ..answers import Labels, SplitLabels
+from ..answers import SplitLabels
 from ..engine import Executor
-from ..kernels.layout import Floats, Ints, sort_answers
+from ..kernels.layout import Floats, Ints
 from ..kernels.special import classes_of
 from ..rating.checks import marked_checks
 from ..rating.copies import Copies, copies
@@ -52,9 +51,9 @@ class Sample(NamedTuple):
 
 
 def split_fields(
-    model: LabelModel, answers: SplitLabels, crowd: Crowd, shards: Executor[Shard], learnt: Learnt
+    model: LabelModel, answers: Any, crowd: Crowd, shards: Executor[Shard], learnt: Learnt
 ) -> dict[str, Any]:
-    """Return the fields of a `SplitResult` that do not come from the fit itself."""
+    """Return the fields of a `SplitResult` of `SplitLabels` that do not come from the fit itself."""
     params, prevalence = learnt.params, learnt.prevalence
     total: Totals = shards.total(_totals, model, params, prevalence)
     votes = shards.total(_votes, vote_odds(total.sums.agree, answers.n_classes))
@@ -112,9 +111,7 @@ def _votes(shard: Shard, local: Any, odds: float) -> LeftOut:
     return LeftOut(*vote_left_out(_piece(shard, local.Z), odds))
 
 
-def _task_tables(
-    shard: Shard, local: Any, model: LabelModel, params: Any, prevalence: Floats
-) -> dict[str, pl.DataFrame]:
+def _task_tables(shard: Shard, local: Any, model: LabelModel, params: Any, prevalence: Floats) -> dict[str, Any]:
     posterior = _reported(shard, local, model, params)
     difficulty = model.difficulty(model.with_tasks(params, [local]))
     return {
@@ -138,14 +135,7 @@ def _copies(answers: SplitLabels, parts: list[Sample], prevalence: Floats) -> Co
     task = np.concatenate([part.task + start for part, start in zip(parts, starts[:-1], strict=True)]).astype(np.int32)
     worker, label = (np.concatenate([getattr(part, of) for part in parts]) for of in ("worker", "label"))
     gold, posterior = np.concatenate([p.gold for p in parts]), np.concatenate([p.posterior for p in parts])
-    shape = (len(gold), answers.n_workers, answers.n_classes)
-    layout, _ = sort_answers(answers.kernels, task, worker, label, shape)
-    tasks = pl.Series("task", np.arange(len(gold)))
-    sample = Labels.of(
-        tasks=tasks, workers=answers.workers, classes=answers.classes, layout=layout, gold=gold, extras=pl.DataFrame(),
-        intake=answers.intake,
-    )  # fmt: skip
-    piece = Piece(sample, posterior, 0, answers.kernels)
+    piece = Piece(answers.sample(task, worker, label, gold), posterior, 0, answers.kernels)
     return copies([piece], [classes_of(posterior, prevalence, gold)])
 
 

@@ -64,9 +64,9 @@ class WeightedVote(VoteModel):
         if self.given is not None:
             return self._given(crowd)
         if self.learn_from == "column":
-            _ = answers.weights  # refuses a column that is missing or invalid
+            answers.check_weights()
             return np.ones(crowd.rows.n_workers)
-        if self.learn_from == "gold" and not (answers.gold >= 0).any():
+        if self.learn_from == "gold" and not answers.n_gold:
             raise ParameterError(
                 f"weighted-vote cannot learn from gold: these answers have none. Give {option('gold')} when reading "
                 "them, or use learn_from='agreement'"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,21 +45,29 @@ class _ClusterModel(PointsModel):
         """Cluster the clicks (N, D) of one image; cluster numbers are arbitrary, -1 marks outliers."""
 
     def _fit(self, answers: Points, features: Any, run: Run) -> PointsResult:
-        quiet = replace(run, watch=None)
-
-        def fit(i: int) -> Clusters:
-            rng = np.random.default_rng([run.seed, i])
-            found = self.cluster(answers.X[answers.clicks_of(i)], rng, quiet)
-            label, on = np.full(len(found.label), -1, np.int64), found.label >= 0
-            label[on] = np.unique(found.label[on], return_inverse=True)[1]
-            return found._replace(label=label)
-
+        fit = _OneImage(self, answers, run.inner())
         images = fit_images(self.name, answers, run, fit, Clusters)
         ptr, own = object_ptr(images), concat(images, "label").astype(np.int64)  # within its image
         label = np.where(own >= 0, own + ptr[answers.image], -1)
         params = _objects_of(answers, label, concat(images, "sure"), ptr)
         converged = all(each is None or each.converged for each in images)
         return self.make_result(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
+
+
+@dataclass(frozen=True)
+class _OneImage:
+    """Clusters the clicks on an image by its number."""
+
+    model: _ClusterModel
+    points: Points
+    run: Run
+
+    def __call__(self, i: int) -> Clusters:
+        rng = np.random.default_rng([self.run.seed, i])
+        found = self.model.cluster(self.points.X[self.points.clicks_of(i)], rng, self.run)
+        label, on = np.full(len(found.label), -1, np.int64), found.label >= 0
+        label[on] = np.unique(found.label[on], return_inverse=True)[1]
+        return found._replace(label=label)
 
 
 def _objects_of(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:

@@ -35,6 +35,19 @@ class Mixture(NamedTuple):
         return len(self.mean)
 
 
+class Elsewhere(NamedTuple):
+    """Statistics of the workers' clicks on images that are not part of a fit. They act as a prior."""
+
+    on: Floats  # (W,) expected clicks on objects
+    far: Floats  # (W,) sum of their squared distances
+    sent: Floats  # (W,) clicks
+
+
+def nowhere(workers: int) -> Elsewhere:
+    """Return the statistics of workers who have clicked on no other image."""
+    return Elsewhere(*np.zeros((3, workers)))
+
+
 class Priors(NamedTuple):
     """Priors of the objects' covariances and of the reliabilities. The defaults give maximum likelihood."""
 
@@ -42,6 +55,7 @@ class Priors(NamedTuple):
     S: Floats | None = None  # (D, D) covariance shared by all objects
     hits: float = 1.0  # a reliability has the prior Beta(hits, misses)
     misses: float = 1.0
+    elsewhere: Elsewhere | None = None  # None: the workers have clicked on no other image
 
 
 MAXIMUM_LIKELIHOOD = Priors()
@@ -102,11 +116,13 @@ def maximise(
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
     total = np.bincount(image, net, minlength=len(sides))
     share = np.divide(net, total[image], out=mixture.share.copy(), where=total[image] > 0)
-    p = np.full(len(stats.sent), 0.5)
-    np.divide(stats.on + priors.hits - 1, stats.sent + priors.hits + priors.misses - 2, out=p,
-              where=stats.sent + priors.hits + priors.misses > 2)  # fmt: skip
+    other = priors.elsewhere or nowhere(len(stats.sent))
+    on, sent = stats.on + other.on, stats.sent + other.sent
+    p = np.full(len(sent), 0.5)
+    np.divide(on + priors.hits - 1, sent + priors.hits + priors.misses - 2, out=p,
+              where=sent + priors.hits + priors.misses > 2)  # fmt: skip
     p = np.clip(p, RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
-    factors = worker_noise(stats.on, stats.far, D) if noise else mixture.noise
+    factors = worker_noise(on, stats.far + other.far, D) if noise else mixture.noise
     return Mixture(mixture.ptr, mixture.mean + move, cov, share, p, factors)
 
 
@@ -115,20 +131,24 @@ def worker_noise(on: Floats, far: Floats, D: int) -> Floats:
     return np.sqrt((D * NOISE_PRIOR_CLICKS + far) / (D * NOISE_PRIOR_CLICKS + D * on))
 
 
-def noise_prior(noise: Floats, D: int) -> float:
+def noise_prior(noise: Floats, D: int, elsewhere: Elsewhere) -> float:
     """Log-prior of the workers' noise factors."""
-    square = noise**2
-    return float(-0.5 * D * NOISE_PRIOR_CLICKS * (np.log(square) + 1 / square - 1).sum())
+    square, pseudo = noise**2, D * NOISE_PRIOR_CLICKS
+    return float(
+        -0.5 * ((pseudo + D * elsewhere.on) * np.log(square) + (pseudo + elsewhere.far) * (1 / square - 1)).sum()
+    )
 
 
 def log_prior(mixture: Mixture, priors: Priors) -> float:
     """Log-prior of the mixture; EM maximises its sum with the log-likelihood."""
-    fit = (priors.hits - 1) * np.log(mixture.p).sum() + (priors.misses - 1) * np.log1p(-mixture.p).sum()
+    other = priors.elsewhere or nowhere(len(mixture.p))
+    hits, misses = priors.hits - 1 + other.on, priors.misses - 1 + other.sent - other.on
+    fit = (hits * np.log(mixture.p) + misses * np.log1p(-mixture.p)).sum()
     if priors.S is not None and len(mixture.cov):
         inverse = np.linalg.inv(mixture.cov)
         log_det = np.linalg.slogdet(mixture.cov)[1]
         fit -= 0.5 * priors.nu * (log_det + np.einsum("de,med->m", priors.S, inverse)).sum()
-    return float(fit) + noise_prior(mixture.noise, mixture.mean.shape[1])
+    return float(fit) + noise_prior(mixture.noise, mixture.mean.shape[1], other)
 
 
 class GaussianEM(Problem):

@@ -6,6 +6,7 @@ The derivation is in docs/maths/click_mixture.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,18 @@ from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
-from .em import EM_TOL, MIN_SD, GaussianEM, Mixture, Priors, change_below, noise_prior, worker_noise
+from .em import (
+    EM_TOL,
+    MIN_SD,
+    Elsewhere,
+    GaussianEM,
+    Mixture,
+    Priors,
+    change_below,
+    noise_prior,
+    nowhere,
+    worker_noise,
+)  # fmt: skip
 from .image_fit import A0, MIN_CLICKS, ImageFit, ImageFitter, centre_weight
 from .model import concat, fit_images, object_ptr
 from .starts import Start, choose_start, start_components
@@ -34,7 +46,8 @@ class Shapes(NamedTuple):
 
     nu: float  # weight of S, in clicks
     S: Floats  # (D, D) covariance shared by all objects, estimated
-    S0: Floats  # (D, D) its initial value
+    S0: Floats  # (D, D) its prior
+    kappa: float  # weight of S0, in objects
     b0: Floats  # (I,) weight of m0, in clicks
     m0: Floats  # (I, D) centre of the box
 
@@ -79,21 +92,41 @@ def merge_fit(model: ClickMixture, points: Points, executor: Executor[Points], r
 
 def _fit(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace) -> MergeFit:
     """Fit every image separately, then all images jointly."""
-    middle = points.box.mean(1)
     if not points.n_clicks:
-        D = points.n_axes
-        shapes = Shapes(model.freedom, np.eye(D), np.eye(D), np.ones(points.n_images), middle)
-        return MergeFit(_start_posterior(model, points, [None] * points.n_images), shapes, np.empty(0), True, True)
-    start, images = _fit_images(model, points, run)
-    single = images[0] if points.n_images == 1 else None
+        return no_objects(model, points)
+    return fit_jointly(model, points, executor, run, trace, *_fit_images(model, points, run))
+
+
+def no_objects(model: ClickMixture, points: Points) -> MergeFit:
+    """Return the fit of images without clicks."""
+    one = np.eye(points.n_axes)
+    shapes = Shapes(model.freedom, one, one, 1.0, np.ones(points.n_images), points.box.mean(1))
+    posterior = _start_posterior(model, points, [None] * points.n_images, nowhere(points.n_workers))
+    return MergeFit(posterior, shapes, np.empty(0), True, True)
+
+
+def fit_jointly(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, start: Start,
+    images: Sequence[ImageFit | None], elsewhere: Elsewhere | None = None, shape: tuple[Floats, float] | None = None,
+) -> MergeFit:  # fmt: skip
+    """Fit all images jointly, from separate fits of all images.
+
+    `elsewhere` are the workers' clicks on images that are not part of this fit, and `shape` is the covariance of the
+    objects in those images with its weight in objects.
+    """
+    from ..kernels.fast.merging import KAPPA
+
+    single = images[0] if points.n_images == 1 and shape is None else None
     S, S0 = (start.shape, start.shape) if single is None else (single.S, single.S0)
-    shapes = Shapes(model.freedom, S, S0, centre_weight(S0, points.sides), middle)
-    posterior = _start_posterior(model, points, images)
+    S0, kappa = shape or (S0, KAPPA)
+    shapes = Shapes(model.freedom, S, S0, kappa, centre_weight(S0, points.sides), points.box.mean(1))
+    elsewhere = elsewhere or nowhere(points.n_workers)
+    posterior = _start_posterior(model, points, images, elsewhere)
     if single is not None and len(single.trace):  # continue where the fit of the only image ended
         trace.set(single.trace)
         workers = np.unique(points.worker)
         posterior.A[workers], posterior.B[workers] = single.A, single.B
-    problem = VariationalFit(model, points, executor, run, posterior, shapes, start.once)
+    problem = VariationalFit(model, points, executor, run, posterior, shapes, start.once, elsewhere)
     return _fit_all(model, problem, run, trace)
 
 
@@ -105,21 +138,37 @@ def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, l
     else:
         start = Start(**unpacked(saved, ""))
     run.journal.keep("start", lambda: packed(start._asdict()))
-    clicks = points.clicks_per_image.tolist()
-
-    def fit(i: int) -> ImageFit:
-        count = start_components(model, clicks[i], start.ratio)
-        return ImageFitter(model, points, i, start.once, count, start.shape, run).fit()
-
+    fit = _OneImage(model, points, start, run.inner())
     return start, fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
 
 
-def _start_posterior(model: ClickMixture, points: Points, images: Sequence[ImageFit | None]) -> Posterior:
-    """Concatenate the objects of all images; every worker starts with 80 % of their clicks on objects."""
+@dataclass(frozen=True)
+class _OneImage:
+    """Fits an image by its number."""
+
+    model: ClickMixture
+    points: Points
+    start: Start
+    run: Run
+
+    def __call__(self, i: int) -> ImageFit:
+        count = start_components(self.model, int(self.points.clicks_per_image[i]), self.start.ratio)
+        return ImageFitter(self.model, self.points, i, self.start.once, count, self.start.shape, self.run).fit()
+
+
+def _start_posterior(
+    model: ClickMixture, points: Points, images: Sequence[ImageFit | None], elsewhere: Elsewhere
+) -> Posterior:
+    """Concatenate the objects of all images; a worker starts with the reliability and the noise of their other clicks,
+    or with 80 % of their clicks on objects if there are none."""
     D, sent, n = points.n_axes, clicks_per_worker(points), concat(images, "n")
     objects = concat(images, "mean", D), concat(images, "V", D, D), n, n.copy()
-    A, B = model.hits + 0.8 * sent, model.misses + 0.2 * sent
-    return Posterior(object_ptr(images), *objects, A, B, np.ones(points.n_workers))
+    rate = np.full(points.n_workers, 0.8)
+    np.divide(elsewhere.on, elsewhere.sent, out=rate, where=elsewhere.sent > 0)
+    A = model.hits + elsewhere.on + rate * sent
+    B = model.misses + elsewhere.sent - elsewhere.on + (1 - rate) * sent
+    noise = worker_noise(elsewhere.on, elsewhere.far, D) if model.noise else np.ones(points.n_workers)
+    return Posterior(object_ptr(images), *objects, A, B, noise)
 
 
 def _fit_all(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace) -> MergeFit:
@@ -188,23 +237,23 @@ class VariationalFit(Problem):
 
     def __init__(
         self, model: ClickMixture, points: Points, executor: Executor[Points], run: Run, posterior: Posterior,
-        shapes: Shapes, once: bool,
+        shapes: Shapes, once: bool, elsewhere: Elsewhere,
     ) -> None:  # fmt: skip
         self.model, self.executor, self.threads, self.max_iter = model, executor, run.threads, model.max_iter
-        self.posterior, self.shapes, self.once = posterior, shapes, once
-        self.hits, self.misses = (np.full(points.n_workers, each) for each in (model.hits, model.misses))
+        self.posterior, self.shapes, self.once, self.elsewhere = posterior, shapes, once, elsewhere
+        self.hits, self.misses = model.hits + elsewhere.on, model.misses + elsewhere.sent - elsewhere.on
         self.min_variance = (MIN_SD * points.sides.min(0)) ** 2
 
     def step(self) -> Step:
-        from ..kernels.fast.merging import CUT, KAPPA, betas
+        from ..kernels.fast.merging import CUT, betas
 
         odds, miss, off_workers = betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
         terms, self.off, off_shares = expected_terms(self.posterior, self.shapes)
         self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
         self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
         now = self.stats.fit + (
-            KAPPA * _shape_prior(self.shapes) + noise_prior(noise, terms.mean.shape[1]) - self.off.sum() - off_shares
-            - off_workers
+            self.shapes.kappa * _shape_prior(self.shapes) + noise_prior(noise, terms.mean.shape[1], self.elsewhere)
+            - self.off.sum() - off_shares - off_workers
         )  # fmt: skip
         return Step(float(now), {"objects": len(terms.mean)})
 
@@ -218,8 +267,10 @@ class VariationalFit(Problem):
                 new.mean[own], new.V[own], new.n[own], new.b[own], stats.sums[own], shapes.nu, shapes.b0[i],
                 shapes.m0[i], shapes.S,
             )  # fmt: skip
-        noise = worker_noise(stats.on, stats.far, new.mean.shape[1]) if self.model.noise else new.noise
-        A, B = self.model.hits + stats.on, self.model.misses + stats.sent - stats.on
+        noise = new.noise
+        if self.model.noise:
+            noise = worker_noise(self.elsewhere.on + stats.on, self.elsewhere.far + stats.far, new.mean.shape[1])
+        A, B = self.hits + stats.on, self.misses + stats.sent - stats.on
         self.posterior = new._replace(A=A, B=B, noise=noise)
         self.shapes = shapes._replace(S=_shared_covariance(self.posterior, shapes, self.min_variance))
 
@@ -256,11 +307,11 @@ def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:
 
 def _shared_covariance(posterior: Posterior, shapes: Shapes, min_variance: Floats) -> Floats:
     """(D, D) covariance shared by all objects: the inverse of their mean expected precision."""
-    from ..kernels.fast.merging import KAPPA, precisions, thicken
+    from ..kernels.fast.merging import precisions, thicken
 
-    total = KAPPA * np.linalg.inv(shapes.S0)
+    total = shapes.kappa * np.linalg.inv(shapes.S0)
     precisions(posterior.V, posterior.n, shapes.nu, total)
-    S = np.linalg.inv(total / (KAPPA + len(posterior.n)))
+    S = np.linalg.inv(total / (shapes.kappa + len(posterior.n)))
     thicken(S, min_variance)
     return S
 
@@ -277,7 +328,10 @@ class Refinement(GaussianEM):
         return len(objectives) > 1 and objectives[-1] - objectives[-2] < EM_TOL * abs(objectives[-1])
 
 
-def refine(model: ClickMixture, points: Points, executor: Executor[Points], run: Run, fit: MergeFit) -> Mixture:
+def refine(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, fit: MergeFit,
+    elsewhere: Elsewhere | None = None,
+) -> Mixture:  # fmt: skip
     """Refine the objects found by merging to a posterior mode, by EM.
 
     Outlier probabilities and reliabilities at the mode are closer to the truth than those of the variational bound,
@@ -292,7 +346,8 @@ def refine(model: ClickMixture, points: Points, executor: Executor[Points], run:
     p = posterior.A / (posterior.A + posterior.B)
     problem = Refinement(
         executor, Mixture(posterior.ptr, posterior.mean, cov, share, p, posterior.noise), points.sides, run.threads,
-        MAX_REFINE_ITER, once=fit.once, noise=model.noise, priors=Priors(shapes.nu, shapes.S, model.hits, model.misses),
+        MAX_REFINE_ITER, once=fit.once, noise=model.noise,
+        priors=Priors(shapes.nu, shapes.S, model.hits, model.misses, elsewhere),
     )  # fmt: skip
     if not iterate(problem, run, Trace(objects=int), "refinement"):
         problem.improve()

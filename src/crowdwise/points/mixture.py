@@ -125,5 +125,5 @@ def evidence_without_search(model: ClickMixture, points: Points, mixture: Mixtur
     V = model.freedom * S + n[:, None, None] * mixture.cov
     ones = np.ones(points.n_workers)
     posterior = Posterior(mixture.ptr, mixture.mean, V, n.copy(), n.copy(), ones, ones, ones)
-    shapes = Shapes(model.freedom, S, S, centre_weight(S, points.sides), points.box.mean(1))
+    shapes = Shapes(model.freedom, S, S, 1.0, centre_weight(S, points.sides), points.box.mean(1))
     return evidence_of(mixture.ptr, sums, expected_terms(posterior, shapes)[1])

@@ -43,8 +43,9 @@ def fit_images(
 ) -> list[T | None]:  # fmt: skip
     """Fit every image with `fit`; return one fit per image, None for an image without clicks.
 
-    `done` holds fits that already exist, by image number. `fit_type` rebuilds a fit from its fields. Finished fits stay
-    in the journal, so an interrupted run does not repeat them.
+    With `run.spread`, `fit` is sent to other machines. `done` holds fits that already exist, by image number.
+    `fit_type` rebuilds a fit from its fields. Finished fits stay in the journal, so an interrupted run does not repeat
+    them.
     """
     fits: list[T | None] = [(done or {}).get(i) for i in range(points.n_images)]
     for i, fields in _by_image(run.journal.saved("images") or {}).items():
@@ -58,11 +59,17 @@ def fit_images(
         if run.stopped:
             stopped.set()
             return
-        fits[i] = fit(i)
+        keep(i, fit(i))
+
+    def keep(i: int, found: T) -> None:
+        fits[i] = found
         so_far = [each.n_objects for each in fits if each is not None]
         run.report(Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)}))
 
-    if threads == 1:
+    if run.spread is not None:
+        for i, found in run.spread(fit, [i for i in range(points.n_images) if fits[i] is None and clicks[i]]):
+            keep(i, found)
+    elif threads == 1:
         for i in range(points.n_images):
             one(i)
     else:

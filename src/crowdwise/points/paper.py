@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,19 +36,27 @@ def paper_fit(
     """
     if points.n_images == 1:
         return _fit(model, points, executor, run, trace, _start(model, points, run, 0))
-    quiet, no_workers = replace(run, watch=None), np.empty(0)
-
-    def fit(i: int) -> Mixture:
-        own = points.only(np.array([i]))
-        start = _start(model, own, run, i)
-        mixture, *_ = _fit(model, own, InMemory([own]), quiet, Trace(objects=int), start)
-        return mixture._replace(p=no_workers, noise=no_workers)
-
+    fit = _OneImage(model, points, run.inner())
     images = fit_images(model.name, points, run, fit, Mixture)
     D, W = points.n_axes, points.n_workers
     objects = concat(images, "mean", D), concat(images, "cov", D, D), concat(images, "share")
     start = Mixture(object_ptr(images), *objects, np.full(W, P0), np.ones(W))
     return _fit(model, points, executor, run, trace, start, fixed=True)
+
+
+@dataclass(frozen=True)
+class _OneImage:
+    """Fits an image by its number."""
+
+    model: ClickMixture
+    points: Points
+    run: Run
+
+    def __call__(self, i: int) -> Mixture:
+        own = self.points.only(np.array([i]))
+        start = _start(self.model, own, self.run, i)
+        mixture, *_ = _fit(self.model, own, InMemory([own]), self.run, Trace(objects=int), start)
+        return mixture._replace(p=np.empty(0), noise=np.empty(0))
 
 
 def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:

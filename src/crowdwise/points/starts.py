@@ -37,7 +37,7 @@ class Start(NamedTuple):
 def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, dict[int, ImageFit]]:
     """Choose the start on a few images; also return the fits of those images, by image number."""
     parts = []
-    for i in sample_images(points).tolist():
+    for i in sample_images(points.clicks_per_image).tolist():
         rng = np.random.default_rng([run.seed, i, 1])
         parts.append((subsample(points, i, rng), 0) if points.clicks_per_image[i] > MAX_SAMPLE_CLICKS else (points, i))
     once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
@@ -97,9 +97,8 @@ def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:
     return max(1, min(clicks, max(2 * least, min(FIRST_COMPONENTS, clicks // 2), round(clicks * ratio))))
 
 
-def sample_images(points: Points) -> Ints:
-    """Numbers of up to SAMPLE_IMAGES images, evenly spaced from the median to the maximum number of clicks."""
-    clicks = points.clicks_per_image
+def sample_images(clicks: Ints) -> Ints:
+    """Numbers of up to SAMPLE_IMAGES images, evenly spaced from the median to the maximum number of clicks (I,)."""
     clicked = np.flatnonzero(clicks > 0)
     order = clicked[np.argsort(clicks[clicked], kind="stable")]
     picks = np.unique(np.linspace(len(order) // 2, len(order) - 1, min(SAMPLE_IMAGES, len(order))).astype(int))

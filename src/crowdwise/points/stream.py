@@ -1,234 +1,468 @@
-"""Online learning from batches of clicks, by stepwise EM."""
+"""Streams of clicks: only the images that new clicks touch are fitted again.
+
+An image is fitted given what its workers did on all other images, eq (40) of docs/maths/click_mixture.md. Then the
+image's share in the counts of its workers is replaced by the new one.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
-from ..answers import Points, places
-from ..engine import Run, Trace
-from ..errors import DataError, ParameterError, option
-from ..kernels.layout import HEAD, Floats, Ints
+from ..answers import Points
+from ..answers.click_rows import listed_jobs
+from ..answers.frames import to_frame
+from ..engine import Model, Run, Standing, Stream, Trace
+from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, nearest, option
+from ..kernels.layout import Floats, Ints
+from ..kernels.special import expit
 from ..result import PointsResult
-from .e_step import Stats
-from .em import MAXIMUM_LIKELIHOOD, RELIABILITY_MARGIN, Mixture, assign, in_shards, maximise, worker_noise
-from .mixture import ClickMixture, evidence_without_search
-from .model import concat, object_ptr
-from .summary import summarise
+from ..result.points import HALF
+from ..result.store import Parts, Stored
+from .em import RELIABILITY_MARGIN, Elsewhere, assign, in_shards, sort_objects
+from .held import (
+    COUNTS,
+    JOBS,
+    JUDGED,
+    NONE,
+    ON,
+    Image,
+    Jobs,
+    Learned,
+    Sums,
+    as_points,
+    jobs_by_image,
+    learned_by_image,
+    restore,
+    store,
+)
+from .image_fit import ImageFit, ImageFitter
+from .merge import fit_jointly, no_objects, refine
+from .mixture import ClickMixture
+from .model import fit_images
+from .starts import SAMPLE_IMAGES, Start, choose_start, sample_images, start_components
+from .summary import (
+    DECOY_BETA,
+    HIT_RATE_MEANS,
+    attention,
+    chance_real,
+    eager_rate,
+    hit_rate_weights,
+    summarise,
+)  # fmt: skip
 
-RATE, DELAY = 0.7, 5.0  # a batch has the weight (batches so far + DELAY) ** -RATE
+START_GROWTH = 1.25  # the start of searches is chosen again when the number of clicks changed by this factor
+HIT_RATE_GROWTH = 1.1  # hit rates are estimated again when the number of jobs changed by this factor
+MAX_SHAPE_CHANGE = 1.5  # a search is repeated for a result if variances at its start differ by more than this
+MAX_START_GROWTH = 2.5  # and if it would start from this many times as many components
+MAX_WORKERS_TO_ASK = 100  # in a decision
 
 
-class _Image(NamedTuple):
-    """State of an image: its objects, and their mean statistics per click, taken about the fixed positions `at`."""
+class Doubt(NamedTuple):
+    """The most doubtful part of an image."""
 
-    name: Any
-    box: Floats
-    mean: Floats
-    cov: Floats
-    share: Floats
-    sums: Floats  # (M, HEAD + D + D D) per click, about `at`
-    at: Floats  # (M, D)
-    batches: int
-    clicks: float
+    probability: float  # of what is claimed
+    words: str  # the claim; the probability follows
+    per_look: float  # expected increase of its log-odds when another worker looks
+
+
+class HitRates(NamedTuple):
+    """How many workers click on objects, learned from all images."""
+
+    eager: float  # hit rate of eager workers
+    weight: Floats  # weights of `summary.hit_rate_weights`
+    jobs: int  # jobs from which it was learned
 
     @property
-    def n_objects(self) -> int:
-        return len(self.mean)
+    def mean(self) -> float:
+        """Mean chance that a worker who looks clicks on a real object."""
+        return float(self.weight.sum(0) @ HIT_RATE_MEANS)
 
 
-class ClickStream:
-    """Learn objects and workers from clicks that arrive in batches; of old clicks only statistics are kept.
+class ClickStream(Stream[Points, PointsResult]):
+    """Learn objects and workers from clicks that keep coming; an update costs as much as the images that it touches.
 
-    `model` finds the objects of an image in its first batch; later batches refine them by stepwise EM. All clicks of a
-    worker count towards their reliability. Objects that appear only in later batches are not added, so fit all clicks
-    again from time to time.
+    The unit is a job: a worker who looked at an image. The clicks of a job replace those given before for the same job.
+    List workers who looked and clicked nothing in the table `jobs` of `cw.Points`.
 
     >>> import crowdwise as cw
+    >>> points = cw.simulate.clicks("E", seed=1).points
     >>> stream = cw.ClickStream()
-    >>> for seed in (1, 2, 3):
-    ...     stream = stream.partial_fit(cw.simulate.clicks("E", seed=seed).points)
+    >>> for part in points.shards(3):
+    ...     stream = stream.update(part)
     >>> stream
-    ClickStream(3 batches, 2550 clicks, 1 image, 10 objects, 20 workers)
+    ClickStream(850 clicks, 1 image, 10 objects, 20 workers, 20 jobs)
+    >>> stream.update(points)  # the same clicks again
+    ClickStream(850 clicks, 1 image, 10 objects, 20 workers, 20 jobs)
+    >>> stream.decide("image").status
+    'settled'
     """
 
-    def __init__(self, model: ClickMixture | None = None, *, rate: float = RATE, delay: float = DELAY) -> None:
-        self.model = model or ClickMixture()
-        if not isinstance(self.model, ClickMixture):
-            raise ParameterError(f"model is {type(self.model).__name__}; a stream needs a ClickMixture")
-        if not 0.5 < rate <= 1 or delay < 0:
-            raise ParameterError(
-                f"rate is {rate} and delay is {delay}; rate must be above 0.5 and at most 1, delay must be at least 0"
-            )
-        self.rate, self.delay = rate, delay
-        self.batches, self.clicks = 0, 0
-        self._images: dict[Any, _Image] = {}
-        self._workers: pl.Series | None = None
-        self._on, self._far, self._sent = np.empty(0), np.empty(0), np.empty(0)
-        self._once = False
+    models: ClassVar[tuple[type[Model[Any, Any]], ...]] = (ClickMixture,)
+    model: ClickMixture
+
+    def __init__(self, model: ClickMixture | None = None) -> None:
+        super().__init__(model)
+        if self.model.method != "merge":
+            raise ParameterError(f"method is {self.model.method!r}; ClickStream needs method='merge'")
+        self._clear()
+
+    def _clear(self) -> None:
+        """Hold nothing, as a new stream."""
         self._axes: tuple[str, ...] = ()
+        self._types: dict[str, Any] = {}  # of the ids of images and workers
+        self._images: dict[Any, Image] = {}
+        self._workers: dict[Any, int] = {}  # number of each worker, in the order of arrival
+        self._sums, self._clicks = Sums(np.zeros((len(COUNTS), 0)), np.zeros((0, 0)), 0), 0
+        self._start: tuple[Start, int] | None = None  # of searches, and the number of clicks when it was chosen
+        self._rates: HitRates | None = None
 
     def __repr__(self) -> str:
-        n, M = len(self._images), sum(image.n_objects for image in self._images.values())
-        W = 0 if self._workers is None else len(self._workers)
+        n, M, jobs = len(self._images), self._sums.objects, self._sums.counts[JOBS]
         return (
-            f"ClickStream({self.batches} batches, {self.clicks} clicks, {n} image{'s' if n != 1 else ''}, {M} objects, "
-            f"{W} workers)"
+            f"ClickStream({self._clicks} clicks, {n} image{'s' * (n != 1)}, {M} objects, {int((jobs > 0).sum())} "
+            f"workers, {int(jobs.sum())} jobs)"
         )
 
-    def partial_fit(self, points: Any, run: Run | None = None) -> ClickStream:
-        """Learn from one more batch of clicks."""
-        run = run or Run()
-        points = self.model.accept(points)
-        if self._workers is not None and points.axes != self._axes:
+    def update(self, answers: Any, *, run: Run | None = None) -> Self:
+        """Learn from clicks. The clicks of a worker on an image replace those given before, so the same clicks again
+        change nothing."""
+        points = self.model.accept(answers)
+        self.model._check_axes(points.n_axes)
+        if not self._images:
+            self._clear()
+        if self._axes and points.axes != self._axes:
             raise DataError(
-                f"this batch has the coordinates {', '.join(points.axes)}, but the stream has {', '.join(self._axes)}"
+                f"these clicks have the coordinates {', '.join(points.axes)}, but the stream has "
+                f"{', '.join(self._axes)}"
             )
-        self._axes = points.axes
-        clicked = np.flatnonzero(points.clicks_per_image > 0)  # a shard also lists images of other shards
-        fresh = np.array([i for i in clicked if points.images[int(i)] not in self._images], np.int64)
-        known = np.setdiff1d(clicked, fresh)
-        self._check_boxes(points.only(known))
-        if len(fresh):
-            self._fit_new(points.only(fresh), run)
-        if len(known):
-            self._update_known(points.only(known), run)
-        self.batches += 1
-        self.clicks += points.n_clicks
+        ids = self._as_ids(points.images, "image"), self._as_ids(points.workers, "worker")
+        points = points.replaced(images=ids[0], workers=ids[1])
+        boxes = self._boxes(points)
+        if not self._axes:
+            self._sums = self._sums._replace(precision=np.zeros((points.n_axes, points.n_axes)))
+        self._axes, self._types = points.axes, {"image": ids[0].dtype, "worker": ids[1].dtype}
+        changed = {}
+        for name, clicks in jobs_by_image(points, self._numbers(ids[1].to_list())).items():
+            before = self._images.get(name)
+            jobs = Jobs(*boxes[name], clicks if before is None else {**before.jobs.clicks, **clicks})
+            if before is None or not before.jobs.same_clicks(jobs):
+                changed[name] = jobs
+        self._learn(changed, run)
         return self
 
-    def result(self, points: Any, run: Run | None = None) -> PointsResult:
-        """Apply the stream to clicks on known images, without learning from them."""
-        run = (run or Run()).begin()
-        points = self.model.accept(points)
-        executor, mixture = in_shards(points, run), self._mixture(points)
-        stats = assign(executor, mixture, self._once, run.threads, best=True)
-        evidence = evidence_without_search(self.model, points, mixture, stats.sums)
-        beta = (self.model.hits, self.model.misses)
-        params = summarise(points, executor, mixture, stats, evidence, beta, self._once)
-        return self.model.make_result(points, run, Trace(objects=int), "", params=params, best=None, converged=True)
+    def remove(self, answers: Any, *, run: Run | None = None) -> int:
+        """Delete the jobs listed in a table with the columns image and worker; return how many of them are unknown."""
+        image, worker = listed_jobs(to_frame(answers), "the table of jobs to remove")
+        changed: dict[Any, Jobs] = {}
+        unknown = 0
+        ids = self._as_ids(image, "image"), self._as_ids(worker, "worker")
+        for name, who in dict.fromkeys(zip(*(each.to_list() for each in ids), strict=True)):
+            held, number = self._images.get(name), self._workers.get(who, -1)
+            if held is None or number not in held.jobs.clicks:
+                unknown += 1
+                continue
+            left = changed.get(name, held.jobs)
+            changed[name] = left._replace(clicks={w: X for w, X in left.clicks.items() if w != number})
+        self._learn(changed, run)
+        return unknown
+
+    def result(self, *, run: Run | None = None) -> PointsResult:
+        """Return the result of all clicks held: all images are fitted jointly, from the objects found in each.
+
+        The search for objects is repeated only in a few images, from which its start is chosen, and in images that were
+        searched from a much different start. Up to SAMPLE_IMAGES images are fitted as in a batch.
+        """
+        points = self.points
+        if points.n_images <= SAMPLE_IMAGES or not points.n_clicks:
+            return self.model.fit(points, run=run)
+        run, trace = (run or Run()).begin(), Trace(objects=int)
+        executor = in_shards(points, run)
+        start, found = choose_start(self.model, points, run)
+        for i, name in enumerate(points.images.to_list()):
+            held = self._images[name]
+            if i not in found and held.found is not None and self._still_valid(held, held.found, start):
+                found[i] = held.found
+        fits = _search(self.model, points, start, run, found)
+        fit = fit_jointly(self.model, points, executor, run, trace, start, fits)
+        mixture, order = sort_objects(refine(self.model, points, executor, run, fit))
+        stats = assign(executor, mixture, fit.once, run.threads, best=True)
+        beta = self.model.hits, self.model.misses
+        params = summarise(points, executor, mixture, stats, fit.evidence[order], beta, fit.once)
+        best = len(trace.rows) or None
+        return self.model.make_result(points, run, trace, "evidence", params=params, best=best, converged=fit.converged)
+
+    @property
+    def points(self) -> Points:
+        """The clicks held."""
+        if not self._images:
+            raise EmptyDataError("the stream holds no clicks; pass some to update first")
+        return self._as_points({name: image.jobs for name, image in self._images.items()})[0]
 
     @property
     def objects(self) -> pl.DataFrame:
-        """Objects so far, with the columns image, object, one per coordinate, share, and clicks (expected)."""
-        rows = list(self._images.values())
-        columns: dict[str, Any] = {
-            "image": [image.name for image in rows for _ in image.mean],
-            "object": [k + 1 for image in rows for k in range(len(image.mean))],
+        """Objects so far, with the columns image, object, one per coordinate, probability, supporters and jobs."""
+        known = [image.learned for image in self._images.values()]
+        size, D = [len(each.mean) for each in known], len(self._axes)
+        mean = np.concatenate([np.empty((0, D)), *(each.mean for each in known)])
+        columns = {
+            "image": pl.Series(list(self._images), dtype=self._types.get("image")).gather(
+                np.repeat(np.arange(len(size)), size)
+            ),
+            "object": np.concatenate([np.empty(0, np.int64), *map(np.arange, size)]) + 1,
+            **{axis: mean[:, d] for d, axis in enumerate(self._axes)},
+            "probability": self._probabilities(known),
+            "supporters": np.concatenate([np.empty(0), *(each.supporters for each in known)]).astype(np.int64),
+            "jobs": np.repeat(np.array([len(each.worker) for each in known], np.int64), size),
         }
-        for d, axis in enumerate(self._axes):
-            columns[axis] = np.concatenate([image.mean[:, d] for image in rows]) if rows else []
-        columns["share"] = np.concatenate([image.share for image in rows]) if rows else []
-        columns["clicks"] = np.concatenate([image.sums[:, 0] * image.clicks for image in rows]) if rows else []
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns).sort("image", "object")
 
     @property
     def workers(self) -> pl.DataFrame:
-        """Workers so far, with the columns worker, answers (clicks) and skill (reliability)."""
-        names = pl.Series("worker", []) if self._workers is None else self._workers.alias("worker")
-        skill = self._reliability(self._on, self._sent)
-        return pl.DataFrame([names]).with_columns(answers=self._sent.astype(np.int64), skill=skill)
+        """Workers so far, with the columns worker, answers (clicks), skill (reliability), jobs and hit_rate (share of
+        the objects in the images they looked at on which they clicked)."""
+        on, _, sent, _, hits, shown, jobs = self._sums.counts
+        table = pl.DataFrame(
+            {
+                "worker": pl.Series(list(self._workers), dtype=self._types.get("worker")),
+                "answers": sent.astype(np.int64),
+                "skill": self._reliability(on, sent),
+                "jobs": jobs.astype(np.int64),
+                "hit_rate": np.divide(hits, shown, out=np.full(len(hits), np.nan), where=shown > 0),
+            }
+        )
+        return table.filter(pl.col("jobs") > 0).sort("worker").with_columns(pl.col("hit_rate").fill_nan(None))
 
     def _reliability(self, on: Floats, sent: Floats) -> Floats:
-        return np.asarray((on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2))
+        p = (on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2)
+        return np.clip(p, RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
 
-    def _worker_codes(self, points: Points) -> Ints:
-        """Positions of a batch's workers among all workers; new workers are appended."""
-        if self._workers is None:
-            self._workers = points.workers
-        else:
-            try:
-                new = points.workers.cast(self._workers.dtype)
-            except pl.exceptions.PolarsError:
-                raise DataError(
-                    f"worker ids are {points.workers.dtype} in this batch and {self._workers.dtype} in the stream. Use "
-                    "one type"
-                ) from None
-            self._workers = pl.concat(
-                [self._workers, new.filter(~new.is_in(self._workers.implode())).alias(self._workers.name)]
-            )
-        more = len(self._workers) - len(self._sent)
-        self._on, self._far, self._sent = (np.append(a, np.zeros(more)) for a in (self._on, self._far, self._sent))
-        return places(self._workers, points.workers)
+    def _as_ids(self, ids: pl.Series, role: str) -> pl.Series:
+        """Return ids in the type of the stream's ids."""
+        kind = self._types.get(role, ids.dtype)
+        if kind == ids.dtype:
+            return ids
+        same = ids.cast(kind, strict=False) if pl.String not in (kind, ids.dtype) else None
+        if same is None or not (same.cast(ids.dtype, strict=False) == ids).fill_null(False).all():
+            raise DataError(f"{role} ids are {ids.dtype} in this table and {kind} in the stream. Use one type")
+        return same
 
-    def _add_counts(self, points: Points, stats: Stats) -> None:
-        at = self._worker_codes(points)
-        for total, part in ((self._on, stats.on), (self._far, stats.far), (self._sent, stats.sent)):
-            total[at] += part
+    def _numbers(self, names: Iterable[Any]) -> Ints:
+        """Return the numbers of workers; new workers get the next numbers."""
+        numbers = np.array([self._workers.setdefault(name, len(self._workers)) for name in names], np.int64)
+        more = len(self._workers) - self._sums.counts.shape[1]
+        self._sums = self._sums._replace(counts=np.pad(self._sums.counts, ((0, 0), (0, more))))
+        return numbers
 
-    def _check_boxes(self, points: Points) -> None:
-        """Refuse images whose box differs from that of earlier batches."""
+    def _as_points(self, images: Mapping[Any, Jobs]) -> tuple[Points, Ints]:
+        return as_points(images, list(self._workers), self._axes, self._types)
+
+    def _boxes(self, points: Points) -> dict[Any, tuple[Floats, bool]]:
+        """Return the box of every image, and whether it was estimated. A box must stay as it was in earlier updates;
+        where none is given, the earlier one is used."""
+        estimated, boxes = points.box_from == "clicks", {}
         for i, name in enumerate(points.images.to_list()):
-            before = self._images[name].box
-            if not np.array_equal(points.box[i], before):
+            box, before = points.box[i], self._images.get(name)
+            boxes[name] = (box, estimated)
+            if before is None or np.array_equal(box, before.jobs.box):
+                continue
+            X, (low, high) = points.X[points.clicks_of(i)], before.jobs.box
+            if not estimated or not ((low <= X) & (high >= X)).all():
+                found = "clicks outside" if estimated else f"the box {box.ravel().tolist()} here, not"
                 raise DataError(
-                    f"image {name!r} has the box {points.box[i].ravel().tolist()} in this batch, but had "
-                    f"{before.ravel().tolist()} before. Give all batches the same {option('box')}"
+                    f"image {name!r} has {found} the box of earlier updates, {before.jobs.box.ravel().tolist()}. Give "
+                    f"all updates the same {option('box')}"
                 )
+            boxes[name] = before.jobs.box, before.jobs.estimated
+        return boxes
 
-    def _fit_new(self, points: Points, run: Run) -> None:
-        """Fit new images with the model, and add the clicks to the workers' counts."""
-        p = self.model.fit(points, run=run).params
-        if not self._images or points.n_clicks > self.clicks / 2:  # a small batch does not change `once`
-            self._once = bool(p.once)
-        mixture = Mixture(p.ptr, p.mean, p.cov, p.share, p.reliability, p.noise)
-        stats = assign(in_shards(points, run), mixture, self._once, run.threads)
-        self._add_counts(points, stats)
-        for i, name in enumerate(points.images.to_list()):
-            own = slice(int(p.ptr[i]), int(p.ptr[i + 1]))
-            clicks = int(points.clicks_per_image[i])
-            objects = (p.mean[own], p.cov[own], p.share[own], stats.sums[own] / clicks, p.mean[own])
-            self._images[name] = _Image(name, points.box[i], *objects, 1, clicks)
+    def _learn(self, changed: Mapping[Any, Jobs], run: Run | None) -> None:
+        """Fit the images that changed, given all others, and replace what they add to the sums over images."""
+        before = [self._images[name] for name in changed if name in self._images]
+        clicks = self._clicks + sum(jobs.n_clicks for jobs in changed.values())
+        clicks -= sum(image.jobs.n_clicks for image in before)
+        sums = self._sums.plus((image.learned for image in before), -1)
+        looked = {name: jobs for name, jobs in changed.items() if jobs.clicks}
+        start = self._renewed_start(changed, clicks, run)
+        fitted = self._fit(looked, start and start[0], sums, (run or Run()).begin()) if looked else {}
+        self._start, self._clicks = start, clicks
+        self._sums = sums.plus(image.learned for image in fitted.values())
+        self._images.update(fitted)
+        for name in changed.keys() - fitted.keys():
+            del self._images[name]
 
-    def _mixture(self, points: Points) -> Mixture:
-        """Present parameters of a batch's images and workers."""
-        unknown = [name for name in points.images.to_list() if name not in self._images]
-        if unknown:
-            raise DataError(
-                f"{len(unknown)} image(s) are unknown to the stream, for instance {unknown[0]!r}. Pass their clicks to "
-                "partial_fit first"
-            )
-        self._check_boxes(points)
-        images = [self._images[name] for name in points.images.to_list()]
-        known = pl.Series([], dtype=points.workers.dtype) if self._workers is None else self._workers
-        at = places(known, points.workers)
-        on, far, sent = (np.append(a, 0.0)[at] for a in (self._on, self._far, self._sent))  # -1: a new worker
-        noise = worker_noise(on, far, points.n_axes) if self.model.noise else np.ones(points.n_workers)
-        p = np.clip(self._reliability(on, sent), RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
-        D = points.n_axes
-        objects = concat(images, "mean", D), concat(images, "cov", D, D), concat(images, "share")
-        return Mixture(object_ptr(images), *objects, p, noise)
+    def _renewed_start(self, changed: Mapping[Any, Jobs], clicks: int, run: Run | None) -> tuple[Start, int] | None:
+        """Return the start of searches, and the number of clicks when it was chosen. It is chosen on a few of all
+        images when the number of clicks has changed much; None if there were never any clicks."""
+        before = 0 if self._start is None else self._start[1]
+        if clicks and not before / START_GROWTH <= clicks <= before * START_GROWTH:
+            jobs = {**{name: image.jobs for name, image in self._images.items()}, **changed}
+            names = list(jobs)
+            sample = sample_images(np.array([each.n_clicks for each in jobs.values()]))
+            points, _ = self._as_points({names[i]: jobs[names[i]] for i in sample.tolist()})
+            return choose_start(self.model, points, (run or Run()).begin())[0], clicks
+        return self._start
 
-    def _update_known(self, points: Points, run: Run) -> None:
-        """Update known images by one step of stepwise EM."""
-        mixture = self._mixture(points)
-        stats = assign(in_shards(points, run), mixture, self._once, run.threads)
-        self._add_counts(points, stats)
-        for i, name in enumerate(points.images.to_list()):
-            image = self._images[name]
-            own = slice(int(mixture.ptr[i]), int(mixture.ptr[i + 1]))
-            clicks = int(points.clicks_per_image[i])
-            step = (image.batches + self.delay) ** -self.rate
-            now = _shift_origin(stats.sums[own] / clicks, image.mean - image.at)
-            sums = (1 - step) * image.sums + step * now
-            single = Mixture(np.array([0, len(image.mean)]), image.at, image.cov, image.share, np.empty(0), np.empty(0))
-            whole = Stats(0.0, sums * (image.clicks + clicks), np.empty(0), np.empty(0), np.empty(0))
-            better = maximise(whole, single, MAXIMUM_LIKELIHOOD, (image.box[1] - image.box[0])[None])
-            self._images[name] = image._replace(
-                mean=better.mean, cov=better.cov, share=better.share, sums=sums, batches=image.batches + 1,
-                clicks=image.clicks + clicks,
-            )  # fmt: skip
+    def _fit(self, images: Mapping[Any, Jobs], start: Start | None, others: Sums, run: Run) -> dict[Any, Image]:
+        """Fit some images, given the sums over all others."""
+        points, number = self._as_points(images)
+        executor, elsewhere = in_shards(points, run), Elsewhere(*np.maximum(others.counts[:3, number], 0.0))
+        found: list[ImageFit | None] = [None] * points.n_images
+        if points.n_clicks and start is not None:
+            found = _search(self.model, points, start, run, {})
+            shape, trace = others.shape(start.shape), Trace(objects=int)
+            fit = fit_jointly(self.model, points, executor, run, trace, start, found, elsewhere, shape)
+        else:
+            fit = no_objects(self.model, points)
+        mixture, order = sort_objects(refine(self.model, points, executor, run, fit, elsewhere))
+        assign(executor, mixture, fit.once, run.threads, best=True)
+        learned = learned_by_image(points, executor, number, mixture, fit, order)
+        names = points.images.to_list()
+        return {
+            name: Image(images[name], each and each._replace(A=NONE, B=NONE, trace=NONE.reshape(0, 2)), fit.once, own)
+            for name, each, own in zip(names, found, learned, strict=True)
+        }
+
+    def _still_valid(self, image: Image, found: ImageFit, start: Start) -> bool:
+        """Whether a search from `start` would begin about as the search that was made. Its number of components is
+        chosen by doubling, so twice as many are about as many."""
+        count = start_components(self.model, image.jobs.n_clicks, start.ratio)
+        change = np.log(np.linalg.eigvals(np.linalg.solve(start.shape, found.S)).real)
+        alike = bool(np.abs(change).max() <= np.log(MAX_SHAPE_CHANGE))
+        return image.once == start.once and alike and count <= MAX_START_GROWTH * found.start
+
+    def _known(self, item: Any) -> Learned:
+        """Return what was learned about an image."""
+        if item not in self._images:
+            raise UnknownIdError(f"no image {item!r} in the stream.{nearest(str(item), list(self._images)[:10_000])}")
+        return self._images[item].learned
+
+    def _hit_rates(self) -> HitRates:
+        """Return how many workers click on objects. It is learned from all images when the number of jobs has changed
+        much."""
+        jobs, before = int(self._sums.counts[JOBS].sum()), self._rates
+        if before is None or not before.jobs / HIT_RATE_GROWTH <= jobs <= before.jobs * HIT_RATE_GROWTH:
+            known = [image.learned for image in self._images.values()]
+            eager = eager_rate(self._sums.hit_rate[np.concatenate([each.worker for each in known])])
+            weight = hit_rate_weights(*self._support(known, eager))
+            self._rates = before = HitRates(eager, weight, jobs)
+        return before
+
+    def _support(self, known: Sequence[Learned], eager: float) -> tuple[Floats, Floats]:
+        """Return how many workers clicked on each object of some images, and how many looked."""
+        rate = self._sums.hit_rate
+        looked = [np.full(len(each.mean), attention(rate[each.worker], eager).sum()) for each in known]
+        return np.concatenate([each.supporters for each in known]), np.concatenate(looked)
+
+    def _probabilities(self, known: Sequence[Learned]) -> Floats:
+        """(M,) probabilities that the objects of some images are real."""
+        if not any(len(each.mean) for each in known):
+            return np.empty(0)
+        rates, evidence = self._hit_rates(), np.concatenate([each.evidence for each in known])
+        return np.asarray(expit(evidence) * chance_real(*self._support(known, rates.eager), rates.weight))
+
+    def _standing(self, item: Any) -> Standing:
+        known = self._known(item)
+        doubt, J = self._doubt(known), len(known.worker)
+        return Standing(J, doubt.probability, f"{J} worker{'s' * (J != 1)} looked, and {doubt.words}")
+
+    def _missing(self, item: Any, probability: float, most: int) -> int:
+        """Return how many more looks are needed, if each adds as much to the log-odds as is expected (Wald)."""
+        doubt = self._doubt(self._known(item))
+        lacking = _log_odds(probability) - _log_odds(doubt.probability)
+        return most if lacking >= most * doubt.per_look else max(1, math.ceil(lacking / doubt.per_look))
+
+    def _doubt(self, known: Learned) -> Doubt:
+        """Return what is most doubtful in an image: whether an object is real, or whether a click on no object marks
+        one that other workers have missed."""
+        strays, p = self._stray_doubt(known), self._probabilities([known])
+        if not len(p):
+            return strays or Doubt(1.0, "none clicked, so there is no object, with a probability of", 1.0)
+        sure, h, f = np.maximum(p, 1 - p), self._hit_rates().mean, DECOY_BETA[0] / sum(DECOY_BETA)
+        worst = int(np.argmin(sure))
+        if strays is not None and strays.probability < sure[worst]:
+            return strays
+        which = "the only object" if len(p) == 1 else f"the most doubtful of {len(p)} objects"
+        if p[worst] >= HALF:
+            return Doubt(float(sure[worst]), f"{which} is real with a probability of", _divergence(h, f))
+        return Doubt(float(sure[worst]), f"{which} is not real with a probability of", _divergence(f, h))
+
+    def _stray_doubt(self, known: Learned) -> Doubt | None:
+        """Return the doubt about clicks on no object; None if there are no such clicks.
+
+        A click of a worker with reliability r, where none of n others clicked, marks an object that all of them missed
+        with odds of r (1 - h)^n to 1 - r, where h is their hit rate. Clicks on images in which no object was found do
+        not count towards r: they do not say whether the worker or the search has failed.
+        """
+        jobs = np.flatnonzero(known.strays)
+        if not len(jobs):
+            return None
+        rates, worker = self._hit_rates(), known.worker[jobs]
+        r = self._reliability(self._sums.counts[ON, worker], self._sums.counts[JUDGED, worker])
+        look = attention(self._sums.hit_rate[known.worker], rates.eager)
+        miss = math.log1p(-rates.mean)
+        odds = np.log(r) - np.log1p(-r) + miss * (look.sum() - look[jobs])
+        least, n = float(expit(-odds.max())), len(known.mean)
+        words = "a click far from all objects marks none" if n else "no object was found; clicks mark none"
+        return Doubt(least, f"{words} with a probability of", -miss)
+
+    def _worth_asking(self, item: Any) -> tuple[Any, ...]:
+        """Return the workers who have not looked at an image, best first: those whose clicks are mostly on objects, by
+        the share of objects they click on."""
+        on, _, sent, *_, jobs = self._sums.counts
+        skill = self._reliability(on, sent)
+        good = (jobs > 0) & (skill >= HALF)
+        good[self._known(item).worker] = False
+        order = np.flatnonzero(good)
+        order = order[np.argsort(-(skill * self._sums.hit_rate)[order], kind="stable")][:MAX_WORKERS_TO_ASK]
+        names = list(self._workers)
+        return tuple(names[w] for w in order.tolist())
+
+    def _parts(self) -> Parts:
+        parts = Parts()
+        parts.add("axes", self._axes)
+        parts.add("clicks", self._clicks)
+        parts.add("workers", pl.Series("worker", list(self._workers), dtype=self._types.get("worker")))
+        parts.add("sums", self._sums)
+        parts.add("start", self._start and self._start[0])
+        parts.add("start_clicks", self._start and self._start[1])
+        parts.add("rates", self._rates)
+        store(parts, self._images, self._types.get("image"), len(self._axes))
+        return parts
+
+    def _restore(self, stored: Stored) -> None:
+        workers = stored.get("workers", pl.Series)
+        self._axes = stored.get("axes", tuple)
+        self._clicks = stored.get("clicks", int)
+        self._workers = {name: number for number, name in enumerate(workers.to_list())}
+        start = stored.get("start", Start)
+        self._sums, self._start = stored.get("sums", Sums), start and (start, stored.get("start_clicks", int))
+        self._rates = stored.get("rates", HitRates)
+        images, self._images = restore(stored)
+        self._types = {"image": images.dtype, "worker": workers.dtype} if self._axes else {}
 
 
-def _shift_origin(sums: Floats, shift: Floats) -> Floats:
-    """Recompute moments as if every click were displaced by `shift` (M, D)."""
-    D = shift.shape[1]
-    out = sums.copy()
-    b, S1 = sums[:, 1], sums[:, HEAD : HEAD + D]
-    out[:, HEAD : HEAD + D] += b[:, None] * shift
-    cross = S1[:, :, None] * shift[:, None, :]
-    S2 = cross + cross.transpose(0, 2, 1) + b[:, None, None] * shift[:, :, None] * shift[:, None, :]
-    out[:, HEAD + D :] += np.tril(S2).reshape(len(sums), D * D)
-    return out
+def _search(
+    model: ClickMixture, points: Points, start: Start, run: Run, found: dict[int, ImageFit]
+) -> list[ImageFit | None]:
+    """Find the objects of every image that is not in `found`. What is found in an image does not depend on others."""
+
+    def fit(i: int) -> ImageFit:
+        own = points.only(np.array([i]))
+        count = start_components(model, own.n_clicks, start.ratio)
+        return ImageFitter(model, own, 0, start.once, count, start.shape, run).fit()
+
+    return fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=found)
+
+
+def _log_odds(p: float) -> float:
+    return math.copysign(math.inf, p - HALF) if p in (0, 1) else math.log(p) - math.log1p(-p)
+
+
+def _divergence(p: float, q: float) -> float:
+    """Expected log-likelihood ratio of a click with chance p against one with chance q (nats)."""
+    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))

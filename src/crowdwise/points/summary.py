@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 from ..answers import Points
 from ..engine import Executor
 from ..errors import ParameterError, UnknownIdError
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
 from ..result.points import supporters
@@ -86,30 +87,61 @@ def probability_real(points: Points, image_of: Ints, worker: Ints, object_: Ints
     if not M:
         return np.empty(0)
     k = np.bincount(object_, minlength=M).astype(np.float64)
-    attention = _attention(points, image_of, worker)
-    shown = np.bincount(points.job_image, attention[points.job_worker], minlength=points.n_images)[image_of]
-    pairs, which = np.unique(np.stack([k, np.maximum(shown, k).round(2)], axis=1), axis=0, return_inverse=True)
-    count = np.bincount(which.ravel(), minlength=len(pairs))
+    there = np.bincount(image_of, minlength=points.n_images).astype(np.float64)
+    shown = weighted_counts(points.job_worker, there[points.job_image], points.n_workers)
+    rate = hit_rate(np.bincount(worker, minlength=points.n_workers).astype(np.float64), shown)
+    part = attention(rate, eager_rate(rate[points.job_worker]))
+    looked = weighted_counts(points.job_image, part[points.job_worker], points.n_images)[image_of]
+    return chance_real(k, looked, hit_rate_weights(k, looked))
+
+
+def hit_rate(hits: Floats, shown: Floats) -> Floats:
+    """(W,) share of the objects shown to a worker on which they clicked, with a uniform prior."""
+    return np.asarray((hits + 1.0) / (shown + 2.0))
+
+
+def eager_rate(rate: Floats) -> float:
+    """Hit rate of eager workers; `rate` (J,) has one row per job."""
+    return float(np.quantile(rate, EAGER_QUANTILE))
+
+
+def attention(rate: Floats, eager: float) -> Floats:
+    """(W,) part of an image that a worker looks at: their hit rate over that of eager workers, at most 1."""
+    return np.asarray(np.minimum(rate / eager, 1.0))
+
+
+def hit_rate_weights(k: Floats, looked: Floats) -> Floats:
+    """(strengths and shares, means) weights of the grid, given that k (M,) of `looked` (M,) workers click an object."""
+    pairs, which = _distinct(k, looked)
+    count = np.bincount(which, minlength=len(pairs))
+    score = np.stack([both @ count - np.log(share) for share, _, both in _grid(pairs)])
+    weight = np.exp(score - score.max())
+    return np.asarray(weight / weight.sum())
+
+
+def chance_real(k: Floats, looked: Floats, weight: Floats) -> Floats:
+    """(M,) probability that an object is real, averaged over the grid with the weights of `hit_rate_weights`."""
+    pairs, which = _distinct(k, looked)
+    real = np.zeros(len(pairs))
+    for row, (share, genuine, both) in zip(weight, _grid(pairs), strict=True):
+        real += row @ np.exp(np.log1p(-share) + genuine - both)
+    return np.asarray(real[which])
+
+
+def _distinct(k: Floats, looked: Floats) -> tuple[Floats, Ints]:
+    """Return the distinct pairs of clicks and looks, and the pair of each object."""
+    both = np.stack([k, np.maximum(looked, k).round(2)], axis=1)
+    pairs, which = np.unique(both, axis=0, return_inverse=True)
+    return pairs, which.ravel()
+
+
+def _grid(pairs: Floats) -> Iterator[tuple[float, Floats, Floats]]:
+    """Yield the share of decoys, and the log-probabilities (means, pairs) of real objects and of all objects."""
     decoy = _log_beta_binomial(pairs, *DECOY_BETA)
-    rows, scores = [], []
     for strength in HIT_RATE_STRENGTHS:
         genuine = np.stack([_log_beta_binomial(pairs, m * strength, (1 - m) * strength) for m in HIT_RATE_MEANS])
         for share in DECOY_SHARES:
-            both = np.logaddexp(np.log1p(-share) + genuine, np.log(share) + decoy)
-            scores.append(both @ count - np.log(share))
-            rows.append(np.exp(np.log1p(-share) + genuine - both))
-    score = np.stack(scores)
-    weight = np.exp(score - score.max())
-    mean = np.einsum("gm,gmk->k", weight, np.stack(rows)) / weight.sum()
-    return np.asarray(mean[which.ravel()])
-
-
-def _attention(points: Points, image_of: Ints, worker: Ints) -> Floats:
-    """(W,) part of an image that a worker looks at: their hit rate over that of eager workers, at most 1."""
-    there = np.bincount(image_of, minlength=points.n_images).astype(np.float64)
-    shown = np.bincount(points.job_worker, there[points.job_image], minlength=points.n_workers)
-    rate = (np.bincount(worker, minlength=points.n_workers) + 1.0) / (shown + 2.0)
-    return np.asarray(np.minimum(rate / np.quantile(rate[points.job_worker], EAGER_QUANTILE), 1.0))
+            yield share, genuine, np.logaddexp(np.log1p(-share) + genuine, np.log(share) + decoy)
 
 
 def _log_beta_binomial(pairs: Floats, a: float, b: float) -> Floats:

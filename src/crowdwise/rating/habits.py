@@ -19,7 +19,6 @@ MAX_CORRECT = 0.85
 # A label is overused if its excess is above MIN_EXCESS_SE standard errors and MIN_EXCESS of the worker's answers.
 MIN_EXCESS_SE = 3.0
 MIN_EXCESS = 0.05
-CHUNK_CELLS = 20_000_000  # elements of the posteriors of a chunk of answers
 
 
 class Habits(NamedTuple):
@@ -99,16 +98,8 @@ def _best_row(worker_ptr: Ints, value: NDArray[Any]) -> Ints:
 
 def expected_class_counts(piece: Piece) -> Floats:
     """Return the expected number of each worker's tasks of each class (W, K); adds up over pieces."""
-    answers, posterior, layout, K = piece.answers, piece.posterior, piece.layout, piece.answers.n_classes
-    totals = np.zeros((answers.n_workers, K))
-    ends = layout.row_ptr[layout.worker_ptr].astype(np.int64)  # where the answers of each worker begin, in row order
-    step = max(1, CHUNK_CELLS // max(K, 1))
-    for start in range(0, answers.n_answers, step):
-        part = slice(start, min(start + step, answers.n_answers))
-        first = int(np.searchsorted(ends, part.start, "right")) - 1
-        last = int(np.searchsorted(ends, part.stop, "left"))
-        cuts = np.clip(ends[first:last], part.start, None) - part.start
-        some = np.diff(np.append(cuts, part.stop - part.start)) > 0
-        sums = np.add.reduceat(posterior[layout.task[part]], cuts[some], axis=0, dtype=np.float64)
-        totals[first:last][some] += sums
-    return totals
+    layout, everyone = piece.layout, np.arange(piece.answers.n_workers, dtype=np.int32)
+    by_worker = layout._replace(  # all answers of a worker are one row
+        row_ptr=layout.row_ptr[layout.worker_ptr], row_worker=everyone, row_label=everyone
+    )
+    return piece.kernels.confusion_counts(by_worker, piece.posterior, piece.threads)

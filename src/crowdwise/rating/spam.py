@@ -103,7 +103,7 @@ def _learn(fit: Floats) -> Floats:
     prior = np.where(honest, 0.94 / honest.sum(), 0.06 / (~honest).sum())
     spread = prior
     for _ in range(EM_ITERATIONS):
-        member = fit * spread
-        member /= member.sum(1, keepdims=True)
-        spread = (member.sum(0) + PRIOR_WORKERS * prior) / (len(fit) + PRIOR_WORKERS)
+        evidence = np.einsum("jg,g->j", fit, spread)
+        members = spread * np.einsum("j,jg->g", 1 / evidence, fit)  # (G,) expected workers at each grid point
+        spread = (members + PRIOR_WORKERS * prior) / (len(fit) + PRIOR_WORKERS)
     return np.asarray(spread)

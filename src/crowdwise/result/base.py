@@ -39,6 +39,7 @@ class BaseResult(ABC):
     """The result of a fit."""
 
     kind: ClassVar[str]
+    in_parts: ClassVar[bool] = False  # whether its tables of tasks are in parts that are not in memory together
 
     answers: Any
     model: Model[Any, Any]
@@ -162,7 +163,17 @@ def result_of(value: Any, kind: str, verb: str) -> Any:
     found = any_result(value, verb)
     if found.kind != kind:
         raise DataError(f"{verb} takes a result of {kind}; this is a result of {found.kind} ({found!r})")
+    refuse_parts(found, verb)
     return found
+
+
+def refuse_parts(subject: Answers | BaseResult, verb: str) -> None:
+    """Raise DataError for answers or a result in parts."""
+    if subject.in_parts:
+        raise DataError(
+            f"{verb} needs all answers in memory, but these are in parts ({subject!r}). If there is enough memory, use "
+            "answers.load(); otherwise take a sample of the tasks"
+        )
 
 
 class Trace:

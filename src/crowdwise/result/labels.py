@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -187,7 +188,10 @@ class LabelsResult(FittedLabels):
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""
-        tables = {"labels": self.labels, "workers": self.workers, "tasks": self.tasks}
+        with ThreadPoolExecutor(1) as pool:  # numpy and polars leave the interpreter free for the other thread
+            of_tasks = pool.submit(lambda: (self.labels, self.tasks))
+            workers = self.workers
+            tables = {"labels": of_tasks.result()[0], "workers": workers, "tasks": of_tasks.result()[1]}
         if self.model.grouping(self.params) is not None:
             tables |= {"groups": self.groups, "members": self.members}
         return tables

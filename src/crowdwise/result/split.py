@@ -40,6 +40,8 @@ class SplitResult(FittedLabels):
     need, then call `.collect()`.
     """
 
+    in_parts = True
+
     answers: SplitLabels
     rated: pl.DataFrame  # the table of workers
     components: int  # sets of workers that share no task

@@ -143,7 +143,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
 def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the header and the parts of a result."""
     parts = Parts()
-    answers_type = SummaryOfLabels if isinstance(result, SplitResult) else result.answers
+    answers_type = SummaryOfLabels if result.in_parts else result.answers
     for field in fields(answers_type):
         parts.add(f"answers.{field.name}", getattr(result.answers, field.name))
     for field in fields(result):

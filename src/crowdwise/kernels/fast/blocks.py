@@ -52,6 +52,21 @@ def _prefetch(typingctx, table, row, column):
 prefetch: Any = _prefetch
 
 
+@intrinsic
+def _at(typingctx, array, index):
+    """Return array[index] of a 1-d array for an index that is not negative: numba tests the sign of other indices."""
+
+    def codegen(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        place = context.cast(builder, args[1], signature.args[1], types.intp)
+        return builder.load(cgutils.get_item_pointer(context, builder, signature.args[0], view, [place]))
+
+    return array.dtype(array, index), codegen
+
+
+at: Any = _at
+
+
 @jit(inline="always")
 def stored(value, Z):
     """Return a probability as Z stores it: in single precision, rounded to the grid."""

@@ -8,128 +8,287 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import TINY, EStepResult
-from ..layout import Floats, Ints, Layout, RowTable, weighted_counts
-from .blocks import PREFETCH_AHEAD, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
+from ..layout import GRID, Floats, Ints, Layout, RowTable, weighted_counts
+from ..memory import empty
+from .blocks import PREFETCH_AHEAD, at, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
+from .vectors import (
+    exponent,
+    filled,
+    larger,
+    largest,
+    load,
+    mantissa,
+    meet,
+    minus,
+    plus,
+    power,
+    single,
+    store,
+    times,
+    total,
+)
 
 LINE_FLOATS = 16  # float32 numbers in a cache line
-RESCALE_EVERY = 8  # factors multiplied before the products are rescaled
-MIN_RATIO = TINY**RESCALE_EVERY  # smaller classes could underflow before the next rescaling
+MAX_IN_REGISTERS = 16  # classes up to which a row of numbers is kept in registers
+STRIP = 16  # classes handled at a time if there are more
+RESCALE_EVERY = 8  # factors multiplied before the products are rescaled: TINY**8 times itself does not underflow
+LOG_2 = math.log(2.0)
+LEAST_POWER = -1000.0  # classes that are this many powers of two below the most probable one are not told apart
+MIN_PRODUCT, MAX_PRODUCT = 1e-100, 1e100  # two factors within these bounds neither underflow nor overflow
 MAX_CACHED_ANSWERS = 64  # answers of a task whose logarithms are cached
 
 
+class _Compiled(NamedTuple):
+    posterior: Any
+    counts: Any
+    smooth: Any
+
+
 @functools.cache
-def _confusion_kernels(K: int) -> tuple[Any, Any]:
-    """Compile the kernels for K classes. A constant K makes them twice as fast for up to 10 classes; NaN cannot occur,
-    and `nnan` lets the compiler use this."""
+def _for_classes(K: int) -> _Compiled:
+    """Compile the kernels for K classes, with all numbers of a row in registers. They are two to three times as fast as
+    `_WIDE`. NaN cannot occur, and `nnan` lets the compiler use this."""
 
     @jit(fastmath={"nnan", "nsz"})
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
-        q, logs, sums = np.empty(K), np.empty(K), np.zeros(K)
-        evidence, flips, wide, last = 0.0, 0, 1 if len(prior) > 1 else 0, len(pair) - 1
+        memory, sums, zeros, grid = np.empty((2, K)), filled(0.0, K), filled(0.0, K), filled(GRID, K)
+        evidence, product, flips, wide, last = 0.0, 1.0, 0, 1 if len(prior) > 1 else 0, len(pair) - 1
         for i in range(start, stop):
-            first, end = ptr[i], ptr[i + 1]
-            for k in range(K):
-                q[k] = prior[i * wide, k]
-            scale, since, separate = 0.0, 0, False  # separate: each class has its own logarithm in `logs`
+            first, end, known = at(ptr, i), at(ptr, i + 1), at(gold, i)
+            q, powers = load(prior, i * wide, 0, K), zeros  # the scores are q * 2**powers
+            rescale_at = first + RESCALE_EVERY
             for n in range(first, end):
-                ahead = pair[min(n + PREFETCH_AHEAD, last)]
-                for k in range(0, K, LINE_FLOATS):
-                    prefetch(P, ahead, k)
+                ahead = at(pair, min(n + PREFETCH_AHEAD, last))
+                prefetch(P, ahead, 0)
                 if K > 2:  # a row may span two cache lines
                     prefetch(P, ahead, K - 1)
-                r = pair[n]
-                for k in range(K):
-                    q[k] *= P[r, k]
-                since += 1
-                if since == RESCALE_EVERY:
-                    since = 0
-                    top, low = 0.0, np.inf
-                    for k in range(K):
-                        top, low = max(top, q[k]), min(low, q[k])
-                    if low > top * MIN_RATIO:
-                        for k in range(K):
-                            q[k] /= top
-                        scale += math.log(top)
-                    else:
-                        for k in range(K):
-                            logs[k] = (logs[k] if separate else 0.0) + math.log(q[k])
-                            q[k] = 1.0
-                        separate = True
-            if separate:
-                top = -np.inf
-                for k in range(K):
-                    logs[k] += math.log(q[k])
-                    top = max(top, logs[k] if gold[i] < 0 or k == gold[i] else -np.inf)
-                for k in range(K):
-                    q[k] = math.exp(logs[k] - top)
-                scale += top
-            if gold[i] >= 0:
-                for k in range(K):
-                    q[k] = q[k] if k == gold[i] else 0.0
-            total = 0.0
-            for k in range(K):
-                total += q[k]
-            inverse = 1.0 / total
-            was, kept, now = Z[i, 0], Z.dtype.type(-1.0), Z.dtype.type(-1.0)
-            for k in range(K):
-                was = max(was, Z[i, k])
-            for k in range(K):  # the label changed if its class is no longer the most probable, as stored
-                q[k] *= inverse
-                z = stored(q[k], Z)
-                kept = max(kept, z if Z[i, k] == was else Z.dtype.type(-1.0))
-                now = max(now, z)
-                Z[i, k] = z
-            if gold[i] >= 0:
-                Z[i, gold[i]] = 1.0
+                q = times(q, load(P, at(pair, n), 0, K))
+                if n + 1 == rescale_at:
+                    powers, q = plus(powers, exponent(q)), mantissa(q)
+                    rescale_at += RESCALE_EVERY
+            power_of_all = 0.0
+            if known >= 0:
+                store(memory, 0, 0, q)
+                store(memory, 1, 0, powers)
+                score, power_of_all = memory[0, known], memory[1, known]
+                memory[0] = 0.0
+                memory[0, known] = 1.0
+                z = load(memory, 0, 0, K)
+            else:
+                if end - first >= RESCALE_EVERY:
+                    power_of_all = largest(powers)
+                    below = minus(powers, filled(power_of_all, K))
+                    q = times(q, power(larger(below, filled(LEAST_POWER, K))))
+                score = total(q)
+                z = times(q, filled(1.0 / score, K))
+                if Z.itemsize == 4:  # as `stored`
+                    z = minus(plus(single(z), grid), grid)
+            before = load(Z, i, 0, K)
+            kept = meet(before, largest(before), z, largest(z))  # a class that was the most probable one still is
+            store(Z, i, 0, z)
             if end > first:
-                evidence += scale + math.log(total)
-                flips += kept < now
-                for k in range(K):
-                    sums[k] += Z[i, k]
-        shares[:] = sums
-        return evidence, flips
+                sums = plus(sums, z)
+                flips += not kept
+                evidence += LOG_2 * power_of_all
+                if score > MIN_PRODUCT:  # one logarithm for many tasks
+                    product *= score
+                    if product < MIN_PRODUCT or product > MAX_PRODUCT:
+                        evidence += math.log(product)
+                        product = 1.0
+                else:
+                    evidence += math.log(score)
+        store(shares, 0, 0, sums)
+        return evidence + math.log(product), flips
 
     @jit
     def counts(ptr, task, Z, C, start, stop):
-        total = np.empty(K)
         last = len(task) - 1
         for r in range(start, stop):
-            for k in range(K):
-                total[k] = 0.0
-            for n in range(ptr[r], ptr[r + 1]):
-                ahead = task[min(n + PREFETCH_AHEAD, last)]
-                for k in range(0, K, LINE_FLOATS):
-                    prefetch(Z, ahead, k)
+            sums = filled(0.0, K)
+            for n in range(at(ptr, r), at(ptr, r + 1)):
+                ahead = at(task, min(n + PREFETCH_AHEAD, last))
+                prefetch(Z, ahead, 0)
                 if K > 2:
                     prefetch(Z, ahead, K - 1)
-                i = task[n]
-                for k in range(K):
-                    total[k] += Z[i, k]
-            for k in range(K):
-                C[r, k] = total[k]
+                sums = plus(sums, load(Z, at(task, n), 0, K))
+            store(C, r, 0, sums)
 
-    return posterior, counts
+    @jit(fastmath={"nnan", "nsz"})
+    def smooth(worker_ptr, C, smoothing, P, totals, start, stop):
+        factors = np.empty((2, K))  # a row is counts * factors[0] + factors[1]
+        tiny, product, powers, since = filled(TINY, K), filled(1.0, K), filled(0.0, K), 0
+        log_prior = 0.0
+        for j in range(start, stop):
+            first, last = worker_ptr[j], worker_ptr[j + 1]
+            sums = filled(0.0, K)
+            for r in range(first, last):
+                sums = plus(sums, load(C, r, 0, K))
+            store(totals, j, 0, sums)
+            log_prior += _row_factors(totals[j], smoothing, K - (last - first), factors)
+            scale, shift = load(factors, 0, 0, K), load(factors, 1, 0, K)
+            for r in range(first, last):
+                p = larger(plus(times(load(C, r, 0, K), scale), shift), tiny)
+                store(P, r, 0, p)
+                product = times(product, p)
+                since += 1
+                if since == RESCALE_EVERY:
+                    powers, product, since = plus(powers, exponent(product)), mantissa(product), 0
+        store(factors, 0, 0, product)
+        for k in range(K):
+            log_prior += math.log(factors[0, k])
+        return smoothing * (log_prior + LOG_2 * total(powers))
+
+    return _Compiled(posterior, counts, smooth)
+
+
+@jit(fastmath={"nnan", "nsz"})
+def _row_factors(totals, smoothing, unseen, factors):
+    """Set the factors of a worker's confusion rows: the row of a label is counts * factors[0] + factors[1]. Return the
+    log-probability of the labels that the worker never gave."""
+    K = len(totals)
+    log_unseen, product, since = 0.0, 1.0, 0  # one logarithm for RESCALE_EVERY factors
+    for k in range(K):
+        below = totals[k] + K * smoothing
+        factors[0, k] = 1.0 / below if below > 0 else 0.0
+        factors[1, k] = smoothing * factors[0, k] if below > 0 else 1.0 / K
+    if smoothing > 0 and unseen > 0:
+        for k in range(K):
+            product *= factors[1, k]
+            since += 1
+            if since == RESCALE_EVERY or k == K - 1:
+                log_unseen += unseen * math.log(product)
+                product, since = 1.0, 0
+    return log_unseen
+
+
+@jit(fastmath={"nnan", "nsz"})
+def _wide_posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
+    K, last, wide = Z.shape[1], len(pair) - 1, 1 if len(prior) > 1 else 0
+    even, q, powers = K - K % STRIP, np.empty((1, K)), np.empty(K)  # the scores are q * 2**powers
+    evidence, flips = 0.0, 0
+    shares[:] = 0.0
+    for i in range(start, stop):
+        first, end, known = ptr[i], ptr[i + 1], gold[i]
+        for k in range(K):
+            q[0, k], powers[k] = prior[i * wide, k], 0.0
+        for begin in range(first, end, RESCALE_EVERY):
+            stop_at = min(begin + RESCALE_EVERY, end)
+            for n in range(begin, stop_at):
+                ahead = pair[min(n + PREFETCH_AHEAD, last)]
+                for k in range(0, K, LINE_FLOATS):
+                    prefetch(P, ahead, k)
+                prefetch(P, ahead, K - 1)
+            for k in range(0, even, STRIP):
+                product = load(q, 0, k, STRIP)
+                for n in range(begin, stop_at):
+                    product = times(product, load(P, pair[n], k, STRIP))
+                store(q, 0, k, product)
+            for k in range(even, K):
+                for n in range(begin, stop_at):
+                    q[0, k] *= P[pair[n], k]
+            if stop_at - begin == RESCALE_EVERY:
+                for k in range(K):
+                    q[0, k], more = math.frexp(q[0, k])
+                    powers[k] += more
+        power_of_all = 0.0
+        if known >= 0 or end - first >= RESCALE_EVERY:
+            power_of_all = _scaled(q[0], powers, known)
+        score = _sum(q, even)
+        was, now, kept, inverse = -1.0, -1.0, False, 1.0 / score
+        for k in range(0, even, STRIP):
+            z = times(load(q, 0, k, STRIP), filled(inverse, STRIP))
+            if Z.itemsize == 4:  # as `stored`
+                z = minus(plus(single(z), filled(GRID, STRIP)), filled(GRID, STRIP))
+            store(q, 0, k, z)
+            was, now = max(was, largest(load(Z, i, k, STRIP))), max(now, largest(z))
+        for k in range(even, K):
+            q[0, k] = stored(q[0, k] * inverse, Z)
+            was, now = max(was, Z[i, k]), max(now, q[0, k])
+        for k in range(0, even, STRIP):
+            z = load(q, 0, k, STRIP)
+            kept |= meet(load(Z, i, k, STRIP), was, z, now)  # a class that was the most probable one still is
+            store(Z, i, k, z)
+            if end > first:
+                store(shares, 0, k, plus(load(shares, 0, k, STRIP), z))
+        for k in range(even, K):
+            kept |= (Z[i, k] == was) & (q[0, k] == now)
+            Z[i, k] = q[0, k]
+            shares[0, k] += q[0, k] if end > first else 0.0
+        if end > first:
+            evidence += LOG_2 * power_of_all + math.log(score)
+            flips += not kept
+    return evidence, flips
+
+
+@jit
+def _sum(q, even):
+    """Return the sum of q (1, K), in strips up to the column `even`."""
+    sums = filled(0.0, STRIP)
+    for k in range(0, even, STRIP):
+        sums = plus(sums, load(q, 0, k, STRIP))
+    score = total(sums)
+    for k in range(even, q.shape[1]):
+        score += q[0, k]
+    return score
+
+
+@jit(fastmath={"nnan", "nsz"})
+def _scaled(q, powers, known):
+    """Turn q * 2**powers into q * 2**top, in place, and return top. A known class excludes the others."""
+    top = -np.inf
+    for k in range(len(q)):
+        if known >= 0 and k != known:
+            q[k] = 0.0
+        if q[k] > 0 or k == known:
+            top = max(top, powers[k])
+    for k in range(len(q)):
+        if q[k] > 0:
+            q[k] = math.ldexp(q[k], int(max(powers[k] - top, LEAST_POWER)))
+    return top
+
+
+@jit
+def _wide_counts(ptr, task, Z, C, start, stop):
+    K, last = Z.shape[1], len(task) - 1
+    even = K - K % STRIP
+    for r in range(start, stop):
+        first, end = ptr[r], ptr[r + 1]
+        for n in range(first, end):
+            ahead = task[min(n + PREFETCH_AHEAD, last)]
+            for k in range(0, K, LINE_FLOATS):
+                prefetch(Z, ahead, k)
+            prefetch(Z, ahead, K - 1)
+        for k in range(0, even, STRIP):
+            sums = filled(0.0, STRIP)
+            for n in range(first, end):
+                sums = plus(sums, load(Z, task[n], k, STRIP))
+            store(C, r, k, sums)
+        for k in range(even, K):
+            sum_of_class = 0.0
+            for n in range(first, end):
+                sum_of_class += Z[task[n], k]
+            C[r, k] = sum_of_class
 
 
 def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
-    kernel = _confusion_kernels(Z.shape[1])[0]
+    kernel, P, prior = _compiled(Z.shape[1]).posterior, np.ascontiguousarray(P), np.ascontiguousarray(prior)
     return run_e_step(
         layout,
         Z,
         threads,
-        lambda shares, a, b: kernel(layout.task_ptr, layout.pair, P, prior, gold, Z, shares, a, b),
+        lambda shares, a, b: kernel(layout.task_ptr, layout.pair, P, prior, gold, Z, shares[None], a, b),
     )
 
 
 def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
-    kernel = _confusion_kernels(Z.shape[1])[1]
-    C = np.empty((layout.n_rows, Z.shape[1]))  # double, so that sums over shards are exact
+    kernel, Z = _compiled(Z.shape[1]).counts, np.ascontiguousarray(Z)
+    C = empty((layout.n_rows, Z.shape[1]), np.float64)  # double, so that sums over shards are exact
     run(
         lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C, start, stop),
         by_answers(layout.row_ptr),
@@ -219,49 +378,59 @@ def cavity_left_out(
     return weighted_counts(worker, right, layout.n_workers), weighted_counts(worker, sure, layout.n_workers)
 
 
-@jit
-def _smooth(worker_ptr, C, smoothing, P, totals, start, stop):
+@jit(fastmath={"nnan", "nsz"})
+def _wide_smooth(worker_ptr, C, smoothing, P, totals, start, stop):
     K = C.shape[1]
-    inverse = np.empty(K)
-    log_prior = 0.0
+    factors, product, powers, since = np.empty((2, K)), np.ones((1, K)), np.zeros((1, K)), 0
+    even, log_prior = K - K % STRIP, 0.0
+    tiny = filled(TINY, STRIP)
     for j in range(start, stop):
         first, last = worker_ptr[j], worker_ptr[j + 1]
         for r in range(first, last):
             for k in range(K):
                 totals[j, k] += C[r, k]
-        unseen, product, since = K - (last - first), 1.0, 0  # one logarithm for RESCALE_EVERY factors
-        for k in range(K):
-            below = totals[j, k] + K * smoothing
-            inverse[k] = 1.0 / below if below > 0 else 0.0
-            if smoothing > 0 and unseen > 0:
-                product *= smoothing * inverse[k]
-                since += 1
-                if since == RESCALE_EVERY or k == K - 1:
-                    log_prior += unseen * math.log(product)
-                    product, since = 1.0, 0
+        log_prior += _row_factors(totals[j], smoothing, K - (last - first), factors)
         for r in range(first, last):
-            for k in range(K):
-                p = max((C[r, k] + smoothing) * inverse[k], TINY) if inverse[k] > 0 else 1.0 / K
+            since += 1
+            for k in range(0, even, STRIP):
+                scale, shift = load(factors, 0, k, STRIP), load(factors, 1, k, STRIP)
+                p = larger(plus(times(load(C, r, k, STRIP), scale), shift), tiny)
+                store(P, r, k, p)
+                p = times(p, load(product, 0, k, STRIP))
+                if since == RESCALE_EVERY:
+                    store(powers, 0, k, plus(load(powers, 0, k, STRIP), exponent(p)))
+                    p = mantissa(p)
+                store(product, 0, k, p)
+            for k in range(even, K):
+                p = max(C[r, k] * factors[0, k] + factors[1, k], TINY)
                 P[r, k] = p
-                if smoothing > 0:
-                    product *= p
-                    since += 1
-                    if since == RESCALE_EVERY:
-                        log_prior += math.log(product)
-                        product, since = 1.0, 0
-        log_prior += math.log(product)
+                product[0, k] *= p
+                if since == RESCALE_EVERY:
+                    powers[0, k] += math.log(product[0, k]) / LOG_2
+                    product[0, k] = 1.0
+            if since == RESCALE_EVERY:
+                since = 0
+    for k in range(K):
+        log_prior += math.log(product[0, k]) + LOG_2 * powers[0, k]
     return smoothing * log_prior
+
+
+_WIDE = _Compiled(_wide_posterior, _wide_counts, _wide_smooth)
+
+
+def _compiled(K: int) -> _Compiled:
+    return _for_classes(K) if K <= MAX_IN_REGISTERS else _WIDE
 
 
 def smooth_rows(
     layout: RowTable, counts: Floats, smoothing: float, dtype: DTypeLike, threads: int
 ) -> tuple[Floats, Floats, float]:
-    P, totals = np.empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
-    bounds = by_workers(layout)
+    P, totals = empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
+    bounds, kernel, counts = by_workers(layout), _compiled(counts.shape[1]).smooth, np.ascontiguousarray(counts)
     log_prior = np.zeros(len(bounds) - 1)
 
     def work(b: int, start: int, stop: int) -> None:
-        log_prior[b] = _smooth(layout.worker_ptr, counts, float(smoothing), P, totals, start, stop)
+        log_prior[b] = kernel(layout.worker_ptr, counts, float(smoothing), P, totals, start, stop)
 
     run(work, bounds, threads)
     return P, totals, math.fsum(log_prior) if smoothing > 0 else 0.0

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from .. import TINY
 from ..layout import Floats, RowTable
+from ..memory import empty
 from .blocks import by_workers, jit, run
 
 
@@ -75,7 +76,7 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
 def dirichlet_rows(
     layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
 ) -> tuple[Floats, Floats, float, float]:
-    P, totals = np.empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
+    P, totals = empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
     base = gammaln(a)
     above = a.sum(1)
     bounds = by_workers(layout)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....acquisition import expected, expected_accuracy, open_tasks
 from ....acquisition.cost import accuracy_from_sums
-from ....inter_rater import agreement
+from ....inter_rater import measured
 from ....kernels.layout import Floats, Ints
 from ....result import LabelsResult, SplitResult
 from ...page import BaseSummary, Language, Tile
@@ -114,7 +114,7 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     right = expected(result, 1)[open_tasks(result)]
     mean, low, high = expected_accuracy(result) or (None, None, None)
     wrong, review = doubtful(right[:, 0])
-    alpha = agreement(answers).row(0, named=True)
+    alpha = measured(answers, ["krippendorff-alpha"]).row(0, named=True)
     values = {
         "answers": answers.n_answers,
         "tasks": answers.n_tasks,

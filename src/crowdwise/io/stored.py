@@ -28,10 +28,10 @@ import polars as pl
 from ..answers import Intake, Labels, SplitLabels
 from ..answers.gold import GoldCounts
 from ..answers.parts import Merged, PartIndex, Place
+from ..engine import Executor
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, add_shard, narrow, spread_out
 from ..result.split import SavedTables
-from .executor import Executor
 
 T = TypeVar("T")
 
