@@ -2,9 +2,9 @@
 
 The frame has one row per shard: its number, and the arrays of its answers as bytes. A function runs on all of them by
 `mapInArrow`. Parameters go to the machines as broadcast variables, and statistics of the rows and workers of a shard
-come back as bytes; if driver and executors are one machine, both are handed over in files. The driver adds statistics in
-the order of the shards, so the sums have the same bits wherever and however often a task ran. Every job reads the same
-cached frame: its lineage does not grow with the iterations.
+come back as bytes; if driver and executors are one machine, both are handed over in files. The driver adds statistics
+in the order of the shards, so the sums have the same bits wherever and however often a task ran. Every job reads the
+same cached frame: its lineage does not grow with the iterations.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class SparkExecutor(Executor[Any]):
             weakref.finalize(self, shutil.rmtree, self.near, ignore_errors=True)
         self.fit = uuid.uuid4().hex
         self.updates: tuple[Update, ...] = ()
-        self.version = 0
+        self.version, self.sent = 0, False
         weakref.finalize(self, ENDED.append, self.fit).atexit = False
 
     def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
@@ -193,9 +193,11 @@ class SparkExecutor(Executor[Any]):
         return self.context.broadcast(value)
 
     def _run(self, call: Any) -> Iterator[tuple[int, Any]]:
-        """Run a job on the shards that machines have on file, and then one that sends them the others."""
+        """Run a job on the shards that machines have on file, and then one that sends them the others; the first job of
+        a fit sends all."""
         ended = len(call.ended)
-        found = dict(answers_of(map_in_arrow(self.frame.select("number"), call, FOUND)))
+        columns, self.sent = ("number",) if self.sent else ("number", "shard"), True
+        found = dict(answers_of(map_in_arrow(self.frame.select(*columns), call, FOUND)))
         absent = [number for number, each in found.items() if isinstance(each, str) and each == ABSENT]
         if absent:
             rest = self.frame.where(self.frame["number"].isin(absent)).select("number", "shard")
