@@ -97,7 +97,7 @@ def measure(n_answers: int, cores: int, partitions: int | None, memory: str, rep
                 times[name].append(per_iteration(each))
         took = {name: statistics.median(seen) for name, seen in times.items()}
         if n_answers <= MAX_PEER_ANSWERS:
-            took["crowd-kit"] = per_iteration(crowdkit_fit(answers), 1, 1)
+            took["crowd-kit"] = per_iteration(crowdkit_fit(answers), 1, 4)
     details = {f"{name} s": seconds for name, seconds in took.items()}
     size = f"{short(n_answers)} answers, K = {CLASSES}, {cores} cores"
     figures = [

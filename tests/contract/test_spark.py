@@ -355,8 +355,9 @@ FIT_AND_KILL = """
 
     def kill(progress):
         if progress.iteration == 2:
-            own = [each for worker in workers for each in psutil.Process(int(worker)).children()]
-            assert len(own) == 2, own
+            children = [each for worker in workers for each in psutil.Process(int(worker)).children()]
+            own = [each for each in children if each.name() == "java"]
+            assert len(own) == 2, children
             os.kill(own[0].pid, signal.SIGKILL)
 
     run = cw.Run(precision="double", threads=1, watch=kill)

@@ -1,14 +1,18 @@
 """The executor over shards that are rows of a Spark frame.
 
 The frame has one row per shard: its number, and the arrays of its answers as bytes. A function runs on all of them by
-`mapInArrow`. Parameters go to the machines as broadcast variables; statistics of the rows and workers of a shard come
-back as bytes and are added on the driver in the order of the shards, so the sums have the same bits wherever and
-however often a task ran. Every job reads the same cached frame: its lineage does not grow with the iterations.
+`mapInArrow`. Parameters go to the machines as broadcast variables, and statistics of the rows and workers of a shard
+come back as bytes; if driver and executors are one machine, both are handed over in files. The driver adds statistics
+in the order of the shards, so the sums have the same bits wherever and however often a task ran. Every job reads the
+same cached frame: its lineage does not grow with the iterations.
 """
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import shutil
+import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +23,10 @@ from ..engine import Executor
 from ..errors import CrowdwiseError
 from ..kernels.layout import Subset, add_shard, narrow
 from .session import collect, map_in_arrow
-from .state import Files, States, Update, remove
+from .state import Files, Shared, States, Update, remove
 
 FOUND = "number int, failed boolean, found binary"  # what a function returned, or the error that it met
+LARGE = 1 << 20  # bytes of an answer that is handed over in a file
 ABSENT = "absent"  # the answer of a machine that has no file of the shard
 ENDED: list[str] = []  # fits and shards whose files are not needed any more
 
@@ -30,6 +35,7 @@ ENDED: list[str] = []  # fits and shards whose files are not needed any more
 class Calls:
     """Runs a function on the shards of a partition, on an executor of Spark."""
 
+    near: str | None  # folder in which large answers are handed over, if driver and executors are one machine
     key: str  # of the shards
     make: Callable[[Any, Subset], Any]
     fit: str
@@ -68,7 +74,7 @@ class Updating(Calls):
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for number, shard in self.shards(batches):
-            yield answer(number, self._updated, number, shard)
+            yield answer(number, self._updated, number, shard, near=self.near)
 
     def _updated(self, number: int, shard: Any) -> Any:
         if shard is None:
@@ -89,7 +95,7 @@ class Asking(Calls):
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for number, shard in self.shards(batches):
-            yield answer(number, self.asked, number, shard)
+            yield answer(number, self.asked, number, shard, near=self.near)
 
     def asked(self, number: int, shard: Any) -> Any:
         if shard is None:
@@ -97,15 +103,20 @@ class Asking(Calls):
         return self.work(shard, self.state(number, shard), *narrow(self.args.value, shard.subset))
 
 
-def answer(number: int, work: Callable[..., Any], *args: Any) -> Any:
-    """Return a row with what work(*args) returned. An error of Crowdwise is an answer, too: it would come again."""
+def answer(number: int, work: Callable[..., Any], *args: Any, near: str | None = None) -> Any:
+    """Return a row with what work(*args) returned, or with its file in the folder `near` if it is large. An error of
+    Crowdwise is an answer, too: it would come again."""
     import pyarrow as pa
 
     try:
         failed, found = False, work(*args)
     except CrowdwiseError as error:
         failed, found = True, error
-    values = ([number], [failed], [pickle.dumps(found, protocol=5)])
+    data = pickle.dumps(found, protocol=5)
+    if near is not None and len(data) > LARGE:
+        with contextlib.suppress(OSError):
+            data = pickle.dumps(Shared.of(found, near))
+    values = ([number], [failed], [data])
     arrays = [pa.array(v, kind) for v, kind in zip(values, (pa.int32(), pa.bool_(), pa.binary()), strict=True)]
     return pa.RecordBatch.from_arrays(arrays, ["number", "failed", "found"])
 
@@ -118,6 +129,9 @@ def answers_of(frame: Any) -> Iterator[tuple[int, Any]]:
         found = pickle.loads(table["found"][at].as_buffer())
         if failed[at]:
             raise found
+        if isinstance(found, Shared):
+            file, found = found, found.value
+            file.destroy()
         yield numbers[at], found
 
 
@@ -127,17 +141,21 @@ class SparkExecutor(Executor[Any]):
     def __init__(self, frame: Any, key: str, subsets: Sequence[Subset], make: Callable[[Any, Subset], Any]) -> None:
         self.frame, self.key, self.subsets, self.make = frame, key, subsets, make
         self.context = frame.sparkSession.sparkContext
+        self.near: str | None = None
+        if self.context.master.startswith("local"):
+            self.near = tempfile.mkdtemp(prefix="crowdwise-")
+            weakref.finalize(self, shutil.rmtree, self.near, ignore_errors=True)
         self.fit = uuid.uuid4().hex
         self.updates: tuple[Update, ...] = ()
-        self.version = 0
+        self.version, self.sent = 0, False
         weakref.finalize(self, ENDED.append, self.fit).atexit = False
 
     def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
         self.version += 1
-        own = None if each is None else self.context.broadcast(list(each))
-        update = Update(self.version, work, self.context.broadcast(args), own)
+        own = None if each is None else self._share(list(each))
+        update = Update(self.version, work, self._share(args), own)
         total, renewed = None, True
-        call = Updating(self.key, self.make, self.fit, self.updates, tuple(ENDED), update)
+        call = Updating(self.near, self.key, self.make, self.fit, self.updates, tuple(ENDED), update)
         for number, (statistics, alone) in self._run(call):
             total = add_shard(total, statistics, self.subsets[number])
             renewed = renewed and alone
@@ -149,9 +167,7 @@ class SparkExecutor(Executor[Any]):
         kept = (*self.updates[:1], update) if renewed else (*self.updates, update)
         for old in self.updates:
             if all(old is not one for one in kept):
-                old.args.destroy()
-                if old.each is not None:
-                    old.each.destroy()
+                old.destroy()
         self.updates = kept
 
     def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
@@ -165,14 +181,23 @@ class SparkExecutor(Executor[Any]):
         return total
 
     def _asked(self, work: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
-        shared = self.context.broadcast(args)
-        yield from self._run(Asking(self.key, self.make, self.fit, self.updates, tuple(ENDED), work, shared))
+        shared = self._share(args)
+        yield from self._run(Asking(self.near, self.key, self.make, self.fit, self.updates, tuple(ENDED), work, shared))
         shared.destroy()
 
+    def _share(self, value: Any) -> Any:
+        """Return a value that executors can read, as a broadcast variable or a file."""
+        with contextlib.suppress(OSError):
+            if self.near is not None:
+                return Shared.of(value, self.near)
+        return self.context.broadcast(value)
+
     def _run(self, call: Any) -> Iterator[tuple[int, Any]]:
-        """Run a job on the shards that machines have on file, and then one that sends them the others."""
+        """Run a job on the shards that machines have on file, and then one that sends them the others; the first job of
+        a fit sends all."""
         ended = len(call.ended)
-        found = dict(answers_of(map_in_arrow(self.frame.select("number"), call, FOUND)))
+        columns, self.sent = ("number",) if self.sent else ("number", "shard"), True
+        found = dict(answers_of(map_in_arrow(self.frame.select(*columns), call, FOUND)))
         absent = [number for number, each in found.items() if isinstance(each, str) and each == ABSENT]
         if absent:
             rest = self.frame.where(self.frame["number"].isin(absent)).select("number", "shard")

@@ -22,7 +22,7 @@ from ..kernels.layout import narrow
 
 
 class Update(NamedTuple):
-    """A function that has changed the local states of all shards, with its arguments as broadcast variables."""
+    """A function that has changed the local states of all shards; its arguments are broadcast variables or files."""
 
     version: int
     work: Callable[..., tuple[Any, Any]]
@@ -32,6 +32,36 @@ class Update(NamedTuple):
     def __call__(self, number: int, shard: Any, local: Any) -> tuple[Any, Any]:
         own = () if self.each is None else (self.each.value[number],)
         return self.work(shard, local, *narrow(self.args.value, shard.subset), *own)
+
+    def broadcast(self, context: Any) -> Update:
+        """Return this update with broadcast variables, which last as long as any frame uses them."""
+        args, each = (None if one is None else context.broadcast(one.value) for one in (self.args, self.each))
+        return self._replace(args=args, each=each)
+
+    def destroy(self) -> None:
+        for shared in (self.args, self.each):
+            if shared is not None:
+                shared.destroy()
+
+
+class Shared(NamedTuple):
+    """A value in a file that driver and executors see: quicker than a broadcast variable if they are one machine."""
+
+    path: str
+
+    @classmethod
+    def of(cls, value: Any, folder: str) -> Shared:
+        path = Path(folder) / uuid.uuid4().hex
+        with path.open("wb") as file:
+            pickle.dump(value, file, protocol=5)
+        return cls(str(path))
+
+    @property
+    def value(self) -> Any:
+        return pickle.loads(Path(self.path).read_bytes())
+
+    def destroy(self) -> None:
+        Path(self.path).unlink(missing_ok=True)
 
 
 class Files:

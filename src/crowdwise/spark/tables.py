@@ -20,6 +20,7 @@ class SparkTables(TaskTables):
     def __init__(self, executor: SparkExecutor, work: Callable[..., dict[str, pl.DataFrame]], args: Any) -> None:
         self.executor, self.work = executor, work
         self.args = executor.context.broadcast(args)
+        self.updates = tuple(update.broadcast(executor.context) for update in executor.updates)
         first = map_in_arrow(executor.frame.where("number = 0"), self._call(Shaping), FOUND)
         self.schemas = {name: _plain(frame) for _, frames in answers_of(first) for name, frame in frames.items()}
 
@@ -32,7 +33,7 @@ class SparkTables(TaskTables):
 
     def _call(self, kind: Any, *more: Any) -> Any:
         executor = self.executor
-        return kind(executor.key, executor.make, executor.fit, executor.updates, (), self.work, self.args, *more)
+        return kind(None, executor.key, executor.make, executor.fit, self.updates, (), self.work, self.args, *more)
 
     def write(self, name: str, folder: Path) -> Path:
         self.write_to(name, str(folder / name))
