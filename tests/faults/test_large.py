@@ -281,7 +281,7 @@ def long_names(path):
 def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path):
     file = long_names(tmp_path / "answers.csv")
     code = (
-        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (560_000_000, 560_000_000))\n"
+        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (600_000_000, 600_000_000))\n"
         "import crowdwise.io\n{before}\nfrom crowdwise.cli import main\nmain()"
     )
 
