@@ -281,7 +281,7 @@ def long_names(path):
 def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path):
     file = long_names(tmp_path / "answers.csv")
     code = (
-        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (560_000_000, 560_000_000))\n"
+        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (600_000_000, 600_000_000))\n"
         "import crowdwise.io\n{before}\nfrom crowdwise.cli import main\nmain()"
     )
 
@@ -351,3 +351,30 @@ def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
 
     monkeypatch.setattr(resource, "getrlimit", limits)
     assert resources.available() == 700
+
+
+@pytest.mark.parametrize("flag", ["--truth", "--content"])
+def test_what_needs_all_answers_is_refused_before_a_fit_of_parts(flag, answers, command, monkeypatch, tmp_path):
+    monkeypatch.setattr("crowdwise.io.too_large", lambda *_: True)
+    (tmp_path / "table.csv").write_text("task,label,text\n1,2,3\n")
+    status, out, err = command("aggregate", answers, flag, tmp_path / "table.csv")
+    assert (status, out) == (1, "")
+    assert f"{flag} needs all answers in memory, but these are in parts (StoredLabels(" in err
+    assert "If there is enough memory, allow more with --memory" in err
+    status, _, err = command("learn", answers, "--features", tmp_path / "table.csv", "--out", tmp_path / "out")
+    assert (status, "learn needs all answers in memory" in err) == (1, True)
+
+
+@pytest.mark.parametrize("words", [["inspect"], ["workers", "--model", "majority-vote"]])
+def test_commands_take_a_folder_of_tables(words, answers, command, tmp_path):
+    for number in range(2):
+        (tmp_path / f"{number}.csv").write_bytes(answers.read_bytes())
+    name, *more = words
+    status, out, err = command(name, tmp_path, *more)
+    assert status == 0, err
+    assert "10" in out
+    status, _, err = command(name, tmp_path / "none", *more)
+    assert status == 1
+    (tmp_path / "empty").mkdir()
+    status, _, err = command(name, tmp_path / "empty")
+    assert (status, "no saved result at" in err) == (1, True)

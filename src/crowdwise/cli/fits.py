@@ -15,6 +15,7 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
+from ..result.base import refuse_parts
 from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
 from .say import table, words
 from .show import watch_models
@@ -61,6 +62,8 @@ class PageOptions:
         flag = next((flag for flag, value in self._given().items() if value is not None), None)
         if flag is not None and answers.kind not in SCORERS:
             raise ParameterError(f"{flag} does not apply to {answers.title}. Omit it")
+        if flag is not None:
+            refuse_parts(answers, flag)
         if self.about is not None:
             self.about.check(getattr(answers, f"{ABOUT[answers.kind]}s").to_list(), ABOUT[answers.kind])
 
@@ -237,6 +240,7 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
         learner.classifier, side, random_state=job.options.seed, threshold=learner.threshold, restarts=learner.restarts
     )
     answers = job.source.answers()
+    refuse_parts(answers, "learn")
     page.check(answers)
     found = read_features(learner.features, answers.tasks, array=learner.array)
     x, rows = found.x.reshape(len(found.x), -1), answers.by_row(found.tasks)
