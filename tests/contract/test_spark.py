@@ -302,6 +302,7 @@ def test_the_command_fits_on_spark(spark: Any, crowd: cw.simulate.Crowd, tmp_pat
     status, _, said = command("aggregate", answers, "--engine", "spark", "--out", out, "--model", "one-coin")
     assert status == 0, said
     assert "Labels(750 answers, 150 tasks, 20 workers, 3 classes)" in said
+    assert f"result.crowdwise, {next(out.glob('tables-*')).name}, workers.csv" in said
     loaded, wanted = cw.load(out), cw.aggregate(cw.read(answers), "one-coin")
     assert loaded.labels.collect().sort("task")["label"].to_list() == wanted.labels["label"].to_list()
     assert pl.read_csv(out / "workers.csv")["worker"].to_list() == wanted.workers["worker"].to_list()

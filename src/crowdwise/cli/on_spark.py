@@ -9,6 +9,7 @@ from typing import Any
 from ..aggregation import kind_of
 from ..errors import ParameterError
 from ..io import read_table
+from ..result.store import TABLES
 from ..spark.labels import read_labels
 from ..spark.session import check_spark, read, running, start
 from .fits import PageOptions
@@ -69,4 +70,4 @@ def _write(result: Any, job: Job) -> list[Path]:
     small = {name: table for name, table in result.tables().items() if name not in ("labels", "tasks")}
     files = [write_csv(table, job.out / f"{name}.csv", job.options.excel_safe) for name, table in small.items()]
     (job.out / CHECKPOINT).unlink(missing_ok=True)
-    return [saved, *files]
+    return [saved, *job.out.glob(f"{TABLES}-*"), *files]
