@@ -258,7 +258,7 @@ def test_bad_tables_are_refused_as_in_memory(spark: Any) -> None:
     frame = pl.DataFrame({"task": [1, 2], "worker": ["a", None], "lable": ["x", "y"]})
     with pytest.raises(ColumnError, match=r"no column 'label' in frame; columns are task, worker, lable. Did you mean"):
         cw.spark.aggregate(table_of(spark, frame), "pooled")
-    with pytest.raises(ColumnError, match=r"1 answer\(s\) in frame have no worker, the first at partition"):
+    with pytest.raises(ColumnError, match=r"at least 1 answer\(s\) in frame have no worker, one at partition"):
         cw.spark.aggregate(table_of(spark, frame), "pooled", label="lable")
     with pytest.raises(EmptyDataError, match="no answers in frame: it has no rows"):
         cw.spark.aggregate(table_of(spark, frame).where("task > 9"), "pooled", label="lable")
