@@ -86,7 +86,8 @@ def aggregate(
     ['x', 'y']
     """
     ready = isinstance(answers, Answers)
-    answers = answers if ready else to_frame(answers)  # once: a reader can be read only once
+    if not ready and model is None:
+        answers = to_frame(answers)  # once: a reader can be read only once
     kind = answers.kind if ready else kind_of(answers.columns, options) if model is None else None
     chosen, reading = chosen_model(kind, model, options, reads=not ready)
     if ready and reading:

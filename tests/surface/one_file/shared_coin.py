@@ -14,6 +14,7 @@ import numpy as np
 
 from ..engine import register
 from ..engine.model import POSITIVE, setting
+from ..kernels.layout import PerRow
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel
@@ -28,7 +29,7 @@ class Params(NamedTuple):
 
 class Stats(NamedTuple):
     shares: Any  # (K,)
-    right: Any  # (R,)  expected right answers
+    right: PerRow  # (R,)  expected right answers
 
 
 @register("shared-coin", "one chance of being right for all workers, by EM")
