@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from ..answers.base import Answers
-from ..errors import DataError, MissingError, for_python, model_setting, phrase
+from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
 
 if TYPE_CHECKING:
     from ..engine import Model
@@ -170,9 +170,10 @@ def result_of(value: Any, kind: str, verb: str) -> Any:
 def refuse_parts(subject: Answers | BaseResult, verb: str) -> None:
     """Raise DataError for answers or a result in parts."""
     if subject.in_parts:
+        advice = phrase("use answers.load()", f"allow more with {flags(memory='SIZE')}")
         raise DataError(
             f"{verb} needs all answers in memory, but these are in parts ({subject!r}). If there is enough memory, "
-            f"{phrase('use answers.load()', 'allow more with --memory')}; otherwise take a sample of the tasks"
+            f"{advice}; otherwise take a sample of the tasks"
         )
 
 
