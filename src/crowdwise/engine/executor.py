@@ -36,28 +36,48 @@ class Executor(ABC, Generic[Shard]):
         """Return the sum of work(shard, local, *args) over shards."""
 
 
-class InMemory(Executor[Shard]):
-    """Shards in the memory of this process, processed one after another; each uses all threads."""
+class InTurn(Executor[Shard]):
+    """Shards that are processed one after another in this process; each uses all threads."""
+
+    @abstractmethod
+    def walk(self) -> Iterator[tuple[int, Shard, Any]]:
+        """Yield every shard with its number and its local state, in order."""
+
+    @abstractmethod
+    def keep(self, number: int, local: Any) -> None:
+        """Keep the local state of a shard."""
+
+    def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
+        total = None
+        for number, shard, local in self.walk():
+            subset = getattr(shard, "subset", None)
+            own = () if each is None else (each[number],)
+            new, statistics = work(shard, local, *narrow(args, subset), *own)
+            self.keep(number, new)
+            total = add_shard(total, statistics, subset)
+        return total
+
+    def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        for _, shard, local in self.walk():
+            yield work(shard, local, *narrow(args, getattr(shard, "subset", None)))
+
+    def total(self, work: Callable[..., Any], *args: Any) -> Any:
+        total = None
+        for _, shard, local in self.walk():
+            subset = getattr(shard, "subset", None)
+            total = add_shard(total, work(shard, local, *narrow(args, subset)), subset)
+        return total
+
+
+class InMemory(InTurn[Shard]):
+    """Shards in the memory of this process."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = tuple(shards)
         self.locals: list[Any] = [None] * len(self.shards)
 
-    def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
-        total = None
-        for n, shard in enumerate(self.shards):
-            subset = getattr(shard, "subset", None)
-            own = () if each is None else (each[n],)
-            self.locals[n], statistics = work(shard, self.locals[n], *narrow(args, subset), *own)
-            total = add_shard(total, statistics, subset)
-        return total
+    def walk(self) -> Iterator[tuple[int, Shard, Any]]:
+        return ((n, shard, self.locals[n]) for n, shard in enumerate(self.shards))
 
-    def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
-        for shard, local in zip(self.shards, self.locals, strict=True):
-            yield work(shard, local, *narrow(args, getattr(shard, "subset", None)))
-
-    def total(self, work: Callable[..., Any], *args: Any) -> Any:
-        total = None
-        for shard, found in zip(self.shards, self.each(work, *args), strict=True):
-            total = add_shard(total, found, getattr(shard, "subset", None))
-        return total
+    def keep(self, number: int, local: Any) -> None:
+        self.locals[number] = local

@@ -160,7 +160,7 @@ class Seen:
 
     @property
     def unreadable(self) -> list[str]:
-        """The column of times, if repeated answers cannot be told apart by it."""
+        """The column of times, if it does not decide between repeated answers."""
         readable = self.numbers or self.datetimes or "timestamp" not in self.plan.roles
         return [] if readable else [self.plan.roles["timestamp"]]
 

@@ -28,9 +28,9 @@ import polars as pl
 from ..answers import Intake, Labels, SplitLabels
 from ..answers.gold import GoldCounts
 from ..answers.parts import Merged, PartIndex, Place
-from ..engine import Executor
+from ..engine.executor import InTurn
 from ..errors import FileError
-from ..kernels.layout import Layout, Subset, WorkerRows, add_shard, narrow, spread_out
+from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
 from ..result.split import SavedTables
 
 T = TypeVar("T")
@@ -300,36 +300,15 @@ class _Opener:
         return self.make(*self.answers.part(self.number))
 
 
-class OnDisk(Executor[T]):
-    """Shards on disk, processed one after another; each uses all threads. The next is read meanwhile."""
+class OnDisk(InTurn[T]):
+    """Shards on disk. While one is processed, the next is read."""
 
     def __init__(self, openers: Sequence[Callable[[], T]], folder: Path) -> None:
         self.openers = openers
         self.home = Folder(parent=folder)
         self.kinds: list[Any] = [None] * len(openers)  # class of each local state
 
-    def update(self, work: Callable[..., tuple[Any, Any]], *args: Any, each: Sequence[Any] | None = None) -> Any:
-        total = None
-        for number, shard, local in self._walk():
-            subset = getattr(shard, "subset", None)
-            own = () if each is None else (each[number],)
-            new, statistics = work(shard, local, *narrow(args, subset), *own)
-            self._keep(number, new)
-            total = add_shard(total, statistics, subset)
-        return total
-
-    def each(self, work: Callable[..., Any], *args: Any) -> Iterator[Any]:
-        for _, shard, local in self._walk():
-            yield work(shard, local, *narrow(args, getattr(shard, "subset", None)))
-
-    def total(self, work: Callable[..., Any], *args: Any) -> Any:
-        total = None
-        for _, shard, local in self._walk():
-            subset = getattr(shard, "subset", None)
-            total = add_shard(total, work(shard, local, *narrow(args, subset)), subset)
-        return total
-
-    def _walk(self) -> Iterator[tuple[int, T, Any]]:
+    def walk(self) -> Iterator[tuple[int, T, Any]]:
         """Yield every shard with its local state, while the next is read in a thread."""
         with ThreadPoolExecutor(1, thread_name_prefix="crowdwise-read") as reader:
             ahead = reader.submit(self._open, 0)
@@ -351,7 +330,7 @@ class OnDisk(Executor[T]):
     def _files(self, number: int) -> list[Path]:
         return sorted(self.home.part(number).glob("*.npy"))
 
-    def _keep(self, number: int, local: Any) -> None:
+    def keep(self, number: int, local: Any) -> None:
         """Write a local state; arrays that were changed in place are there already."""
         folder = self.home.part(number)
         with disk_errors(folder):

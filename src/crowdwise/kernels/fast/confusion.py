@@ -39,7 +39,7 @@ MAX_IN_REGISTERS = 16  # classes up to which a row of numbers is kept in registe
 STRIP = 16  # classes handled at a time if there are more
 RESCALE_EVERY = 8  # factors multiplied before the products are rescaled: TINY**8 times itself does not underflow
 LOG_2 = math.log(2.0)
-LEAST_POWER = -1000.0  # classes that are this many powers of two below the most probable one are not told apart
+LEAST_POWER = -1000.0  # smallest power of two of a class, relative to the most probable one
 MIN_PRODUCT, MAX_PRODUCT = 1e-100, 1e100  # two factors within these bounds neither underflow nor overflow
 MAX_CACHED_ANSWERS = 64  # answers of a task whose logarithms are cached
 

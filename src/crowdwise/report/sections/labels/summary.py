@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ....acquisition import expected, expected_accuracy, open_tasks
-from ....acquisition.cost import accuracy_from_sums
+from ....acquisition.cost import Accuracy, accuracy_from_sums
 from ....inter_rater import measured
 from ....kernels.layout import Floats, Ints
-from ....result import LabelsResult, SplitResult
+from ....result import FittedLabels, LabelsResult, SplitResult
 from ...page import BaseSummary, Language, Tile
 from ...registry import summary
 from ...text import NOT_KNOWN, count, many, percent
@@ -110,12 +110,26 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     """Return the summary of a result of labels."""
     if isinstance(result, SplitResult):
         return _of_parts(result, language)
-    answers = result.answers
     right = expected(result, 1)[open_tasks(result)]
-    mean, low, high = expected_accuracy(result) or (None, None, None)
     wrong, review = doubtful(right[:, 0])
-    alpha = measured(answers, ["krippendorff-alpha"]).row(0, named=True)
-    values = {
+    alpha = measured(result.answers, ["krippendorff-alpha"]).row(0, named=True)
+    values = _common(result, expected_accuracy(result)) | {
+        "alpha": alpha["value"],
+        "alpha_low": alpha["low"],
+        "alpha_high": alpha["high"],
+        "expected_wrong": wrong,
+        "to_review": review,
+        "gain": float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
+        "ties": int(result.labels["tie"].sum()),
+    }
+    return Summary.of(result, language, counted=_counted(values), tiles=_tiles(values, alpha["note"]), **values)
+
+
+def _common(result: FittedLabels, accuracy: Accuracy | None) -> dict[str, Any]:
+    """Return the values that come from the workers and classes of a result, and the expected accuracy."""
+    answers = result.answers
+    mean, low, high = accuracy or (None, None, None)
+    return {
         "answers": answers.n_answers,
         "tasks": answers.n_tasks,
         "workers": answers.n_workers,
@@ -124,16 +138,8 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
         "expected_accuracy": mean,
         "expected_low": low,
         "expected_high": high,
-        "alpha": alpha["value"],
-        "alpha_low": alpha["low"],
-        "alpha_high": alpha["high"],
-        "expected_wrong": wrong,
-        "to_review": review,
         "flagged": int((result.workers["flags"] != "").sum()),
-        "gain": float((right[:, 1] - right[:, 0]).mean()) if len(right) else None,
-        "ties": int(result.labels["tie"].sum()),
     }
-    return Summary.of(result, language, counted=_counted(values), tiles=_tiles(values, alpha["note"]), **values)
 
 
 def _counted(values: dict[str, Any]) -> str:
@@ -145,25 +151,14 @@ def _counted(values: dict[str, Any]) -> str:
 
 def _of_parts(result: SplitResult, language: Language) -> Summary:
     """Return the summary of a result in parts, which has sums over tasks but not the tasks."""
-    answers = result.answers
     estimated = result.states["ok"] + result.states["unvoted"]
-    mean, low, high = accuracy_from_sums(result.expected, estimated, result.model) or (None, None, None)
     wrong, review = _doubtful_bins(result.bins)
-    values = {
-        "answers": answers.n_answers,
-        "tasks": answers.n_tasks,
-        "workers": answers.n_workers,
-        "classes": answers.classes.to_list(),
-        "prevalence": [float(share) for share in result.prevalence],
-        "expected_accuracy": mean,
-        "expected_low": low,
-        "expected_high": high,
+    values = _common(result, accuracy_from_sums(result.expected, estimated, result.model)) | {
         "alpha": None,
         "alpha_low": None,
         "alpha_high": None,
         "expected_wrong": wrong,
         "to_review": review,
-        "flagged": int((result.workers["flags"] != "").sum()),
         "gain": None,
         "ties": result.ties,
     }
