@@ -197,7 +197,7 @@ class Watcher:
         else:
             for name, table in result.tables().items():
                 write_csv(table, watch.out / f"{name}.csv", watch.excel_safe)
-            words(f"{result!r}, from {len(self.taken)} files; results are in {watch.out}")
+            words(f"{result!r}, from {len(self.taken)} file{'s' * (len(self.taken) != 1)}; results are in {watch.out}")
         stream.notes = {"taken": self.taken, "refused": self.refused, "options": self.options}
         stream.save(watch.out)
 
