@@ -1,11 +1,13 @@
-"""The contract of every registered model of every kind of answers: one body, all models.
+"""The contract of every registered model of every kind of answers: one body, all models, all executors.
 
 A kind brings a `Case`: a small table, features where it has some, and settings that keep its fits short. `numbers_kind`
-is a kind that nothing in src/ knows; it is registered from outside and must keep the same contract.
+is a kind that nothing in src/ knows; it is registered from outside and must keep the same contract. Models of labels
+keep it in memory, in shards, and in parts on disk; test_spark.py has the fits on Spark.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,6 +19,7 @@ import numbers_kind
 import numpy as np
 import polars as pl
 import pytest
+from splitting import frame_in_parts
 
 import crowdwise as cw
 from crowdwise.engine import Step, Trace, iterate
@@ -27,6 +30,7 @@ from crowdwise.rating import WORKER_COLUMNS
 
 cw.models()  # registers all
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SHARDS, PARTS = 7, 3
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,16 @@ class Case:
     def model(self, name: str, **more: Any) -> Any:
         return MODELS[self.kind][name](**self.settings.get(name, {}), **more)
 
-    def fit(self, name: str, frame: pl.DataFrame | None = None, run: cw.Run | None = None, **more: Any) -> Any:
+    def fit(
+        self, name: str, frame: pl.DataFrame | None = None, run: cw.Run | None = None, on: str = "memory", **more: Any
+    ) -> Any:
         frame = self.frame if frame is None else frame
         model = self.model(name, **more)
+        if on == "shards":
+            run = replace(run or cw.Run(), shards=SHARDS)
+        if on == "disk":
+            with tempfile.TemporaryDirectory() as folder:
+                return model.fit(frame_in_parts(frame, Path(folder), PARTS), run=run)
         if self.kind == "learn":
             ids, X = self.features
             return cw.CrowdClassifier(workers=model, random_state=3).fit(X, frame, tasks=ids, run=run).result_
@@ -55,7 +66,10 @@ class Case:
 
 def labels_found(truth: pl.DataFrame) -> Callable[[Any], float]:
     return lambda result: float(
-        (result.labels.join(truth.rename({"label": "true"}), on="task").select(pl.col("label") == pl.col("true")))
+        result.labels.lazy()
+        .collect()
+        .join(truth.rename({"label": "true"}), on="task")
+        .select(pl.col("label") == pl.col("true"))
         .mean()
         .item()
     )
@@ -105,12 +119,16 @@ NO_TRUTH = {("learn", "ideal")}  # is taught known labels, of which this table h
 EVERY = [(kind, name) for kind in MODELS for name in MODELS[kind] if (kind, name) not in NO_TRUTH]
 STOCHASTIC = {"scdc", "bayes-scdc"}  # the bound is estimated again in every epoch
 every_model = pytest.mark.parametrize(("kind", "name"), EVERY)
+EXECUTORS = {"labels": ("memory", "shards", "disk")}
+every_executor = pytest.mark.parametrize(
+    ("kind", "name", "on"), [(kind, name, on) for kind, name in EVERY for on in EXECUTORS.get(kind, ("memory",))]
+)
 
 
 @cache
-def fitted(kind: str, name: str) -> Any:
-    """One fit per model, shared by all tests that do not change it."""
-    return cases()[kind].fit(name)
+def fitted(kind: str, name: str, on: str = "memory") -> Any:
+    """One fit per model and executor, shared by all tests that do not change it."""
+    return cases()[kind].fit(name, on=on)
 
 
 def same_bits(one: Any, two: Any) -> None:
@@ -120,7 +138,7 @@ def same_bits(one: Any, two: Any) -> None:
     for before, after in zip(one.params, two.params, strict=True):
         assert np.asarray(before).tobytes() == np.asarray(after).tobytes()
     for name, table in one.tables().items():
-        assert table.equals(two.tables()[name]), name
+        assert table.lazy().collect().equals(two.tables()[name].lazy().collect()), name
 
 
 def test_every_kind_has_a_case_and_a_default() -> None:
@@ -129,9 +147,9 @@ def test_every_kind_has_a_case_and_a_default() -> None:
     assert {kind for kind, _ in EVERY} == {"labels", "points", "pairs", "learn", "numbers"}
 
 
-@every_model
-def test_the_objective_never_decreases(kind: str, name: str) -> None:
-    objective = fitted(kind, name).trace["objective"].to_numpy()
+@every_executor
+def test_the_objective_never_decreases(kind: str, name: str, on: str) -> None:
+    objective = fitted(kind, name, on).trace["objective"].to_numpy()
     if name in STOCHASTIC or name == "click-mixture":  # levels of a search are compared within a level
         assert np.isfinite(objective).all()
         return
@@ -146,39 +164,40 @@ def test_the_objective_of_clicks_never_decreases_while_objects_stay(settings: di
     assert rise[same].min() >= -1e-9 * abs(trace["objective"][-1])
 
 
-@every_model
-def test_the_known_truth_is_found(kind: str, name: str) -> None:
+@every_executor
+def test_the_known_truth_is_found(kind: str, name: str, on: str) -> None:
     if (kind, name) in {("pairs", "scdc"), ("pairs", "bayes-scdc")}:
         return  # four epochs find nothing; tests/contract/test_pairs_deep.py has their recovery
-    assert cases()[kind].right(fitted(kind, name)) >= cases()[kind].least
+    assert cases()[kind].right(fitted(kind, name, on)) >= cases()[kind].least
 
 
-@every_model
-def test_the_order_of_rows_does_not_matter(kind: str, name: str) -> None:
+@every_executor
+def test_the_order_of_rows_does_not_matter(kind: str, name: str, on: str) -> None:
     case = cases()[kind]
-    same_bits(fitted(kind, name), case.fit(name, case.frame.sample(fraction=1.0, shuffle=True, seed=8)))
+    shuffled = case.frame.sample(fraction=1.0, shuffle=True, seed=8)
+    same_bits(fitted(kind, name, on), case.fit(name, shuffled, on=on))
 
 
-@every_model
-def test_new_names_in_the_same_order_change_names_only(kind: str, name: str) -> None:
-    case, before = cases()[kind], fitted(kind, name)
+@every_executor
+def test_new_names_in_the_same_order_change_names_only(kind: str, name: str, on: str) -> None:
+    case, before = cases()[kind], fitted(kind, name, on)
     renamed = case.frame.with_columns(pl.concat_str(pl.lit("x-"), pl.col("worker")).alias("worker"))
-    after = case.fit(name, renamed)
+    after = case.fit(name, renamed, on=on)
     assert after.workers["worker"].to_list() == [f"x-{worker}" for worker in before.workers["worker"]]
     assert after.trace.equals(before.trace)
     for left, right in zip(before.params, after.params, strict=True):
         assert np.asarray(left).tobytes() == np.asarray(right).tobytes()
 
 
-@every_model
-def test_the_same_seed_gives_the_same_bits(kind: str, name: str) -> None:
-    same_bits(fitted(kind, name), cases()[kind].fit(name, run=cw.Run(threads=1)))
+@every_executor
+def test_the_same_seed_gives_the_same_bits(kind: str, name: str, on: str) -> None:
+    same_bits(fitted(kind, name, on), cases()[kind].fit(name, run=cw.Run(threads=1), on=on))
 
 
-@every_model
-def test_save_and_load(kind: str, name: str, tmp_path: Any) -> None:
-    one = fitted(kind, name)
-    two = cw.load(one.save(tmp_path / "fit.crowdwise"))
+@every_executor
+def test_save_and_load(kind: str, name: str, on: str, tmp_path: Any) -> None:
+    one = fitted(kind, name, on)
+    two = cw.load(one.save(tmp_path / ("fit" if on == "disk" else "fit.crowdwise")))
     same_bits(one, two)
     assert type(two) is type(one)
     assert two.model == one.model
@@ -198,14 +217,14 @@ class StopAfter:
         return self.left < 0
 
 
-@every_model
-def test_an_interrupted_fit_is_resumed_bit_for_bit(kind: str, name: str) -> None:
-    case, whole = cases()[kind], fitted(kind, name)
+@every_executor
+def test_an_interrupted_fit_is_resumed_bit_for_bit(kind: str, name: str, on: str) -> None:
+    case, whole = cases()[kind], fitted(kind, name, on)
     for calls in (0, 2, 9):
         try:
-            case.fit(name, run=cw.Run(stop=StopAfter(calls)))
+            case.fit(name, run=cw.Run(stop=StopAfter(calls)), on=on)
         except Interrupted as broken:
-            resumed = case.fit(name, run=cw.Run(resume=broken.checkpoint))
+            resumed = case.fit(name, run=cw.Run(resume=broken.checkpoint), on=on)
             same_bits(whole, resumed)
         else:
             assert whole.trace.height <= max(calls, 1)  # it was over before anybody asked
@@ -248,9 +267,9 @@ def test_shards_do_not_change_the_numbers(kind: str, name: str) -> None:
         assert max(np.abs(one.posterior - other.posterior).max() for other in others) < 1e-12
 
 
-@every_model
-def test_attributes_of_a_result(kind: str, name: str) -> None:
-    result = fitted(kind, name)
+@every_executor
+def test_attributes_of_a_result(kind: str, name: str, on: str) -> None:
+    result = fitted(kind, name, on)
     assert result.trace.columns[:2] == ["iteration", "objective"]
     assert result.workers.columns[: len(WORKER_COLUMNS)] == list(WORKER_COLUMNS)
     assert result.workers["answers"].sum() == len(result.answers) if hasattr(result.answers, "__len__") else True
@@ -259,8 +278,12 @@ def test_attributes_of_a_result(kind: str, name: str) -> None:
     assert sorted(result.workers["rank"].drop_nulls()) == list(range(1, known.height + 1))
     tables = result.tables()
     assert "workers" in tables
-    assert all(isinstance(table, pl.DataFrame) for table in tables.values())
-    assert {name: frame.shape for name, frame in result.to_pandas().items()} == {n: t.shape for n, t in tables.items()}
+    if on == "disk":
+        assert {name for name, table in tables.items() if isinstance(table, pl.LazyFrame)} == {"labels", "tasks"}
+    else:
+        assert all(isinstance(table, pl.DataFrame) for table in tables.values())
+        shapes = {name: table.shape for name, table in tables.items()}
+        assert {name: frame.shape for name, frame in result.to_pandas().items()} == shapes
     assert result.model.name in repr(result)
     assert any(result.model.name in line for line in result.summary().lines())
     assert (result.criterion == "") == (result.trace.height == 0)

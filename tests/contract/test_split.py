@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,9 @@ def random_table(seed: int, tasks: int | None = None) -> pl.DataFrame:
     return every.with_columns(*names, pl.format("c{}", "label").alias("label"), known)
 
 
-def seeds(count: int, tasks: int | None = None) -> Iterator[int]:
+def seeds(count: int, tasks: int | None = None) -> list[int]:
     """Seeds of tables that have answers."""
-    return (seed for seed in range(count) if random_table(seed, tasks)["label"].count())
+    return [seed for seed in range(count) if random_table(seed, tasks)["label"].count()]
 
 
 @pytest.fixture(scope="module")

@@ -295,6 +295,21 @@ def test_smooth_rows(twin: Any, kind: Any, smoothing: float, K: int) -> None:
 
 
 @each_twin
+@each_kind
+@pytest.mark.parametrize("smoothing", [0.0, 0.01])
+@pytest.mark.parametrize("K", [2, 15, 37, 100])
+def test_smoothed_posteriors_are_smoothed_counts(twin: Any, kind: Any, smoothing: float, K: int) -> None:
+    t = table(K=K, kind=kind)
+    counts = twin.confusion_counts(t.layout, t.Z, 1)
+    P, totals, log_prior, right = twin.smooth_posterior(t.layout, t.Z, smoothing, kind, 2)
+    wanted = twin.smooth_rows(t.layout.rows, counts, smoothing, kind, 1)
+    assert np.array_equal(P, wanted[0])
+    assert np.array_equal(totals, wanted[1])
+    assert log_prior == wanted[2]
+    assert np.array_equal(right, counts[np.arange(len(counts)), t.layout.row_label])
+
+
+@each_twin
 def test_rows_never_seen_under_a_class_are_even(twin: Any) -> None:
     t = table()
     counts = plain.confusion_counts(t.layout, t.Z, 1)

@@ -48,6 +48,10 @@ class Kernels(Protocol):
         self, layout: RowTable, counts: Floats, smoothing: float, dtype: Any, threads: int
     ) -> tuple[Floats, Floats, float]: ...
 
+    def smooth_posterior(
+        self, layout: Layout, Z: Floats, smoothing: float, dtype: Any, threads: int
+    ) -> tuple[Floats, Floats, float, Floats]: ...
+
     def dirichlet_rows(
         self, layout: RowTable, counts: Floats, a: Floats, dtype: Any, threads: int
     ) -> tuple[Floats, Floats, float, float]: ...

@@ -257,6 +257,8 @@ def widen(value: Any, subset: Subset, fill: Callable[[NDArray[Any]], Any], axis:
 def add_shard(total: Any, part: Any, subset: Subset | None, axis: str | None = None) -> Any:
     """Add the statistics of a shard to those of the whole table; arrays of `total` may be changed. Without a total,
     return the statistics of the shard as those of the whole table."""
+    if total is None and subset is None:
+        return part
     if isinstance(part, tuple):
         axes = _axes(type(part)) if hasattr(part, "_fields") else {}
         names = list(axes) or [""] * len(part)

@@ -8,6 +8,7 @@ Z (T, K) posterior: the previous one on input, overwritten with the new one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,6 +21,7 @@ from .special import softmax
 
 CHUNK_CELLS = 1 << 21  # elements of the temporary tables for a chunk of answers
 SEGMENTS_PER_ROUND = 100  # segments in which a round of additions is worth its overhead
+FACTORS = 8  # probabilities whose product does not underflow
 STORAGE = np.dtype(np.float64)  # default dtype of posteriors and confusion rows
 
 
@@ -126,8 +128,18 @@ def smooth_rows(
     P = (counts + smoothing) / below.take(layout.row_worker, axis=0)
     np.maximum(P, TINY, out=P)
     unseen = K - np.diff(layout.worker_ptr)
-    log_prior = np.log(P).sum() + float(unseen @ np.log(smoothing / below).sum(1))
+    log_prior = _log_product(P) + float(unseen @ np.log(smoothing / below).sum(1))
     return P.astype(dtype, copy=False), totals, float(smoothing * log_prior)
+
+
+def smooth_posterior(
+    layout: Layout, Z: Floats, smoothing: float, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float, Floats]:
+    """Return `smooth_rows` of the `confusion_counts` of Z, and each row's count for the class that it names (R,). The
+    compiled version has no table of all counts."""
+    counts = confusion_counts(layout, Z, threads)
+    right = counts.take(np.arange(0, counts.size, layout.n_classes) + layout.row_label)
+    return *smooth_rows(layout, counts, smoothing, dtype, threads), right
 
 
 def dirichlet_rows(
@@ -357,35 +369,50 @@ def _log(P: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(P, TINY), dtype=np.float64))
 
 
+def _log_product(P: Floats) -> float:
+    """Return the sum of the logarithms of probabilities of at least TINY, with one logarithm for FACTORS of them."""
+    flat = P.ravel()
+    even = len(flat) - len(flat) % FACTORS
+    return float(np.log(flat[:even].reshape(FACTORS, -1).prod(0)).sum() + np.log(flat[even:]).sum())
+
+
 def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
     """Return the sums (S, K) of table[index] over the segments ptr[s]:ptr[s+1]."""
     sizes = ptr[1:] - ptr[:-1]
     longest = int(sizes.max(initial=0))
     if 0 < longest * SEGMENTS_PER_ROUND <= len(sizes):
         return _sum_in_rounds(ptr, sizes, index, table, longest)
-    rows = table.take(index, axis=0)  # `take` is several times faster than indexing
+    pairs = _in_pairs(table).take(index, axis=0)  # `take` is several times faster than indexing
     some = sizes > 0
+    out = np.zeros((len(sizes), pairs.shape[1]), np.complex128)
     if some.all() and len(index):
-        return np.asarray(np.add.reduceat(rows, ptr[:-1], axis=0, dtype=np.float64))
-    out = np.zeros((len(ptr) - 1, table.shape[1]))
-    if len(index):
-        out[some] = np.add.reduceat(rows, ptr[:-1][some], axis=0, dtype=np.float64)
-    return out
+        np.add.reduceat(pairs, ptr[:-1], axis=0, out=out)
+    elif len(index):
+        out[some] = np.add.reduceat(pairs, ptr[:-1][some], axis=0, dtype=np.complex128)
+    return np.ascontiguousarray(out.view(np.float64)[:, : table.shape[1]])
+
+
+def _in_pairs(table: Floats) -> Any:
+    """Return a table with two columns in each complex number: `reduceat` takes a call per segment and column, and
+    complex numbers are added as pairs."""
+    even = table if table.shape[1] % 2 == 0 else np.pad(table, ((0, 0), (0, 1)))
+    return np.ascontiguousarray(even, np.float64).view(np.complex128)
 
 
 def _sum_in_rounds(ptr: Ints, sizes: Ints, index: Ints, table: Floats, longest: int) -> Floats:
     """`_sum_rows` for many short segments: round n adds entry n of every segment that has one."""
-    start, size = ptr[:-1].astype(np.intp), sizes
-    order = None
-    if sizes.min() < longest:  # put the longest first: those that are left are then at the front
-        order = np.argsort(-sizes, kind="stable")
-        start, size = start[order], sizes[order]
+    if sizes.min() == longest:
+        rounds = index.reshape(-1, longest).T
+        out = table.take(rounds[0], axis=0).astype(np.float64, copy=False)
+        for places in rounds[1:]:
+            out += table.take(places, axis=0)
+        return out
+    order = np.argsort(-sizes, kind="stable")  # the longest first: those that are left are then at the front
+    start, size = ptr[:-1][order].astype(np.intp), sizes[order]
     out = np.zeros((len(start), table.shape[1]))
     for n in range(longest):
-        left = len(size) if order is None else int(np.searchsorted(-size, -n))
+        left = int(np.searchsorted(-size, -n))
         out[:left] += table.take(index.take(start[:left] + n), axis=0)
-    if order is None:
-        return out
     in_order = np.empty_like(out)
     in_order[order] = out
     return in_order
@@ -405,15 +432,15 @@ def _normalise(layout: Layout, logs: Floats, prior: Floats, gold: Ints, Z: Float
     scores -= top
     q = np.exp(scores, out=scores)
     total = q.sum(0)
-    q /= total
+    largest = 1 / total  # since the largest score is 1
+    q *= largest
     before = np.ascontiguousarray(Z.T)
     was_top = before == before.max(0)
     now = q.astype(Z.dtype, copy=False)
     Z[:] = now.T
     evidence = top + np.log(total)
-    flips = np.where(was_top, now, -1).max(0) < now.max(
-        0
-    )  # no class that was the most probable one, as stored, still is
+    is_top = now == largest.astype(Z.dtype, copy=False)
+    flips = ~(was_top & is_top).any(0)  # no class that was the most probable one, as stored, still is
     answered = layout.task_ptr[:-1] < layout.task_ptr[1:]
     if not answered.all():
         evidence, flips = evidence[answered], flips[answered]

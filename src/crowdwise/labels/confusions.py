@@ -17,7 +17,7 @@ from .shard import Crowd, Shard
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)    expected tasks of each class
-    counts: PerRow  # (R, K)  expected answers of each row by true class
+    counts: PerRow  # (R, K)  expected answers of each row by true class, or what a model computes from them at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class RowModel(EMModel[Any, Stats]):
 
     def hits(self, crowd: Crowd, stats: Stats) -> Floats:
         """Return the diagonal of the expected counts, summed per worker."""
-        right = stats.counts[np.arange(crowd.rows.n_rows), crowd.rows.row_label].astype(np.float64)
-        return per_worker(crowd.rows, right)
+        places = np.arange(crowd.rows.n_rows) * crowd.rows.n_classes + crowd.rows.row_label
+        return per_worker(crowd.rows, stats.counts.take(places).astype(np.float64, copy=False))
 
     def left_out(self, shard: Shard, params: Any, Z: Floats) -> LeftOut:
         sums = shard.kernels.confusion_left_out(shard.layout, params.rows, shard.gold, Z, shard.threads)

@@ -21,9 +21,20 @@ from ..answers import Labels
 from ..engine import Executor, register
 from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, per_worker
 from .confusions import RowModel, Stats, mean_rows, row_logs
+from .em import Local, Summed
 from .shard import Crowd, Shard
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """Confusion rows, in place of the counts that they are computed from."""
+
+    rows: Floats  # (R, K)
+    totals: Floats  # (W, K)
+    log_prior: float
+    right: Floats  # (R,)  expected correct answers
 
 
 class Params(NamedTuple):
@@ -42,11 +53,27 @@ class DawidSkene(RowModel):
     params_type = Params
     smoothing: float = setting(0.01, NOT_NEGATIVE, "Pseudo-count s of the priors; 0 is maximum likelihood.")
 
+    def e_step(self, shard: Shard, local: Local, params: Params) -> tuple[Local, Summed]:
+        """If this is the only shard, (5) follows at once, without a table of counts."""
+        if shard.subset is not None or shard.truth is not None:
+            return super().e_step(shard, local, params)
+        found, smooth = self.posterior(shard, params, local), shard.kernels.smooth_posterior
+        rows = Smoothed(*smooth(shard.layout, local.Z, self.smoothing, shard.dtype, shard.threads))
+        return local, Summed(found.evidence, found.flips, Stats(found.shares, rows))
+
+    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
+        if isinstance(stats.counts, Smoothed):
+            return per_worker(crowd.rows, stats.counts.right)
+        return super().hits(crowd, stats)
+
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
         rho /= rho.sum()
-        smooth = crowd.kernels.smooth_rows
-        rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.dtype, crowd.threads)  # eq (5)
+        if isinstance(stats.counts, Smoothed):
+            rows, totals, log_prior = stats.counts.rows, stats.counts.totals, stats.counts.log_prior
+        else:
+            smooth = crowd.kernels.smooth_rows  # eq (5)
+            rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.dtype, crowd.threads)
         return Params(rho, rows, totals, np.asarray(log_prior), np.zeros((0, 0)))
 
     def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .confusion import cavity_left_out, confusion_counts, confusion_left_out, confusion_posterior, smooth_rows
+from .confusion import (
+    cavity_left_out,
+    confusion_counts,
+    confusion_left_out,
+    confusion_posterior,
+    smooth_posterior,
+    smooth_rows,
+)
 from .difficulty import difficulty_left_out, difficulty_posterior, difficulty_slopes
 from .dirichlet import digamma, dirichlet_rows, dirichlet_slopes, gammaln
 from .groups import group_counts, group_rows, group_scores
@@ -19,5 +26,5 @@ __all__ = [
     "confusion_counts", "confusion_left_out", "confusion_posterior", "difficulty_left_out", "difficulty_posterior",
     "difficulty_slopes", "digamma", "dirichlet_rows", "dirichlet_slopes", "gammaln", "group_counts", "group_rows",
     "group_scores", "match_counts", "match_posterior", "number", "numbers_of", "pair_counts", "pair_influence",
-    "smooth_rows", "votes",
+    "smooth_posterior", "smooth_rows", "votes",
 ]  # fmt: skip

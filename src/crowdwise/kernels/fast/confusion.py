@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import DTypeLike
 from .. import TINY, EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable, weighted_counts
 from ..memory import empty
-from .blocks import PREFETCH_AHEAD, at, by_answers, by_workers, jit, prefetch, run, run_e_step, stored
+from .blocks import BLOCK_ANSWERS, PREFETCH_AHEAD, at, by_answers, jit, prefetch, run, run_e_step, stored
 from .vectors import (
     exponent,
     filled,
@@ -36,11 +37,12 @@ from .vectors import (
 
 LINE_FLOATS = 16  # float32 numbers in a cache line
 MAX_IN_REGISTERS = 16  # classes up to which a row of numbers is kept in registers
-STRIP = 16  # classes handled at a time if there are more
+STRIPS = (16, 20, 24, 12)  # classes handled at a time if there are more
 RESCALE_EVERY = 8  # factors multiplied before the products are rescaled: TINY**8 times itself does not underflow
 LOG_2 = math.log(2.0)
 LEAST_POWER = -1000.0  # smallest power of two of a class, relative to the most probable one
 MIN_PRODUCT, MAX_PRODUCT = 1e-100, 1e100  # two factors within these bounds neither underflow nor overflow
+CACHED_CELLS = 1 << 16  # counts of a block of rows, which stay in a cache
 MAX_CACHED_ANSWERS = 64  # answers of a task whose logarithms are cached
 
 
@@ -53,7 +55,7 @@ class _Compiled(NamedTuple):
 @functools.cache
 def _for_classes(K: int) -> _Compiled:
     """Compile the kernels for K classes, with all numbers of a row in registers. They are two to three times as fast as
-    `_WIDE`. NaN cannot occur, and `nnan` lets the compiler use this."""
+    `_in_strips`. NaN cannot occur, and `nnan` lets the compiler use this."""
 
     @jit(fastmath={"nnan", "nsz"})
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
@@ -117,23 +119,23 @@ def _for_classes(K: int) -> _Compiled:
                 if K > 2:
                     prefetch(Z, ahead, K - 1)
                 sums = plus(sums, load(Z, at(task, n), 0, K))
-            store(C, r, 0, sums)
+            store(C, r - start, 0, sums)
 
     @jit(fastmath={"nnan", "nsz"})
     def smooth(worker_ptr, C, smoothing, P, totals, start, stop):
         factors = np.empty((2, K))  # a row is counts * factors[0] + factors[1]
         tiny, product, powers, since = filled(TINY, K), filled(1.0, K), filled(0.0, K), 0
-        log_prior = 0.0
+        log_prior, base = 0.0, worker_ptr[start]  # the row of C[0]
         for j in range(start, stop):
             first, last = worker_ptr[j], worker_ptr[j + 1]
             sums = filled(0.0, K)
             for r in range(first, last):
-                sums = plus(sums, load(C, r, 0, K))
+                sums = plus(sums, load(C, r - base, 0, K))
             store(totals, j, 0, sums)
             log_prior += _row_factors(totals[j], smoothing, K - (last - first), factors)
             scale, shift = load(factors, 0, 0, K), load(factors, 1, 0, K)
             for r in range(first, last):
-                p = larger(plus(times(load(C, r, 0, K), scale), shift), tiny)
+                p = larger(plus(times(load(C, r - base, 0, K), scale), shift), tiny)
                 store(P, r, 0, p)
                 product = times(product, p)
                 since += 1
@@ -168,77 +170,6 @@ def _row_factors(totals, smoothing, unseen, factors):
 
 
 @jit(fastmath={"nnan", "nsz"})
-def _wide_posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
-    K, last, wide = Z.shape[1], len(pair) - 1, 1 if len(prior) > 1 else 0
-    even, q, powers = K - K % STRIP, np.empty((1, K)), np.empty(K)  # the scores are q * 2**powers
-    evidence, flips = 0.0, 0
-    shares[:] = 0.0
-    for i in range(start, stop):
-        first, end, known = ptr[i], ptr[i + 1], gold[i]
-        for k in range(K):
-            q[0, k], powers[k] = prior[i * wide, k], 0.0
-        for begin in range(first, end, RESCALE_EVERY):
-            stop_at = min(begin + RESCALE_EVERY, end)
-            for n in range(begin, stop_at):
-                ahead = pair[min(n + PREFETCH_AHEAD, last)]
-                for k in range(0, K, LINE_FLOATS):
-                    prefetch(P, ahead, k)
-                prefetch(P, ahead, K - 1)
-            for k in range(0, even, STRIP):
-                product = load(q, 0, k, STRIP)
-                for n in range(begin, stop_at):
-                    product = times(product, load(P, pair[n], k, STRIP))
-                store(q, 0, k, product)
-            for k in range(even, K):
-                for n in range(begin, stop_at):
-                    q[0, k] *= P[pair[n], k]
-            if stop_at - begin == RESCALE_EVERY:
-                for k in range(K):
-                    q[0, k], more = math.frexp(q[0, k])
-                    powers[k] += more
-        power_of_all = 0.0
-        if known >= 0 or end - first >= RESCALE_EVERY:
-            power_of_all = _scaled(q[0], powers, known)
-        score = _sum(q, even)
-        was, now, kept, inverse = -1.0, -1.0, False, 1.0 / score
-        for k in range(0, even, STRIP):
-            z = times(load(q, 0, k, STRIP), filled(inverse, STRIP))
-            if Z.itemsize == 4:  # as `stored`
-                z = minus(plus(single(z), filled(GRID, STRIP)), filled(GRID, STRIP))
-            store(q, 0, k, z)
-            was, now = max(was, largest(load(Z, i, k, STRIP))), max(now, largest(z))
-        for k in range(even, K):
-            q[0, k] = stored(q[0, k] * inverse, Z)
-            was, now = max(was, Z[i, k]), max(now, q[0, k])
-        for k in range(0, even, STRIP):
-            z = load(q, 0, k, STRIP)
-            kept |= meet(load(Z, i, k, STRIP), was, z, now)  # a class that was the most probable one still is
-            store(Z, i, k, z)
-            if end > first:
-                store(shares, 0, k, plus(load(shares, 0, k, STRIP), z))
-        for k in range(even, K):
-            kept |= (Z[i, k] == was) & (q[0, k] == now)
-            Z[i, k] = q[0, k]
-            shares[0, k] += q[0, k] if end > first else 0.0
-        if end > first:
-            evidence += LOG_2 * power_of_all + math.log(score)
-            flips += not kept
-    return evidence, flips
-
-
-@jit
-def _sum(q, even):
-    """Return the sum of q (1, K), in strips up to the column `even`."""
-    sums = filled(0.0, STRIP)
-    for k in range(0, even, STRIP):
-        sums = plus(sums, load(q, 0, k, STRIP))
-    score = total(sums)
-    for k in range(even, q.shape[1]):
-        score += q[0, k]
-    return score
-
-
-@jit(fastmath={"nnan", "nsz"})
 def _scaled(q, powers, known):
     """Turn q * 2**powers into q * 2**top, in place, and return top. A known class excludes the others."""
     top = -np.inf
@@ -253,27 +184,138 @@ def _scaled(q, powers, known):
     return top
 
 
-@jit
-def _wide_counts(ptr, task, Z, C, start, stop):
-    K, last = Z.shape[1], len(task) - 1
-    even = K - K % STRIP
-    for r in range(start, stop):
-        first, end = ptr[r], ptr[r + 1]
-        for n in range(first, end):
-            ahead = task[min(n + PREFETCH_AHEAD, last)]
-            for k in range(0, K, LINE_FLOATS):
-                prefetch(Z, ahead, k)
-            prefetch(Z, ahead, K - 1)
-        for k in range(0, even, STRIP):
-            sums = filled(0.0, STRIP)
+@functools.cache
+def _in_strips(strip: int) -> _Compiled:
+    """Compile the kernels for more classes than the registers hold: `strip` classes at a time, the rest one by one."""
+
+    @jit
+    def total_of(q, even):
+        """Return the sum of q (1, K), in strips up to the column `even`."""
+        sums = filled(0.0, strip)
+        for k in range(0, even, strip):
+            sums = plus(sums, load(q, 0, k, strip))
+        score = total(sums)
+        for k in range(even, q.shape[1]):
+            score += q[0, k]
+        return score
+
+    @jit(fastmath={"nnan", "nsz"})
+    def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
+        K, last, wide = Z.shape[1], len(pair) - 1, 1 if len(prior) > 1 else 0
+        even, q, powers = K - K % strip, np.empty((1, K)), np.empty(K)  # the scores are q * 2**powers
+        evidence, flips = 0.0, 0
+        shares[:] = 0.0
+        for i in range(start, stop):
+            first, end, known = ptr[i], ptr[i + 1], gold[i]
+            for k in range(K):
+                q[0, k], powers[k] = prior[i * wide, k], 0.0
+            for begin in range(first, end, RESCALE_EVERY):
+                stop_at = min(begin + RESCALE_EVERY, end)
+                for n in range(begin, stop_at):
+                    ahead = pair[min(n + PREFETCH_AHEAD, last)]
+                    for k in range(0, K, LINE_FLOATS):
+                        prefetch(P, ahead, k)
+                    prefetch(P, ahead, K - 1)
+                for k in range(0, even, strip):
+                    product = load(q, 0, k, strip)
+                    for n in range(begin, stop_at):
+                        product = times(product, load(P, pair[n], k, strip))
+                    store(q, 0, k, product)
+                for k in range(even, K):
+                    for n in range(begin, stop_at):
+                        q[0, k] *= P[pair[n], k]
+                if stop_at - begin == RESCALE_EVERY:
+                    for k in range(K):
+                        q[0, k], more = math.frexp(q[0, k])
+                        powers[k] += more
+            power_of_all = 0.0
+            if known >= 0 or end - first >= RESCALE_EVERY:
+                power_of_all = _scaled(q[0], powers, known)
+            score = total_of(q, even)
+            was, now, kept, inverse = -1.0, -1.0, False, 1.0 / score
+            for k in range(0, even, strip):
+                z = times(load(q, 0, k, strip), filled(inverse, strip))
+                if Z.itemsize == 4:  # as `stored`
+                    z = minus(plus(single(z), filled(GRID, strip)), filled(GRID, strip))
+                store(q, 0, k, z)
+                was, now = max(was, largest(load(Z, i, k, strip))), max(now, largest(z))
+            for k in range(even, K):
+                q[0, k] = stored(q[0, k] * inverse, Z)
+                was, now = max(was, Z[i, k]), max(now, q[0, k])
+            for k in range(0, even, strip):
+                z = load(q, 0, k, strip)
+                kept |= meet(load(Z, i, k, strip), was, z, now)  # a class that was the most probable one still is
+                store(Z, i, k, z)
+                if end > first:
+                    store(shares, 0, k, plus(load(shares, 0, k, strip), z))
+            for k in range(even, K):
+                kept |= (Z[i, k] == was) & (q[0, k] == now)
+                Z[i, k] = q[0, k]
+                shares[0, k] += q[0, k] if end > first else 0.0
+            if end > first:
+                evidence += LOG_2 * power_of_all + math.log(score)
+                flips += not kept
+        return evidence, flips
+
+    @jit
+    def counts(ptr, task, Z, C, start, stop):
+        K, last = Z.shape[1], len(task) - 1
+        even = K - K % strip
+        for r in range(start, stop):
+            first, end = ptr[r], ptr[r + 1]
             for n in range(first, end):
-                sums = plus(sums, load(Z, task[n], k, STRIP))
-            store(C, r, k, sums)
-        for k in range(even, K):
-            sum_of_class = 0.0
-            for n in range(first, end):
-                sum_of_class += Z[task[n], k]
-            C[r, k] = sum_of_class
+                ahead = task[min(n + PREFETCH_AHEAD, last)]
+                for k in range(0, K, LINE_FLOATS):
+                    prefetch(Z, ahead, k)
+                prefetch(Z, ahead, K - 1)
+            for k in range(0, even, strip):
+                sums = filled(0.0, strip)
+                for n in range(first, end):
+                    sums = plus(sums, load(Z, task[n], k, strip))
+                store(C, r - start, k, sums)
+            for k in range(even, K):
+                sum_of_class = 0.0
+                for n in range(first, end):
+                    sum_of_class += Z[task[n], k]
+                C[r - start, k] = sum_of_class
+
+    @jit(fastmath={"nnan", "nsz"})
+    def smooth(worker_ptr, C, smoothing, P, totals, start, stop):
+        K = C.shape[1]
+        factors, product, powers, since = np.empty((2, K)), np.ones((1, K)), np.zeros((1, K)), 0
+        even, log_prior, base = K - K % strip, 0.0, worker_ptr[start]  # the row of C[0]
+        tiny = filled(TINY, strip)
+        for j in range(start, stop):
+            first, last = worker_ptr[j], worker_ptr[j + 1]
+            for r in range(first, last):
+                for k in range(K):
+                    totals[j, k] += C[r - base, k]
+            log_prior += _row_factors(totals[j], smoothing, K - (last - first), factors)
+            for r in range(first, last):
+                since += 1
+                for k in range(0, even, strip):
+                    scale, shift = load(factors, 0, k, strip), load(factors, 1, k, strip)
+                    p = larger(plus(times(load(C, r - base, k, strip), scale), shift), tiny)
+                    store(P, r, k, p)
+                    p = times(p, load(product, 0, k, strip))
+                    if since == RESCALE_EVERY:
+                        store(powers, 0, k, plus(load(powers, 0, k, strip), exponent(p)))
+                        p = mantissa(p)
+                    store(product, 0, k, p)
+                for k in range(even, K):
+                    p = max(C[r - base, k] * factors[0, k] + factors[1, k], TINY)
+                    P[r, k] = p
+                    product[0, k] *= p
+                    if since == RESCALE_EVERY:
+                        powers[0, k] += math.log(product[0, k]) / LOG_2
+                        product[0, k] = 1.0
+                if since == RESCALE_EVERY:
+                    since = 0
+        for k in range(K):
+            log_prior += math.log(product[0, k]) + LOG_2 * powers[0, k]
+        return smoothing * log_prior
+
+    return _Compiled(posterior, counts, smooth)
 
 
 def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
@@ -290,7 +332,7 @@ def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
     kernel, Z = _compiled(Z.shape[1]).counts, np.ascontiguousarray(Z)
     C = empty((layout.n_rows, Z.shape[1]), np.float64)  # double, so that sums over shards are exact
     run(
-        lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C, start, stop),
+        lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C[start:stop], start, stop),
         by_answers(layout.row_ptr),
         threads,
     )
@@ -378,59 +420,44 @@ def cavity_left_out(
     return weighted_counts(worker, right, layout.n_workers), weighted_counts(worker, sure, layout.n_workers)
 
 
-@jit(fastmath={"nnan", "nsz"})
-def _wide_smooth(worker_ptr, C, smoothing, P, totals, start, stop):
-    K = C.shape[1]
-    factors, product, powers, since = np.empty((2, K)), np.ones((1, K)), np.zeros((1, K)), 0
-    even, log_prior = K - K % STRIP, 0.0
-    tiny = filled(TINY, STRIP)
-    for j in range(start, stop):
-        first, last = worker_ptr[j], worker_ptr[j + 1]
-        for r in range(first, last):
-            for k in range(K):
-                totals[j, k] += C[r, k]
-        log_prior += _row_factors(totals[j], smoothing, K - (last - first), factors)
-        for r in range(first, last):
-            since += 1
-            for k in range(0, even, STRIP):
-                scale, shift = load(factors, 0, k, STRIP), load(factors, 1, k, STRIP)
-                p = larger(plus(times(load(C, r, k, STRIP), scale), shift), tiny)
-                store(P, r, k, p)
-                p = times(p, load(product, 0, k, STRIP))
-                if since == RESCALE_EVERY:
-                    store(powers, 0, k, plus(load(powers, 0, k, STRIP), exponent(p)))
-                    p = mantissa(p)
-                store(product, 0, k, p)
-            for k in range(even, K):
-                p = max(C[r, k] * factors[0, k] + factors[1, k], TINY)
-                P[r, k] = p
-                product[0, k] *= p
-                if since == RESCALE_EVERY:
-                    powers[0, k] += math.log(product[0, k]) / LOG_2
-                    product[0, k] = 1.0
-            if since == RESCALE_EVERY:
-                since = 0
-    for k in range(K):
-        log_prior += math.log(product[0, k]) + LOG_2 * powers[0, k]
-    return smoothing * log_prior
-
-
-_WIDE = _Compiled(_wide_posterior, _wide_counts, _wide_smooth)
-
-
 def _compiled(K: int) -> _Compiled:
-    return _for_classes(K) if K <= MAX_IN_REGISTERS else _WIDE
+    return _for_classes(K) if K <= MAX_IN_REGISTERS else _in_strips(min(STRIPS, key=lambda strip: K % strip))
 
 
 def smooth_rows(
     layout: RowTable, counts: Floats, smoothing: float, dtype: DTypeLike, threads: int
 ) -> tuple[Floats, Floats, float]:
-    P, totals = empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
-    bounds, kernel, counts = by_workers(layout), _compiled(counts.shape[1]).smooth, np.ascontiguousarray(counts)
+    counts = np.ascontiguousarray(counts)
+    return _smoothed(layout, lambda first, last: counts[first:last], smoothing, dtype, threads)
+
+
+def smooth_posterior(
+    layout: Layout, Z: Floats, smoothing: float, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float, Floats]:
+    K, kernel, Z = Z.shape[1], _compiled(Z.shape[1]).counts, np.ascontiguousarray(Z)
+    right = np.empty(layout.n_rows)
+
+    def counted(first: int, last: int) -> Floats:
+        C = np.empty((last - first, K))
+        kernel(layout.row_ptr, layout.task, Z, C, first, last)
+        right[first:last] = C.take(np.arange(0, C.size, K) + layout.row_label[first:last])
+        return C
+
+    return *_smoothed(layout, counted, smoothing, dtype, threads), right
+
+
+def _smoothed(
+    layout: RowTable, counted: Callable[[int, int], Floats], smoothing: float, dtype: DTypeLike, threads: int
+) -> tuple[Floats, Floats, float]:
+    """`smooth_rows` with the counts of the rows first:last from counted(first, last), in blocks that fit a cache."""
+    K, ptr = layout.n_classes, layout.worker_ptr
+    P, totals = empty((layout.n_rows, K), dtype), np.zeros((layout.n_workers, K))
+    bounds, kernel = by_answers(ptr, max(1, BLOCK_ANSWERS * K // CACHED_CELLS)), _compiled(K).smooth
     log_prior = np.zeros(len(bounds) - 1)
 
     def work(b: int, start: int, stop: int) -> None:
-        log_prior[b] = kernel(layout.worker_ptr, counts, float(smoothing), P, totals, start, stop)
+        counts = counted(int(ptr[start]), int(ptr[stop]))
+        log_prior[b] = kernel(ptr, counts, float(smoothing), P, totals, start, stop)
 
     run(work, bounds, threads)
     return P, totals, math.fsum(log_prior) if smoothing > 0 else 0.0
