@@ -403,7 +403,7 @@ def _sum_in_rounds(ptr: Ints, sizes: Ints, index: Ints, table: Floats, longest: 
     """`_sum_rows` for many short segments: round n adds entry n of every segment that has one."""
     if sizes.min() == longest:
         rounds = index.reshape(-1, longest).T
-        out = table.take(rounds[0], axis=0).astype(np.float64, copy=False)
+        out: Floats = table.take(rounds[0], axis=0).astype(np.float64, copy=False)
         for places in rounds[1:]:
             out += table.take(places, axis=0)
         return out

@@ -17,7 +17,7 @@ from .shard import Crowd, Shard
 
 class Stats(NamedTuple):
     shares: Floats  # (K,)    expected tasks of each class
-    counts: PerRow  # (R, K)  expected answers of each row by true class, or what a model computes from them at once
+    counts: PerRow  # (R, K)  expected answers of each row by true class
 
 
 @dataclass(frozen=True, kw_only=True)

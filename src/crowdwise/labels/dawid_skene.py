@@ -27,10 +27,10 @@ from .em import Local, Summed
 from .shard import Crowd, Shard
 
 
-@dataclass(frozen=True)
-class Smoothed:
-    """Confusion rows, in place of the counts that they are computed from."""
+class Smoothed(NamedTuple):
+    """Confusion rows, in place of the counts of `Stats` that they are computed from."""
 
+    shares: Floats  # (K,)
     rows: Floats  # (R, K)
     totals: Floats  # (W, K)
     log_prior: float
@@ -58,19 +58,19 @@ class DawidSkene(RowModel):
         if shard.subset is not None or shard.truth is not None:
             return super().e_step(shard, local, params)
         found, smooth = self.posterior(shard, params, local), shard.kernels.smooth_posterior
-        rows = Smoothed(*smooth(shard.layout, local.Z, self.smoothing, shard.dtype, shard.threads))
-        return local, Summed(found.evidence, found.flips, Stats(found.shares, rows))
+        rows = smooth(shard.layout, local.Z, self.smoothing, shard.dtype, shard.threads)
+        return local, Summed(found.evidence, found.flips, Smoothed(found.shares, *rows))
 
-    def hits(self, crowd: Crowd, stats: Stats) -> Floats:
-        if isinstance(stats.counts, Smoothed):
-            return per_worker(crowd.rows, stats.counts.right)
+    def hits(self, crowd: Crowd, stats: Stats | Smoothed) -> Floats:
+        if isinstance(stats, Smoothed):
+            return per_worker(crowd.rows, stats.right)
         return super().hits(crowd, stats)
 
-    def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
+    def maximise(self, crowd: Crowd, stats: Stats | Smoothed, params: Params | None) -> Params:
         rho = np.maximum(stats.shares + self.smoothing, TINY)  # eq (4)
         rho /= rho.sum()
-        if isinstance(stats.counts, Smoothed):
-            rows, totals, log_prior = stats.counts.rows, stats.counts.totals, stats.counts.log_prior
+        if isinstance(stats, Smoothed):
+            _, rows, totals, log_prior, _ = stats
         else:
             smooth = crowd.kernels.smooth_rows  # eq (5)
             rows, totals, log_prior = smooth(crowd.rows, stats.counts, self.smoothing, crowd.dtype, crowd.threads)
