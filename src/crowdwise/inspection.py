@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .answers import Intake, Labels, Pairs, Points, as_answers
+from .answers.split import SplitLabels
 from .engine.verbs import perform, verb
 from .kernels.layout import Ints
 
@@ -58,14 +59,14 @@ def inspect(answers: Any) -> Inspection:
     return perform("inspect", as_answers(answers))  # type: ignore[no-any-return]
 
 
-@verb("inspect", "labels")
-def inspect_labels(answers: Labels) -> Inspection:
-    """`inspect` for labels."""
-    given = np.bincount(answers.layout.row_label, np.diff(answers.layout.row_ptr), minlength=answers.n_classes)
+@verb("inspect", "labels", in_parts=True)
+def inspect_labels(answers: Labels | SplitLabels) -> Inspection:
+    """`inspect` for labels, in memory or in parts."""
+    given = np.bincount(answers.rows.row_label, answers.rows.answers, minlength=answers.n_classes)
     values = sorted(zip(answers.classes.to_list(), map(int, given), strict=True), key=lambda pair: -pair[1])
     counts = {
         "answers": answers.n_answers, "tasks": answers.n_tasks, "workers": answers.n_workers,
-        "classes": answers.n_classes, "known labels": int((answers.gold >= 0).sum()),
+        "classes": answers.n_classes, "known labels": answers.n_gold,
     }  # fmt: skip
     spreads = {
         "answers per task": Spread.of(answers.answers_per_task),

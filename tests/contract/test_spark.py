@@ -27,6 +27,7 @@ from crowdwise.errors import (
     MissingError,
     ParameterError,
 )  # fmt: skip
+from crowdwise.labels.shard import ShardOfPart
 
 pytest.importorskip("pyspark", reason="pyspark is not installed; to run these tests: pip install 'crowdwise[spark]'")
 if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
@@ -35,6 +36,10 @@ if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
     )
 
 DOUBLE = cw.Run(precision="double", threads=1)
+REAL = (
+    "snow_rte", "snow_temporal", "bluebirds", "ducks", "trec", "product_er", "sentiment_polarity_amt", "weather_amt",
+    "zencrowd_us", "music_genre", "labelme", "anesthesia",
+)  # fmt: skip
 ITERATIVE = ("dawid-skene", "glad", "groups", "mace", "one-coin", "pooled", "tied")
 
 
@@ -104,7 +109,7 @@ PARTITIONS = dict(zip(sorted(cw.models("labels")["name"]), (50, 3, 2, 4, 5, 1, 7
 def test_every_model_agrees_with_the_fit_in_memory(
     spark: Any, crowd: cw.simulate.Crowd, model: str, partitions: int
 ) -> None:
-    settings = {"max_iter": 2 if partitions > 9 else 4} if model in ITERATIVE else {}
+    settings = {"max_iter": 1 if partitions > 9 else 4} if model in ITERATIVE else {}
     found = cw.spark.aggregate(
         table_of(spark, crowd.answers.frame()), model, partitions=partitions, run=DOUBLE, **settings
     )
@@ -140,6 +145,33 @@ def test_random_tables_agree_with_gold_and_dropped_rows(spark: Any, seed: int) -
     assert {each.reason: each.count for each in after.dropped} == {each.reason: each.count for each in before.dropped}
     assert sorted(after.notes) == sorted(before.notes)
     assert sorted(after.warnings) == sorted(before.warnings)
+
+
+def test_real_sets_agree(spark: Any, shared_data: Path) -> None:
+    """All sets in one table, which saves jobs: they share names of classes, but no tasks and no workers."""
+    frames = []
+    for name in REAL:
+        own = [pl.format(f"{name} {{}}", column).alias(column) for column in ("task", "worker")]
+        frames.append(pl.read_parquet(shared_data / name / "answers.parquet").select(*own, pl.col("label").cast(str)))
+    frame = pl.concat(frames)
+    for model in ("dawid-skene", "pooled"):
+        options = {"max_iter": 2, "duplicates": "each", "run": DOUBLE}
+        same(
+            cw.spark.aggregate(table_of(spark, frame), model, partitions=3, **options),
+            cw.aggregate(frame, model, **options),
+        )
+
+
+def test_a_task_uses_the_cores_that_spark_gives_it(
+    spark: Any, crowd: cw.simulate.Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from crowdwise.spark import labels
+
+    assert labels.task_cores(spark) == 1
+    monkeypatch.setattr(labels, "task_cores", lambda session: 2)
+    answers = labels.read_labels(table_of(spark, crowd.answers.frame()), {})
+    assert len(answers.subsets) == 1
+    assert answers.executor(ShardOfPart(750, 3, "double", 1)).make.threads == 2
 
 
 def test_weights_of_answers_are_used(spark: Any) -> None:

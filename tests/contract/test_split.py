@@ -133,13 +133,16 @@ def test_attention_checks_give_the_same(tmp_path: Path) -> None:
 REAL = (
     "labelme", "music_genre", "face_sentiment", "cifar10s", "snow_rte", "snow_temporal", "snow_wsd", "bluebirds",
     "ducks", "dogs", "trec", "product_er", "sentiment_polarity", "sentiment_polarity_amt", "weather_cf", "weather_amt",
-    "zencrowd_us", "zencrowd_in", "anesthesia", "caries",
+    "zencrowd_us", "zencrowd_in", "anesthesia", "caries", "cifar10n", "emotion",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_sets_give_the_same(name: str, shared_data: Path, tmp_path: Path) -> None:
-    frame = pl.read_parquet(shared_data / name / "answers.parquet").select("task", "worker", "label")
+    file, worker = ("labels", "slot") if name == "cifar10n" else ("answers", "worker")
+    frame = pl.read_parquet(shared_data / name / f"{file}.parquet").select(
+        "task", pl.col(worker).alias("worker"), "label"
+    )
     answers, split = cw.Labels(frame, duplicates="each"), frame_in_parts(frame, tmp_path, 3, duplicates="each")
     for chosen in ("dawid-skene", "pooled"):
         model = cw.model(chosen, max_iter=6 if len(answers) < 10_000 else 2)
@@ -209,6 +212,20 @@ def test_a_summary_in_parts_is_that_of_the_whole(split: StoredLabels) -> None:
     assert {name for name in one if two[name] is None and one[name] is not None} == {
         "alpha", "alpha_low", "alpha_high", "gain"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_parts_are_inspected_and_scored_as_the_whole(numbers: bool, tmp_path: Path) -> None:
+    frame = random_table(4, 60)
+    if numbers:  # ids of tasks are numbers, those of the truth are texts
+        frame = frame.with_columns(pl.col("task").str.slice(1).cast(pl.Int64))
+    split = frame_in_parts(frame, tmp_path, 3)
+    one, two = (cw.inspect(answers).as_dict() for answers in (cw.Labels(frame), split))
+    assert {name for name in one if one[name] != two[name]} == {"source", "path", "extras"}
+    truth = frame.select(pl.col("task").cast(pl.String).alias("task"), label=pl.lit("c1")).unique()
+    scores = [cw.match_labels(cw.aggregate(answers), truth) for answers in (cw.Labels(frame), split)]
+    assert scores[0] == scores[1]
+    assert 0 < scores[0]["accuracy"] < 1
 
 
 def test_a_result_in_parts_says_what_it_cannot_do(split: StoredLabels, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import resource
 import signal
@@ -353,16 +354,27 @@ def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
     assert resources.available() == 700
 
 
-@pytest.mark.parametrize("flag", ["--truth", "--content"])
-def test_what_needs_all_answers_is_refused_before_a_fit_of_parts(flag, answers, command, monkeypatch, tmp_path):
+def test_what_needs_all_answers_is_refused_before_a_fit_of_parts(answers, command, monkeypatch, tmp_path):
     monkeypatch.setattr("crowdwise.io.too_large", lambda *_: True)
     (tmp_path / "table.csv").write_text("task,label,text\n1,2,3\n")
-    status, out, err = command("aggregate", answers, flag, tmp_path / "table.csv")
+    status, out, err = command("aggregate", answers, "--content", tmp_path / "table.csv")
     assert (status, out) == (1, "")
-    assert f"{flag} needs all answers in memory, but these are in parts (StoredLabels(" in err
+    assert "--content needs all answers in memory, but these are in parts (StoredLabels(" in err
     assert "If there is enough memory, allow more with --memory" in err
     status, _, err = command("learn", answers, "--features", tmp_path / "table.csv", "--out", tmp_path / "out")
     assert (status, "learn needs all answers in memory" in err) == (1, True)
+
+
+def test_parts_are_inspected_and_scored(answers, command, monkeypatch, tmp_path):
+    truth = pl.read_csv(answers).select("task", label="label").unique("task", keep="first", maintain_order=True)
+    truth.write_csv(tmp_path / "truth.csv")
+    words = (["inspect", answers], ["aggregate", answers, "--truth", tmp_path / "truth.csv", "--json"])
+    whole = [command(*each) for each in words]
+    monkeypatch.setattr("crowdwise.io.too_large", lambda *_: True)
+    split = [command(*each) for each in words]
+    assert [each[0] for each in whole + split] == [0] * 4, split
+    assert split[0][1] == whole[0][1]
+    assert json.loads(split[1][1])["scores"] == json.loads(whole[1][1])["scores"]
 
 
 @pytest.mark.parametrize("words", [["inspect"], ["workers", "--model", "majority-vote"]])

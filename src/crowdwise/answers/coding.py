@@ -83,8 +83,8 @@ def as_text(value: object) -> str | None:
 
 def to_text(column: pl.Series) -> pl.Series:
     """Convert a column to text with `as_text`."""
-    if column.dtype == pl.String:
-        return column
+    if column.dtype == pl.String or column.dtype.is_integer():
+        return column.cast(pl.String)
     return pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
 
 

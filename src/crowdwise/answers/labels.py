@@ -12,7 +12,7 @@ import polars as pl
 
 from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
-from ..kernels.layout import Bools, Floats, Ints, Layout, sort_answers, task_answers, worker_answers
+from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
 from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .columns import LABEL_ROLES, Roles
 from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, resolve_repeats
@@ -107,6 +107,11 @@ class Labels(Answers):
     def row_table(self) -> Layout:
         """The observed (worker, label) pairs."""
         return self.layout
+
+    @property
+    def rows(self) -> WorkerRows:
+        """The observed (worker, label) pairs, and the number of answers of each."""
+        return self.layout.rows
 
     @property
     def kernels(self) -> Kernels:

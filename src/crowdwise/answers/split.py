@@ -77,6 +77,11 @@ class SplitLabels(Answers, ABC, listed=False):
         return self.rows.per_worker
 
     @property
+    def answers_per_task(self) -> Ints:
+        """Number of answers of each task, part by part."""
+        return np.concatenate([part.answers_per_task for part, _ in self.parts()])
+
+    @property
     def kernels(self) -> Kernels:
         """The kernels chosen for the size of this table."""
         return choose(self.n_answers, self.n_classes)

@@ -17,13 +17,16 @@ from ..result.base import BaseResult, refuse_parts
 F = TypeVar("F", bound=Callable[..., Any])
 
 VERBS: dict[str, dict[str, Callable[..., Any]]] = {}  # verb -> kind -> function
+TAKE_PARTS: set[tuple[str, str]] = set()  # verb and kind
 
 
-def verb(name: str, kind: str) -> Callable[[F], F]:
-    """Make a function the answer of a verb to one kind."""
+def verb(name: str, kind: str, *, in_parts: bool = False) -> Callable[[F], F]:
+    """Make a function the answer of a verb to one kind, also to answers in parts if it takes them."""
 
     def keep(function: F) -> F:
         VERBS.setdefault(name, {})[kind] = function
+        if in_parts:
+            TAKE_PARTS.add((name, kind))
         return function
 
     return keep
@@ -32,7 +35,8 @@ def verb(name: str, kind: str) -> Callable[[F], F]:
 def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **options: Any) -> Any:
     """Call the function of a verb for the kind of `subject`. Options that are None are as good as not given; an option
     that the verb does not have for this kind is refused."""
-    refuse_parts(subject, name)
+    if (name, subject.kind) not in TAKE_PARTS:
+        refuse_parts(subject, name)
     found = VERBS[name].get(subject.kind)
     if found is None:
         takes = " or ".join(KINDS[kind].title if kind in KINDS else kind for kind in VERBS[name])

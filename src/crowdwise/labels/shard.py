@@ -131,14 +131,13 @@ def spread(answers: Any, run: Run, truth: Any = None) -> tuple[Crowd, Executor[S
     shards: Executor[Shard]
     if answers.in_parts:
         make = ShardOfPart(answers.n_answers, answers.n_classes, run.precision, run.threads)
-        rows, shards = answers.rows, answers.executor(make)
+        shards = answers.executor(make)
     else:
         parts = [answers] if run.shards == 1 else answers.shards(run.shards)
         made = [Shard.of(part, run, truth, kernels) for part in parts]
         shards = InMemory([shard.compacted() for shard in made] if run.shards > 1 and truth is None else made)
-        rows = answers.layout.rows
     dtype = stored_dtype(kernels, run)
-    return Crowd(kernels, rows, run.threads, dtype, int(run.seed), answers.workers, truth), shards
+    return Crowd(kernels, answers.rows, run.threads, dtype, int(run.seed), answers.workers, truth), shards
 
 
 def stored_dtype(kernels: Kernels, run: Run) -> np.dtype[Any]:

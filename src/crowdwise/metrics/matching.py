@@ -14,7 +14,7 @@ from ..answers.pair_rows import parse_same
 from ..engine.resources import require
 from ..errors import DataError, ParameterError
 from ..kernels.layout import Floats, Ints
-from ..result import BaseResult, LabelsResult, PairsResult
+from ..result import BaseResult, LabelsResult, PairsResult, SplitResult
 from ..result.base import result_of
 
 
@@ -111,15 +111,21 @@ def _scores(matching: Matching) -> tuple[int, int, int, float, float, float, flo
     return n, m, matches, precision, recall, 2 * matches / (n + m) if n + m else 1.0, error
 
 
-def match_labels(result: LabelsResult, truth: Any) -> dict[str, float]:
+def match_labels(result: LabelsResult | SplitResult, truth: Any) -> dict[str, float]:
     """Compare estimated with true labels (a table of task and label): tasks with a known label, and accuracy. Tasks and
-    labels are compared as text, so that tables of other types match."""
-    result, table = result_of(result, "labels", "match_labels"), to_frame(truth)
+    labels are compared as text, so that tables of other types match.
+
+    >>> import crowdwise as cw
+    >>> sim = cw.simulate.crowd(tasks=50, seed=1)
+    >>> cw.match_labels(cw.aggregate(sim.answers), sim.truth)["tasks"]
+    50
+    """
+    result, table = result_of(result, "labels", "match_labels", in_parts=True), to_frame(truth)
     if not {"task", "label"} <= set(table.columns):
         raise DataError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
     true = table.select(to_text(table["task"]), to_text(table["label"]).alias("true")).drop_nulls()
-    labels = result.labels
-    both = labels.select(to_text(labels["task"]), to_text(labels["label"])).join(true, on="task")
+    found = [pl.col(name).map_batches(to_text, pl.String, is_elementwise=True) for name in ("task", "label")]
+    both = result.labels.lazy().select(found).join(true.lazy(), on="task").collect(engine="streaming")
     if both.is_empty():
         raise DataError("the truth and this result have no task in common: nothing can be scored. Check the task ids")
     right = int((both["label"] == both["true"]).fill_null(value=False).sum())

@@ -158,12 +158,13 @@ def any_result(value: Any, verb: str) -> Any:
     raise DataError(f"{verb} takes a result; got {got}. Fit the answers first: {verb}(crowdwise.aggregate(answers))")
 
 
-def result_of(value: Any, kind: str, verb: str) -> Any:
-    """A result of one kind, or an error that says what `verb` takes."""
+def result_of(value: Any, kind: str, verb: str, *, in_parts: bool = False) -> Any:
+    """A result of one kind, in parts only if the verb takes that, or an error that says what it takes."""
     found = any_result(value, verb)
     if found.kind != kind:
         raise DataError(f"{verb} takes a result of {kind}; this is a result of {found.kind} ({found!r})")
-    refuse_parts(found, verb)
+    if not in_parts:
+        refuse_parts(found, verb)
     return found
 
 

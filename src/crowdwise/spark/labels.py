@@ -51,8 +51,8 @@ class SparkLabels(SplitLabels, listed=False):
         return [self.workers, self.classes, self.rows, self.digest]
 
     def executor(self, make: Any) -> SparkExecutor:
-        one = replace(make, threads=1)  # Spark runs a task on every core
-        return SparkExecutor(self.frame, self.key, self.subsets, one)
+        make = replace(make, threads=task_cores(self.frame.sparkSession))
+        return SparkExecutor(self.frame, self.key, self.subsets, make)
 
     def parts(self) -> Iterator[tuple[Labels, Subset]]:
         with job():
@@ -161,11 +161,16 @@ def _columns(frame: Any, options: Mapping[str, Any], source: str) -> tuple[str, 
 
 
 def _partitions(frame: Any) -> int:
-    """Return the number of partitions: one per core, more if the table is large. A worker's answers are spread over all
-    of them, so that more partitions mean more statistics to add."""
+    """Return the number of partitions: as many as Spark runs at once, more if the table is large. A worker's answers
+    are spread over all of them, so that more partitions mean more statistics to add."""
     size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    cores = int(frame.sparkSession.sparkContext.defaultParallelism)
-    return max(cores, -(-size // PARTITION_BYTES) if size < MAX_ESTIMATE else 0)
+    at_once = int(frame.sparkSession.sparkContext.defaultParallelism) // task_cores(frame.sparkSession)
+    return max(at_once, 1, -(-size // PARTITION_BYTES) if size < MAX_ESTIMATE else 0)
+
+
+def task_cores(session: Any) -> int:
+    """Return the number of cores that Spark gives to a task: `spark.task.cpus`."""
+    return int(session.sparkContext.getConf().get("spark.task.cpus", "1"))
 
 
 @dataclass(frozen=True)
