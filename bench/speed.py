@@ -307,7 +307,8 @@ def _iteration(answers: Answers, n_classes: int, with_peer: bool) -> Figure:
         return Figure("iteration", what, spent, "s", None, bound_details(spent, n_answers, n_classes, item))
     theirs = crowdkit_fit("DawidSkene", answers.pandas())
     try:
-        spent, peer = interleaved(plan.repeats, per_iteration(ours, plan), per_iteration(theirs, plan))
+        own = plan._replace(more=max(plan.more, 8))  # with one or two iterations, ours would be mostly noise
+        spent, peer = interleaved(plan.repeats, per_iteration(ours, own), per_iteration(theirs, plan))
     except MemoryError as error:
         return Figure("iteration", what, math.nan, "x", None, {"skipped:": f"crowd-kit needs too much memory {error}"})
     target = iteration_target(n_answers, n_classes)

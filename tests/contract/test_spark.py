@@ -184,6 +184,14 @@ def test_weights_of_answers_are_used(spark: Any) -> None:
         cw.spark.aggregate(table_of(spark, frame), "dawid-skene")
 
 
+def test_weights_are_learnt_from_known_tasks(spark: Any, crowd: cw.simulate.Crowd) -> None:
+    gold = dict(crowd.truth.head(40).select("task", "label").iter_rows())
+    options = {"learn_from": "gold", "gold": gold, "run": DOUBLE}
+    frame = crowd.answers.frame()
+    found = cw.spark.aggregate(table_of(spark, frame), "weighted-vote", partitions=3, **options)
+    same(found, cw.aggregate(frame, "weighted-vote", **options))
+
+
 def test_wide_tables_are_read_if_the_caller_says_so(spark: Any) -> None:
     frame = pl.DataFrame({"item": ["a", "b", "c"], "ann": ["x", "y", None], "bob": ["x", "x", "y"]})
     found = cw.spark.aggregate(table_of(spark, frame), "majority-vote", wide=True, run=DOUBLE)
@@ -393,8 +401,10 @@ FIT_AND_KILL = """
             assert len(own) == 2, children
             os.kill(own[0].pid, signal.SIGKILL)
 
-    run = cw.Run(precision="double", threads=1, watch=kill)
-    result = cw.spark.aggregate(spark.read.parquet(answers), "glad", partitions=4, max_iter=5, run=run, out=out)
+    for name, watch in (("whole", None), ("killed", kill)):
+        run = cw.Run(precision="double", threads=1, watch=watch)
+        frame = spark.read.parquet(answers)
+        cw.spark.aggregate(frame, "glad", partitions=4, max_iter=3, run=run, out=f"{out}/{name}")
     spark.stop()
 """
 
@@ -432,7 +442,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def test_a_killed_executor_does_not_change_the_numbers(
-    cluster: tuple[str, list[int]], spark: Any, crowd: cw.simulate.Crowd, tmp_path: Path
+    cluster: tuple[str, list[int]], crowd: cw.simulate.Crowd, tmp_path: Path
 ) -> None:
     """R7: an executor is killed in the middle of a fit on a cluster."""
     master, workers = cluster
@@ -444,9 +454,12 @@ def test_a_killed_executor_does_not_change_the_numbers(
         line, env=os.environ | {"PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True, timeout=300
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
-    found = cw.load(tmp_path / "out")
-    wanted = cw.spark.aggregate(spark.read.parquet(str(answers)), "glad", partitions=4, max_iter=5, run=DOUBLE)
-    assert found.trace.equals(wanted.trace)
-    assert found.labels.collect().sort("task").equals(collected(wanted.labels))
-    assert found.tasks.collect().sort("task").equals(collected(wanted.tasks))
-    assert found.workers.equals(wanted.workers)
+    whole, found = (cw.load(tmp_path / "out" / name) for name in ("whole", "killed"))
+    assert found.trace.equals(whole.trace)
+    assert found.workers.equals(whole.workers)
+    for name in ("labels", "tasks"):
+        assert found.tables()[name].collect().sort("task").equals(whole.tables()[name].collect().sort("task"))
+    in_memory = cw.aggregate(crowd.answers, "glad", max_iter=3, run=DOUBLE)
+    np.testing.assert_allclose(
+        found.labels.collect().sort("task")["probability"], in_memory.labels["probability"], rtol=0, atol=1e-9
+    )

@@ -25,31 +25,35 @@ from .. import EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable
 
 BLOCK_ANSWERS = 1 << 16  # answers in a block
-PREFETCH_AHEAD = 32  # answers between prefetching a row and using it
+PREFETCH_AHEAD = 64  # answers between prefetching a row and using it
 
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
-@intrinsic
-def _prefetch(typingctx, table, row, column):
-    """Prefetch the cache line of an element of a C-ordered 2-d array."""
+def _prefetching(caches: int) -> Any:
+    """Return an intrinsic that prefetches the cache line of an element of a C-ordered 2-d array: prefetch(table, row,
+    column). `caches` is 3 for all caches, 2 for all but the nearest one, which can wait for fewer lines."""
 
-    def codegen(context, builder, signature, args):
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        index = context.cast(builder, args[1], signature.args[1], types.intp)
-        place = context.cast(builder, args[2], signature.args[2], types.intp)
-        at = cgutils.get_item_pointer(context, builder, signature.args[0], array, [index, place])
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # for reading, in all cache levels, data cache
-        builder.call(fetch, [builder.bitcast(at, byte), word(0), word(3), word(1)])
-        return context.get_dummy_value()
+    @intrinsic
+    def prefetch(typingctx, table, row, column):
+        def codegen(context, builder, signature, args):
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            index = context.cast(builder, args[1], signature.args[1], types.intp)
+            place = context.cast(builder, args[2], signature.args[2], types.intp)
+            at = cgutils.get_item_pointer(context, builder, signature.args[0], array, [index, place])
+            byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(fetch, [builder.bitcast(at, byte), word(0), word(caches), word(1)])  # for reading data
+            return context.get_dummy_value()
 
-    return types.void(table, row, column), codegen
+        return types.void(table, row, column), codegen
+
+    return prefetch
 
 
-prefetch: Any = _prefetch
+prefetch: Any = _prefetching(3)
+prefetch_far: Any = _prefetching(2)
 
 
 @intrinsic

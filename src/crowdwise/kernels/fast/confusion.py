@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 from .. import TINY, EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable, weighted_counts
 from ..memory import empty
-from .blocks import BLOCK_ANSWERS, PREFETCH_AHEAD, at, by_answers, jit, prefetch, run, run_e_step, stored
+from .blocks import BLOCK_ANSWERS, PREFETCH_AHEAD, at, by_answers, jit, prefetch, prefetch_far, run, run_e_step, stored
 from .vectors import (
     exponent,
     filled,
@@ -115,9 +115,11 @@ def _for_classes(K: int) -> _Compiled:
             sums = filled(0.0, K)
             for n in range(at(ptr, r), at(ptr, r + 1)):
                 ahead = at(task, min(n + PREFETCH_AHEAD, last))
-                prefetch(Z, ahead, 0)
                 if K > 2:
-                    prefetch(Z, ahead, K - 1)
+                    prefetch_far(Z, ahead, 0)
+                    prefetch_far(Z, ahead, K - 1)
+                else:
+                    prefetch(Z, ahead, 0)
                 sums = plus(sums, load(Z, at(task, n), 0, K))
             store(C, r - start, 0, sums)
 
@@ -188,17 +190,6 @@ def _scaled(q, powers, known):
 def _in_strips(strip: int) -> _Compiled:
     """Compile the kernels for more classes than the registers hold: `strip` classes at a time, the rest one by one."""
 
-    @jit
-    def total_of(q, even):
-        """Return the sum of q (1, K), in strips up to the column `even`."""
-        sums = filled(0.0, strip)
-        for k in range(0, even, strip):
-            sums = plus(sums, load(q, 0, k, strip))
-        score = total(sums)
-        for k in range(even, q.shape[1]):
-            score += q[0, k]
-        return score
-
     @jit(fastmath={"nnan", "nsz"})
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
         K, last, wide = Z.shape[1], len(pair) - 1, 1 if len(prior) > 1 else 0
@@ -231,7 +222,12 @@ def _in_strips(strip: int) -> _Compiled:
             power_of_all = 0.0
             if known >= 0 or end - first >= RESCALE_EVERY:
                 power_of_all = _scaled(q[0], powers, known)
-            score = total_of(q, even)
+            sums = filled(0.0, strip)
+            for k in range(0, even, strip):
+                sums = plus(sums, load(q, 0, k, strip))
+            score = total(sums)
+            for k in range(even, K):
+                score += q[0, k]
             was, now, kept, inverse = -1.0, -1.0, False, 1.0 / score
             for k in range(0, even, strip):
                 z = times(load(q, 0, k, strip), filled(inverse, strip))
