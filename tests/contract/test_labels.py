@@ -224,8 +224,11 @@ def test_renaming_permutes_the_result(name: str, kernels: Any, crowd: Any, fitte
 def test_statistics_add_over_shards(name: str, kernels: Any, crowd: Any) -> None:
     model, answers = cw.model(name), with_gold(crowd, every=5)
     params = fit(name, answers, **steady(name, 5)).params
+    crowd, _ = spread(answers, cw.Run(precision="double"))
     whole, parts = (summed(model, answers, params, shards) for shards in (1, 7))
-    assert all(np.allclose(a, b, rtol=1e-10) for a, b in zip(whole.stats, parts.stats, strict=True))
+    after = [model.maximise(crowd, each.stats, params) for each in (whole, parts)]
+    assert all(np.allclose(a, b, rtol=1e-10) for a, b in zip(*after, strict=True))
+    assert np.allclose(*(model.hits(crowd, each.stats) for each in (whole, parts)), rtol=1e-10)
     assert np.isclose(whole.evidence, parts.evidence)
     assert whole.changed == parts.changed
 

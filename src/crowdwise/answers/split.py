@@ -78,8 +78,8 @@ class SplitLabels(Answers, ABC, listed=False):
 
     @property
     def answers_per_task(self) -> Ints:
-        """Number of answers of each task, part by part."""
-        return np.concatenate([part.answers_per_task for part, _ in self.parts()])
+        """Number of answers of each task, part by part, in 32 bits each."""
+        return np.concatenate([np.diff(part.layout.task_ptr) for part, _ in self.parts()])
 
     @property
     def kernels(self) -> Kernels:

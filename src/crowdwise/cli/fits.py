@@ -62,8 +62,10 @@ class PageOptions:
         flag = next((flag for flag, value in self._given().items() if value is not None), None)
         if flag is not None and answers.kind not in SCORERS:
             raise ParameterError(f"{flag} does not apply to {answers.title}. Omit it")
+        shown = next((flag for flag in ("--content", "--pictures") if self._given()[flag] is not None), None)
+        if shown is not None:
+            refuse_parts(answers, shown)
         if self.about is not None:
-            refuse_parts(answers, "--pictures" if self.content is None else "--content")
             self.about.check(getattr(answers, f"{ABOUT[answers.kind]}s").to_list(), ABOUT[answers.kind])
 
     def _given(self) -> dict[str, Path | None]:

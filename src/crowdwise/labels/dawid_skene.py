@@ -23,7 +23,7 @@ from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, per_worker
 from .confusions import RowModel, Stats, mean_rows, row_logs
-from .em import Local, Summed
+from .em import Local
 from .shard import Crowd, Shard
 
 
@@ -53,13 +53,12 @@ class DawidSkene(RowModel):
     params_type = Params
     smoothing: float = setting(0.01, NOT_NEGATIVE, "Pseudo-count s of the priors; 0 is maximum likelihood.")
 
-    def e_step(self, shard: Shard, local: Local, params: Params) -> tuple[Local, Summed]:
-        """If this is the only shard, (5) follows at once, without a table of counts."""
+    def sums(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Any:
+        """Return the statistics; of the only shard, the rows that (5) makes of them, without a table of counts."""
         if shard.subset is not None or shard.truth is not None:
-            return super().e_step(shard, local, params)
-        found, smooth = self.posterior(shard, params, local), shard.kernels.smooth_posterior
-        rows = smooth(shard.layout, local.Z, self.smoothing, shard.dtype, shard.threads)
-        return local, Summed(found.evidence, found.flips, Smoothed(found.shares, *rows))
+            return self.statistics(shard, local, shares, params)
+        smooth = shard.kernels.smooth_posterior
+        return Smoothed(shares, *smooth(shard.layout, local.Z, self.smoothing, shard.dtype, shard.threads))
 
     def hits(self, crowd: Crowd, stats: Stats | Smoothed) -> Floats:
         if isinstance(stats, Smoothed):

@@ -81,6 +81,10 @@ class EMModel(LabelModel, Generic[P, S]):
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: P | None) -> S:
         """Return the statistics for the M-step. They add up over disjoint sets of tasks."""
 
+    def sums(self, shard: Shard, local: Local, shares: Floats, params: P | None) -> Any:
+        """Return the statistics, or, if this is the only shard, anything else that `maximise` and `hits` take."""
+        return self.statistics(shard, local, shares, params)
+
     @abstractmethod
     def maximise(self, crowd: Crowd, stats: S, params: P | None) -> P:
         """M-step: return updated parameters. `params` are the previous ones, None at the start."""
@@ -122,12 +126,12 @@ class EMModel(LabelModel, Generic[P, S]):
 
     def _voted(self, shard: Shard, local: Any, weight: ByRow | None) -> tuple[Local, Summed]:
         new = Local(shard.vote_shares(None if weight is None else weight.values))
-        return new, Summed(0.0, 0, self.statistics(shard, new, shard.shares(new.Z), None))
+        return new, Summed(0.0, 0, self.sums(shard, new, shard.shares(new.Z), None))
 
     def e_step(self, shard: Shard, local: Local, params: P) -> tuple[Local, Summed]:
         """E-step and statistics of one shard."""
         found = self.posterior(shard, params, local)
-        return local, Summed(found.evidence, found.flips, self.statistics(shard, local, found.shares, params))
+        return local, Summed(found.evidence, found.flips, self.sums(shard, local, found.shares, params))
 
     def warm(self, shard: Shard, local: Local, params: Any) -> tuple[Local, Summed]:
         """E-step before the first iteration: the statistics are those of an initial posterior."""

@@ -125,7 +125,8 @@ def match_labels(result: LabelsResult | SplitResult, truth: Any) -> dict[str, fl
         raise DataError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
     true = table.select(to_text(table["task"]), to_text(table["label"]).alias("true")).drop_nulls()
     found = [pl.col(name).map_batches(to_text, pl.String, is_elementwise=True) for name in ("task", "label")]
-    both = result.labels.lazy().select(found).join(true.lazy(), on="task").collect(engine="streaming")
+    labels = result.labels if hasattr(result.labels, "lazy") else to_frame(result.labels.select("task", "label"))
+    both = labels.lazy().select(found).join(true.lazy(), on="task").collect(engine="streaming")
     if both.is_empty():
         raise DataError("the truth and this result have no task in common: nothing can be scored. Check the task ids")
     right = int((both["label"] == both["true"]).fill_null(value=False).sum())

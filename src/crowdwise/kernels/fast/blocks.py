@@ -32,7 +32,7 @@ jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", 
 
 def _prefetching(caches: int) -> Any:
     """Return an intrinsic that prefetches the cache line of an element of a C-ordered 2-d array: prefetch(table, row,
-    column). `caches` is 3 for all caches, 2 for all but the nearest one, which can wait for fewer lines."""
+    column). `caches` is 3 for all caches, 2 for all but the nearest one, which has room for fewer outstanding loads."""
 
     @intrinsic
     def prefetch(typingctx, table, row, column):
