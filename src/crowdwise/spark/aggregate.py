@@ -28,10 +28,10 @@ def aggregate(
     """Estimate the truth from answers in a Spark DataFrame, or in files at a path that Spark can read.
 
     `model` and `options` are those of `crowdwise.aggregate`; `gold` is a table or a mapping. The answers are spread
-    over `partitions` by task (default: as many as Spark runs at once, more for large tables), read once, and cached by
-    Spark or, with `scratch`, written there as Parquet: a folder that all machines see. The result is a `SplitResult`: `workers` is a
-    polars frame; `labels` and `tasks` are Spark DataFrames, which the executors compute. `out` writes them as Parquet,
-    and saves the result.
+    over `partitions` by task (default: as many as Spark runs at once, more for large tables), read once, and cached
+    by Spark or, with `scratch`, written there as Parquet: a folder that all machines see. The result is a
+    `SplitResult`: `workers` is a polars frame; `labels` and `tasks` are Spark DataFrames, which the executors
+    compute. `out` writes them as Parquet, and saves the result.
 
     Clicks are read by the driver, and their images are fitted by the executors; the result is a `PointsResult`.
     """
