@@ -154,12 +154,9 @@ def test_real_sets_agree(spark: Any, shared_data: Path) -> None:
         own = [pl.format(f"{name} {{}}", column).alias(column) for column in ("task", "worker")]
         frames.append(pl.read_parquet(shared_data / name / "answers.parquet").select(*own, pl.col("label").cast(str)))
     frame = pl.concat(frames)
-    for model in ("dawid-skene", "pooled"):
-        options = {"max_iter": 2, "duplicates": "each", "run": DOUBLE}
-        same(
-            cw.spark.aggregate(table_of(spark, frame), model, partitions=3, **options),
-            cw.aggregate(frame, model, **options),
-        )
+    options = {"max_iter": 2, "duplicates": "each", "run": DOUBLE}
+    found = cw.spark.aggregate(table_of(spark, frame), "pooled", partitions=3, **options)
+    same(found, cw.aggregate(frame, "pooled", **options))
 
 
 def test_a_task_uses_the_cores_that_spark_gives_it(
@@ -275,13 +272,13 @@ def test_an_interrupted_fit_resumes_with_the_same_bits(spark: Any, crowd: cw.sim
     frame, steps = table_of(spark, crowd.answers.frame()), []
     run = cw.Run(watch=steps.append, stop=lambda: len(steps) == 3)
     with pytest.raises(Interrupted) as broken:
-        cw.spark.aggregate(frame, model, partitions=3, max_iter=6, run=run)
-    resumed = cw.spark.aggregate(frame, model, partitions=3, max_iter=6, run=cw.Run(resume=broken.value.checkpoint))
-    unbroken = cw.spark.aggregate(frame, model, partitions=3, max_iter=6)
+        cw.spark.aggregate(frame, model, partitions=3, max_iter=4, run=run)
+    resumed = cw.spark.aggregate(frame, model, partitions=3, max_iter=4, run=cw.Run(resume=broken.value.checkpoint))
+    unbroken = cw.spark.aggregate(frame, model, partitions=3, max_iter=4)
     assert resumed.trace.equals(unbroken.trace)
     assert collected(resumed.labels).equals(collected(unbroken.labels))
     with pytest.raises(ParameterError, match="belongs to a different fit"):
-        cw.spark.aggregate(frame, model, partitions=2, max_iter=6, run=cw.Run(resume=broken.value.checkpoint))
+        cw.spark.aggregate(frame, model, partitions=2, max_iter=4, run=cw.Run(resume=broken.value.checkpoint))
 
 
 def test_out_and_scratch(spark: Any, crowd: cw.simulate.Crowd, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_votes_in_parts_are_the_votes(twin: Any, monkeypatch: pytest.MonkeyPatch
 
 @each_twin
 @each_kind
-@pytest.mark.parametrize("K", [2, 3, 7, 12, 16, 17, 37, 48])
+@pytest.mark.parametrize("K", [2, 3, 7, 12, 16, 17, 37])
 def test_confusion_posterior(twin: Any, kind: Any, K: int) -> None:
     t = table(K=K, kind=kind)
     Z = t.Z.copy()
@@ -207,7 +207,7 @@ def test_ability_posterior(twin: Any, kind: Any, K: int) -> None:
 
 @each_twin
 @each_kind
-@pytest.mark.parametrize("K", [2, 3, 11, 16, 32, 37, 48])
+@pytest.mark.parametrize("K", [2, 3, 11, 16, 37])
 def test_counts_are_sums_of_posteriors(twin: Any, kind: Any, K: int) -> None:
     t = table(K=K, kind=kind)
     counts, right = np.zeros((t.layout.n_rows, K)), np.zeros(t.layout.n_rows)
@@ -281,7 +281,7 @@ def by_rows(t: Table, whole: Any) -> Any:
 @each_twin
 @each_kind
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("K", [2, 4, 15, 32, 37, 48])
+@pytest.mark.parametrize("K", [2, 4, 15, 37])
 def test_smooth_rows(twin: Any, kind: Any, smoothing: float, K: int) -> None:
     t = table(K=K, kind=kind)
     counts = plain.confusion_counts(t.layout, t.Z, 1)
@@ -297,7 +297,7 @@ def test_smooth_rows(twin: Any, kind: Any, smoothing: float, K: int) -> None:
 @each_twin
 @each_kind
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
-@pytest.mark.parametrize("K", [2, 15, 32, 37, 48, 100])
+@pytest.mark.parametrize("K", [2, 17, 37, 48])
 def test_smoothed_posteriors_are_smoothed_counts(twin: Any, kind: Any, smoothing: float, K: int) -> None:
     t = table(K=K, kind=kind)
     counts = twin.confusion_counts(t.layout, t.Z, 1)

@@ -94,8 +94,11 @@ def test_commands_find_it(package: Path) -> None:
 def test_contract_tests_run_on_it(package: Path) -> None:
     tests = ROOT / "tests" / "contract" / "test_every_model.py"
     said = python(package, "-m", "pytest", "-p", "no:xdist", "-k", "labels-shared-coin", tests, cwd=ROOT)
-    every = len(re.findall("^@every_model", tests.read_text(), re.MULTILINE))
-    assert every > 5
+    per_model, per_executor = (
+        len(re.findall(f"^@every_{each}", tests.read_text(), re.MULTILINE)) for each in ("model", "executor")
+    )
+    every = per_model + 3 * per_executor
+    assert every > 20
     assert re.search(rf"\b{every} passed", said), said
 
 
