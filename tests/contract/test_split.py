@@ -214,6 +214,16 @@ def test_a_summary_in_parts_is_that_of_the_whole(split: StoredLabels) -> None:
     }  # fmt: skip
 
 
+def test_a_summary_in_parts_counts_confident_tasks_as_the_whole(tmp_path: Path) -> None:
+    """Most labels are nearly certain, so that a few doubtful ones hold most of the expected errors."""
+    crowd = cw.simulate.crowd("confusion", tasks=3000, workers=40, classes=4, per_task=9, accuracy=0.8, seed=6)
+    split = frame_in_parts(crowd.answers.frame(), tmp_path, 3)
+    for model in ("dawid-skene", "pooled"):
+        one, two = (cw.aggregate(each, model).summary().as_dict() for each in (crowd.answers, split))
+        assert one["expected_wrong"] == pytest.approx(two["expected_wrong"], rel=1e-9)
+        assert one["to_review"] == pytest.approx(two["to_review"], abs=2)
+
+
 @pytest.mark.parametrize("numbers", [False, True])
 def test_parts_are_inspected_and_scored_as_the_whole(numbers: bool, tmp_path: Path) -> None:
     frame = random_table(4, 60)

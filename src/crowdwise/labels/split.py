@@ -18,7 +18,7 @@ from ..rating.times import no_times
 from ..rating.workers import Sums, rating_sums, rating_table, ratings
 from ..result import LeftOut
 from ..result.labels import confusion_matrices
-from ..result.split import BINS
+from ..result.split import count_doubts
 from ..result.tables import STATES, decided, label_table, task_table
 from .shard import Crowd, Shard
 
@@ -37,7 +37,7 @@ class Totals(NamedTuple):
     ties: int
     checks: Ints  # (2,) as in `marked_checks`
     expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
-    bins: Ints  # (BINS,) labels estimated, by probability
+    doubts: Floats  # (2, BINS) labels estimated by probability of error, see `count_doubts`
 
 
 class Sample(NamedTuple):
@@ -82,7 +82,7 @@ def split_fields(
     own["rated"] = rating_table(answers, behind, matrices)
     own["components"] = _components(answers.n_workers, shards)
     own["states"] = dict(zip(STATES, total.states.tolist(), strict=True))
-    own |= {"ties": int(total.ties), "checks": total.checks, "expected": total.expected, "bins": total.bins}
+    own |= {"ties": int(total.ties), "checks": total.checks, "expected": total.expected, "doubts": total.doubts}
     own["task_tables"] = answers.task_tables(shards, _task_tables, model, params, prevalence)
     return own
 
@@ -101,10 +101,9 @@ def _totals(shard: Shard, local: Any, model: LabelModel, params: Any, prevalence
     found = decided(shard.answers, posterior, prevalence)
     states = np.bincount(found.state, minlength=len(STATES))
     p = found.probability[found.state < STATES.index("no answers")].astype(np.float64)
-    bins = np.bincount(np.minimum((p * BINS).astype(np.int64), BINS - 1), minlength=BINS)
     sums = rating_sums(_piece(shard, posterior))
     expected, checks = np.array([p.sum(), (p * (1 - p)).sum()]), marked_checks(shard.answers)
-    return Totals(left_out, sums, states, int(found.tie.sum()), checks, expected, bins)
+    return Totals(left_out, sums, states, int(found.tie.sum()), checks, expected, count_doubts(1 - p))
 
 
 def _votes(shard: Shard, local: Any, odds: float) -> LeftOut:

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ..answers.split import SplitLabels
 from ..errors import DataError
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Floats, Ints, weighted_counts
 from .labels import FittedLabels
 from .tables import check_warnings, task_warnings, worker_warnings
 
 TASK_TABLES = ("labels", "tasks")
-BINS = 1000  # classes of probabilities
+BINS, BINS_PER_FACTOR = 1000, 25  # classes of probabilities of error, and how many of them for each factor of e
 
 
 class TaskTables(ABC):
@@ -30,6 +31,13 @@ class TaskTables(ABC):
     @abstractmethod
     def write(self, name: str, folder: Path) -> Path:
         """Write a table as Parquet files to a folder of its name in `folder`, and return it."""
+
+
+def count_doubts(wrong: Floats) -> Floats:
+    """Return the number and the sum (2, BINS) of probabilities of error in each class of them, the largest first."""
+    places = -BINS_PER_FACTOR * np.log(np.clip(wrong, np.exp(-(BINS - 1) / BINS_PER_FACTOR), 1.0))
+    bins = np.minimum(places.astype(np.int64), BINS - 1)
+    return np.stack([weighted_counts(bins, each, BINS) for each in (np.ones(len(wrong)), wrong)])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -49,7 +57,7 @@ class SplitResult(FittedLabels):
     ties: int
     checks: Ints  # (2,) answers marked as attention checks, and those of them to tasks with gold
     expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
-    bins: Ints  # (BINS,) labels estimated, by probability
+    doubts: Floats  # (2, BINS) labels estimated by probability of error, see `count_doubts`
     task_tables: TaskTables
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from ....acquisition import expected, expected_accuracy, open_tasks
 from ....acquisition.cost import Accuracy, accuracy_from_sums
 from ....inter_rater import measured
-from ....kernels.layout import Floats, Ints
+from ....kernels.layout import Floats
 from ....result import FittedLabels, LabelsResult, SplitResult
 from ...page import BaseSummary, Language, Tile
 from ...registry import summary
@@ -152,7 +152,7 @@ def _counted(values: dict[str, Any]) -> str:
 def _of_parts(result: SplitResult, language: Language) -> Summary:
     """Return the summary of a result in parts, which has sums over tasks but not the tasks."""
     estimated = result.states["ok"] + result.states["unvoted"]
-    wrong, review = _doubtful_bins(result.bins)
+    wrong, review = _doubtful_bins(result.doubts)
     values = _common(result, accuracy_from_sums(result.expected, estimated, result.model)) | {
         "alpha": None,
         "alpha_low": None,
@@ -166,16 +166,15 @@ def _of_parts(result: SplitResult, language: Language) -> Summary:
     return Summary.of(result, language, counted=_counted(values), tiles=tiles, **values)
 
 
-def _doubtful_bins(bins: Ints) -> tuple[float, int]:
-    """Return what `doubtful` does, from the number of labels in equal classes of probability."""
-    p = (np.arange(len(bins)) + 0.5) / len(bins)
-    wrong = np.cumsum(bins * (1 - p))
-    total = float(wrong[-1])
+def _doubtful_bins(doubts: Floats) -> tuple[float, int]:
+    """Return what `doubtful` does, from `count_doubts`."""
+    number, wrong = doubts
+    total, up_to = float(wrong.sum()), np.cumsum(wrong)
     if total < MIN_WRONG:
         return total, 0
-    last = int(np.searchsorted(wrong, REVIEWED_SHARE * total))
-    missing = REVIEWED_SHARE * total - (wrong[last - 1] if last else 0.0)
-    return total, int(bins[:last].sum() + np.ceil(missing / (1 - p[last])))
+    last = int(np.searchsorted(up_to, REVIEWED_SHARE * total))
+    missing = REVIEWED_SHARE * total - (up_to[last - 1] if last else 0.0)
+    return total, int(number[:last].sum() + np.ceil(missing / (wrong[last] / number[last])))
 
 
 def doubtful(p: Floats) -> tuple[float, int]:
