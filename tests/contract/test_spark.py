@@ -336,7 +336,9 @@ def test_importing_crowdwise_spark_does_not_import_pyspark() -> None:
 
 
 def test_the_command_fits_on_spark(spark: Any, crowd: cw.simulate.Crowd, tmp_path: Path, command: Any) -> None:
-    answers, out = tmp_path / "answers.csv", tmp_path / "out"
+    folder, out = tmp_path / "folder", tmp_path / "out"
+    folder.mkdir()
+    answers = folder / "answers.csv"
     crowd.answers.frame().write_csv(answers)
     status, _, said = command("aggregate", answers, "--engine", "spark", "--out", out, "--model", "one-coin")
     assert status == 0, said
@@ -346,9 +348,15 @@ def test_the_command_fits_on_spark(spark: Any, crowd: cw.simulate.Crowd, tmp_pat
     assert loaded.labels.collect().sort("task")["label"].to_list() == wanted.labels["label"].to_list()
     assert pl.read_csv(out / "workers.csv")["worker"].to_list() == wanted.workers["worker"].to_list()
     status, _, said = command(
-        "aggregate", answers, "--engine", "spark", "--out", out, "--model", "glad", "--max-iter", 1
+        "aggregate", folder, "--engine", "spark", "--out", out, "--model", "glad", "--max-iter", 1
     )
     assert status == 3, said
+    assert "Labels(750 answers, 150 tasks, 20 workers, 3 classes)" in said
+    answers.rename(folder / "answers.parquet")
+    status, _, said = command("aggregate", folder, "--engine", "spark", "--out", out)
+    assert status == 1
+    assert "error: Spark cannot read" in said
+    assert "answers.parquet" in said.replace(str(folder), "")
 
 
 @pytest.mark.parametrize(

@@ -82,11 +82,10 @@ def session_of(frame: Any) -> Any:
 
 
 def read(path: str, session: Any, format: str | None = None, delimiter: str | None = None) -> Any:
-    """Return a table that Spark can read, by the ending of its name: Parquet, CSV, TSV or JSON lines. Every column of a
-    text file is text, as in `crowdwise.read`."""
-    stem = path.lower().removesuffix(".gz").removesuffix(".bz2")
-    kind = format or next((kind for ending, kind in ENDINGS.items() if stem.endswith(ending)), "parquet")
+    """Return a table that Spark can read, by the ending of its name, or of a file in a folder: Parquet, CSV, TSV or
+    JSON lines. Every column of a text file is text, as in `crowdwise.read`."""
     try:
+        kind = format or _by_name(path) or _by_name(_first_file(path, session)) or "parquet"
         if kind in ("csv", "tsv"):
             separator = delimiter or ("\t" if kind == "tsv" else ",")
             options = {"header": True, "sep": separator, "escape": '"', "mode": "FAILFAST", "columnPruning": False}
@@ -100,7 +99,26 @@ def read(path: str, session: Any, format: str | None = None, delimiter: str | No
     raise ParameterError(f"format is {kind!r}; Spark reads 'parquet', 'csv', 'tsv' or 'jsonl'")
 
 
-ENDINGS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+def _by_name(path: str) -> str | None:
+    stem = path.lower().removesuffix(".gz").removesuffix(".bz2")
+    return next((kind for ending, kind in ENDINGS.items() if stem.endswith(ending)), None)
+
+
+def _first_file(path: str, session: Any) -> str:
+    """Return a file in a folder or of a pattern, "" if there is none."""
+    found = session.read.format("binaryFile").load(path).select("path").limit(1).collect()
+    return str(found[0]["path"]) if found else ""
+
+
+ENDINGS = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
 
 
 def map_in_arrow(frame: Any, work: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
@@ -150,7 +168,8 @@ def _explained(error: Exception) -> CrowdwiseError:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling")]  # what Java says follows
     return lines[0][:300] if lines else type(error).__name__
 
 
