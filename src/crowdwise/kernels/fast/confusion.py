@@ -186,13 +186,24 @@ def _scaled(q, powers, known):
     return top
 
 
+@jit
+def _prefetch_rows(table, index, start, stop):
+    """Prefetch the rows of a table that `index` names PREFETCH_AHEAD entries after start:stop."""
+    K, last = table.shape[1], len(index) - 1
+    for n in range(start, stop):
+        ahead = index[min(n + PREFETCH_AHEAD, last)]
+        for k in range(0, K, LINE_FLOATS):
+            prefetch(table, ahead, k)
+        prefetch(table, ahead, K - 1)
+
+
 @functools.cache
 def _in_strips(strip: int) -> _Compiled:
     """Compile the kernels for more classes than the registers hold: `strip` classes at a time, the rest one by one."""
 
     @jit(fastmath={"nnan", "nsz"})
     def posterior(ptr, pair, P, prior, gold, Z, shares, start, stop):
-        K, last, wide = Z.shape[1], len(pair) - 1, 1 if len(prior) > 1 else 0
+        K, wide = Z.shape[1], 1 if len(prior) > 1 else 0
         even, q, powers = K - K % strip, np.empty((1, K)), np.empty(K)  # the scores are q * 2**powers
         evidence, flips = 0.0, 0
         shares[:] = 0.0
@@ -202,11 +213,7 @@ def _in_strips(strip: int) -> _Compiled:
                 q[0, k], powers[k] = prior[i * wide, k], 0.0
             for begin in range(first, end, RESCALE_EVERY):
                 stop_at = min(begin + RESCALE_EVERY, end)
-                for n in range(begin, stop_at):
-                    ahead = pair[min(n + PREFETCH_AHEAD, last)]
-                    for k in range(0, K, LINE_FLOATS):
-                        prefetch(P, ahead, k)
-                    prefetch(P, ahead, K - 1)
+                _prefetch_rows(P, pair, begin, stop_at)
                 for k in range(0, even, strip):
                     product = load(q, 0, k, strip)
                     for n in range(begin, stop_at):
@@ -255,15 +262,11 @@ def _in_strips(strip: int) -> _Compiled:
 
     @jit
     def counts(ptr, task, Z, C, start, stop):
-        K, last = Z.shape[1], len(task) - 1
+        K = Z.shape[1]
         even = K - K % strip
         for r in range(start, stop):
             first, end = ptr[r], ptr[r + 1]
-            for n in range(first, end):
-                ahead = task[min(n + PREFETCH_AHEAD, last)]
-                for k in range(0, K, LINE_FLOATS):
-                    prefetch(Z, ahead, k)
-                prefetch(Z, ahead, K - 1)
+            _prefetch_rows(Z, task, first, end)
             for k in range(0, even, strip):
                 sums = filled(0.0, strip)
                 for n in range(first, end):
