@@ -82,7 +82,7 @@ def test_a_stream_agrees_with_a_batch_fit(crowd: cw.Points, batch_fit: cw.Points
     assert np.array_equal(stream.points.X[np.lexsort(stream.points.X.T)], crowd.X[np.lexsort(crowd.X.T)])
 
 
-@pytest.mark.parametrize(("name", "images", "count"), [("beads", 5, 2), ("fish_spots", 5, 2)])
+@pytest.mark.parametrize(("name", "images", "count"), [("beads", 5, 2), ("fish_spots", 3, 2)])
 def test_a_stream_agrees_with_a_batch_fit_of_real_clicks(shared_data: Path, name: str, images: int, count: int) -> None:
     points = real(shared_data, name, images)
     result, batch = fed(points, count).result(run=ONE), cw.ClickMixture().fit(points, run=ONE)
