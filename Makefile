@@ -6,6 +6,8 @@ PACKAGES := page/node_modules/.installed
 APT := $(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get
 # It brings its schemas along; the package of actionlint fetches a program from elsewhere when it is installed.
 SCHEMA = $(BIN)/check-jsonschema --builtin-schema
+# Tests start many processes, which share the byte code of modules.
+export PYTHONDONTWRITEBYTECODE =
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
 .PHONY: demo test quick check docs page wheel lock lowest bench tools clean
@@ -76,7 +78,7 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt .
 	@touch $@
 
-# Python compiles the modules that tests import; to compile all of them here takes longer.
+# Modules are compiled when they are first imported: most of those that are installed never are.
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
