@@ -39,7 +39,7 @@ def session(cores: int, memory: str, task_cores: int) -> Any:
     settings = {
         "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.maxResultSize": "0",
-        "spark.task.cpus": str(task_cores),
+        "spark.task.cpus": str(task_cores), "spark.python.unix.domain.socket.enabled": "true",
     }  # fmt: skip
     builder = SparkSession.builder.master(f"local[{cores}]").appName("bench")
     for name, value in settings.items():

@@ -58,7 +58,7 @@ def spark(folder: Path) -> Iterator[Any]:
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.local.dir": str(folder),
         "spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.python.unix.domain.socket.enabled": "true",
     }  # fmt: skip
     builder = SparkSession.builder.master("local[2]").appName("tests")
     for name, value in settings.items():
@@ -392,7 +392,7 @@ FIT_AND_KILL = """
     settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
                 "spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.executor.cores": "1",
                 "spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": "2",
+                "spark.sql.shuffle.partitions": "2", "spark.python.unix.domain.socket.enabled": "true",
                 "spark.driver.extraJavaOptions": java, "spark.executor.extraJavaOptions": java}
     builder = SparkSession.builder.master(master)
     for name, value in settings.items():
