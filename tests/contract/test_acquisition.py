@@ -36,7 +36,7 @@ def result() -> cw.LabelsResult:
     return cw.aggregate(cw.Labels(sim.answers.frame(), gold=known), run=DOUBLE)
 
 
-def unhedged(fit: cw.LabelsResult) -> tuple[Any, float]:
+def unhedged(fit: cw.LabelsResult) -> tuple[Any, Any]:
     """The posterior before any hedge, and how much it counts."""
     return fit.model.unhedged(fit.params, fit.answers, fit.posterior)
 
@@ -68,7 +68,7 @@ def test_more_classes_by_all_sequences_of_label_rival_and_others() -> None:
         says = np.array([[pi[t, k], pi[t, r], 1 - pi[t, k] - pi[t, r]] for t in (k, r)])
         paths = [np.prod(says[:, list(said)], axis=1) for said in product(range(3), repeat=3)]
         gain = sum(max(q[k] * a, q[r] * b) for a, b in paths) - q[k]
-        assert np.isclose(V[i, 3], fit.posterior[i, k] + own * gain, atol=1e-9)
+        assert np.isclose(V[i, 3], fit.posterior[i, k] + own[i] * gain, atol=1e-9)
 
 
 def test_label_and_rival_are_the_two_likeliest(result: cw.LabelsResult) -> None:

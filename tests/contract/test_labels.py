@@ -34,7 +34,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "mace": ("hammer-spammer", {"spammers": 0.6}),
 }
 ALIKE = ("majority-vote", "soft-vote")  # count every vote the same
-BARE = {"pooled": {"hedge": 0.0}}  # the posterior of the likelihood alone
+BARE = {"pooled": {"calibrate": False}}  # the posterior of the likelihood alone
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -719,6 +719,8 @@ RULED = [
 def test_settings_out_of_range_are_refused(name: str, field: str, rule: Any, value: Any) -> None:  # D30
     if value is not True and value == 0 == rule.low:
         assert getattr(cw.model(name, **{field: value}), field) == 0
+    elif value is True and True in rule.choices:
+        assert getattr(cw.model(name, **{field: value}), field) is True
     elif value is None and rule.may_be_none:
         assert getattr(cw.model(name, **{field: value}), field) is None
     else:

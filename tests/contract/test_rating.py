@@ -470,7 +470,7 @@ def test_a_pair_weighs_the_same_from_both_sides() -> None:  # D16
 
 def test_reasons_can_be_taken_apart_whatever_the_names() -> None:
     frame = turned(honest(), "w03", pl.lit("c1")).with_columns(pl.col("label").replace({"c1": "a; b"}))
-    row = of(rated(frame, "pooled"), "w03")
+    row = of(rated(frame, "dawid-skene"), "w03")
     assert len(row["reasons"].split("; ")) == len(row["flags"].split("; ")) == 2
 
 

@@ -66,6 +66,11 @@ def answers_of(t: Table) -> list[tuple[int, int, int, int]]:
     return [(int(i), int(j), int(m), row[int(j), int(m)]) for i, j, m in zip(t.task, t.worker, t.label, strict=True)]
 
 
+def codes(t: Table) -> tuple[Any, Any, Any]:
+    """Task, worker and label of every answer, in task order."""
+    return t.task[t.order], t.worker[t.order], t.label[t.order]
+
+
 def slow_posterior(t: Table, log_factor: Any) -> tuple[Any, float, Any, int]:
     """Posterior, evidence, shares and flips; log_factor(answer, k): log-probability of an answer under class k."""
     logs = np.repeat(np.log(t.prior), len(t.Z), axis=0)
@@ -331,7 +336,7 @@ def test_dirichlet_rows(twin: Any, kind: Any) -> None:
     assert np.allclose(P, by_rows(t, np.exp(elog)), rtol=ROUNDING[kind])
     assert np.allclose(totals, dense(t, counts).sum(2), rtol=ROUNDING[kind])
     assert np.isclose(kl, dirichlet_divergence(whole, np.broadcast_to(t.a, whole.shape)), rtol=ROUNDING[kind])
-    assert np.isclose(fit, counts_evidence(dense(t, counts), t.a), rtol=ROUNDING[kind])
+    assert np.allclose(fit, counts_evidence(dense(t, counts), t.a), rtol=ROUNDING[kind])
 
 
 def dirichlet_divergence(q: Any, p: Any) -> float:
@@ -341,11 +346,12 @@ def dirichlet_divergence(q: Any, p: Any) -> float:
     return float((norms + ((q - p) * (psi(q) - psi(q.sum(-1, keepdims=True)))).sum(-1)).sum())
 
 
-def counts_evidence(whole: Any, a: Any) -> float:
-    """log p of counts (W, K, L) whose rows are drawn from Dirichlet(a), up to multinomial coefficients."""
+def counts_evidence(whole: Any, a: Any) -> Any:
+    """log p of counts (W, K, L) whose rows are drawn from Dirichlet(a), by class (K,), up to multinomial
+    coefficients."""
     gammaln, above = scipy_special.gammaln, a.sum(1)
-    said = (gammaln(whole + a) - gammaln(a)).sum()
-    return float(said - (gammaln(whole.sum(2) + above) - gammaln(above)).sum())
+    given = (gammaln(whole + a) - gammaln(a)).sum((0, 2))
+    return given - (gammaln(whole.sum(2) + above) - gammaln(above)).sum(0)
 
 
 def test_divergence_of_dirichlets() -> None:
@@ -362,11 +368,61 @@ def test_dirichlet_slopes(twin: Any, kind: Any) -> None:
     t, psi = table(kind=kind), scipy_special.psi
     counts = plain.confusion_counts(t.layout, t.Z, 1).astype(kind)
     whole = dense(t, counts)
-    top, below, fit = twin.dirichlet_slopes(t.layout, counts, whole.sum(2), t.a, 1)
+    top, below, curve, fit = twin.dirichlet_slopes(t.layout, counts, whole.sum(2), t.a, 1)
     assert np.allclose(top, (psi(whole + t.a) - psi(t.a)).sum(0), rtol=ROUNDING[kind])
     above = t.a.sum(1)
     assert np.allclose(below, (psi(whole.sum(2) + above) - psi(above)).sum(0), rtol=ROUNDING[kind])
-    assert np.isclose(fit, counts_evidence(whole, t.a), rtol=ROUNDING[kind])
+    assert np.allclose(fit, counts_evidence(whole, t.a), rtol=ROUNDING[kind])
+    step = 1e-4  # the second derivative along the scale of the rows, by differences
+    low, middle, high = (counts_evidence(whole, t.a * scale) for scale in (1 - step, 1, 1 + step))
+    assert np.allclose(curve, (low - 2 * middle + high) / step**2, rtol=1e-3, atol=1e-3)
+
+
+@each_twin
+@each_kind
+def test_weights_are_powers_of_factors_and_multiply_counts(twin: Any, kind: Any) -> None:
+    t = table(kind=kind)
+    rng, (task, _, _) = np.random.default_rng(1), codes(t)
+    weight = rng.uniform(0.2, 1.0, len(task))
+    Z = t.Z.copy()
+    found = twin.confusion_posterior(t.layout, t.P, t.prior, t.gold, Z, 2, weight)
+    scores = np.tile(np.log(t.prior.astype(float)), (t.layout.n_tasks // len(t.prior), 1))
+    np.add.at(scores, task, weight[:, None] * np.log(t.P[t.layout.pair].astype(float)))
+    scores[t.gold >= 0] = np.where(np.arange(Z.shape[1]) == t.gold[t.gold >= 0][:, None], scores[t.gold >= 0], -np.inf)
+    top = scores.max(1, keepdims=True)
+    q = np.exp(scores - top) / np.exp(scores - top).sum(1, keepdims=True)
+    evidence = (top[:, 0] + np.log(np.exp(scores - top).sum(1)))[np.diff(t.layout.task_ptr) > 0].sum()
+    assert np.allclose(Z, q, atol=ROUNDING[kind])
+    assert np.isclose(found.evidence, evidence, rtol=ROUNDING[kind])
+    counts = np.zeros((t.layout.n_rows, Z.shape[1]))
+    np.add.at(counts, t.layout.pair, weight[:, None] * t.Z[task])
+    assert np.allclose(twin.confusion_counts(t.layout, t.Z, 2, weight), counts, rtol=ROUNDING[kind])
+
+
+@each_twin
+@each_kind
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cavity_posteriors_leave_the_task_out(twin: Any, kind: Any, weighted: bool) -> None:
+    t = table(kind=kind)
+    task, worker, label = codes(t)
+    weight = np.random.default_rng(2).uniform(0.2, 1.0, len(task)) if weighted else None
+    w = np.ones(len(task)) if weight is None else weight
+    K = t.Z.shape[1]
+    C = np.zeros((t.layout.n_workers, K, K))
+    for n, (i, j, m) in enumerate(zip(task, worker, label, strict=True)):
+        C[j, :, m] += w[n] * t.Z[i]
+    rows = by_rows(t, C)
+    found = t.Z.copy()
+    twin.cavity_posterior(t.layout, rows, C.sum(2), t.a, t.prior[:1], t.gold, found, 2, weight)
+    for i in range(t.layout.n_tasks):
+        scores = np.log(t.prior[0].astype(float))
+        for n in np.flatnonzero(task == i):
+            above = C[worker[n], :, label[n]] - w[n] * t.Z[i] + t.a[:, label[n]]
+            below = C[worker[n]].sum(1) - w[n] * t.Z[i] + t.a.sum(1)
+            scores = scores + w[n] * np.log(above / below)
+        q = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        wanted = q if t.gold[i] < 0 else np.eye(K)[t.gold[i]]
+        assert np.allclose(found[i], wanted, atol=10 * ROUNDING[kind])
 
 
 def test_numpy_and_compiled_have_the_same_functions() -> None:

@@ -13,13 +13,13 @@ from scipy.special import expit, gammaln, logsumexp, psi, softmax, xlogy
 
 import crowdwise as cw
 from crowdwise.engine.registry import MODELS
-from crowdwise.labels import groups
+from crowdwise.labels import dependence, groups
 from crowdwise.labels.em import EMModel, Local
 from crowdwise.labels.shard import Shard, spread
 
 DOUBLE = cw.Run(precision="double")
 ITERATIVE = [name for name in cw.models("labels")["name"] if issubclass(MODELS["labels"][name], EMModel)]
-BARE = {"pooled": {"hedge": 0.0}}
+BARE = {"pooled": {"anchor": 0.0, "copying": 1.0, "calibrate": False}}
 T, W = 4, 3
 SETTINGS = {
     "dawid-skene": {"smoothing": 0.3},
@@ -164,7 +164,7 @@ def test_an_answer_is_judged_by_the_others(name: str, gold: Any, kernels: Any) -
 def test_pooled_also_takes_the_task_out_of_the_others_rows(kernels: Any) -> None:
     """A row without a task is (C - q + a) / (N - q + a.), as kernels.cavity_left_out has it."""
     answers = small(3, 2)
-    result = cw.aggregate(answers, "pooled", run=DOUBLE, max_iter=5, hedge=0)
+    result = cw.aggregate(answers, "pooled", run=DOUBLE, max_iter=5, **BARE["pooled"])
     params, right = result.params, np.zeros(W)
     task, worker, label = answers.codes()
     for n in range(answers.n_answers):
@@ -233,14 +233,20 @@ def dense(answers: cw.Labels, by_row: Any) -> Any:
     return out
 
 
-def pooled_bound(answers: cw.Labels, Z: Any, n: Any, C: Any, a: Any) -> float:
-    """Eq (8) of labels/pooled.py before q(z) is put in: E log p(labels, z | pi, rho) + H(q(z)) - KLs + log p(a)."""
+def pooled_bound(
+    answers: cw.Labels, Z: Any, n: Any, C: Any, a: Any, *, h: float = 0.0, votes: Any = 0.0, weight: Any = None
+) -> float:
+    """Eq (10) of labels/pooled.py before q(z) is put in: E log p(labels, z | pi, rho), with z drawn from q or, with
+    probability h, from the votes; + (1 - h) H(q(z)) - KLs + log p(a)."""
     elog_rho, elog_pi = expected_log(1 + n), expected_log(a + C)
-    joint = (Z @ elog_rho).sum() + sum(
-        (Z[i] * elog_pi[j, :, m]).sum() for i, j, m in zip(*answers.codes(), strict=True)
+    U = (1 - h) * Z + h * votes
+    weight = np.ones(answers.n_answers) if weight is None else weight
+    joint = (U @ elog_rho).sum() + sum(
+        w * (U[i] * elog_pi[j, :, m]).sum() for i, j, m, w in zip(*answers.codes(), weight, strict=True)
     )
     hyper = distributions.gamma.logpdf(a, 2).sum()
-    return float(joint + entropy(Z) - divergence(1 + n, np.ones(len(n))) - divergence(a + C, a) + hyper)
+    prior = divergence(1 + n, np.ones(len(n))) + divergence(a + C, a)
+    return float(joint + (1 - h) * entropy(Z) - prior + hyper)
 
 
 def improved(answers: cw.Labels, result: cw.LabelsResult) -> Any:
@@ -255,7 +261,7 @@ def improved(answers: cw.Labels, result: cw.LabelsResult) -> Any:
 @pytest.mark.parametrize("iterations", [1, 6])
 def test_pooled_bound_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
     answers = small(K, 3)
-    result = cw.Pooled(max_iter=iterations, hedge=0.0).fit(answers, run=DOUBLE)
+    result = cw.Pooled(max_iter=iterations, **BARE["pooled"]).fit(answers, run=DOUBLE)
     p = result.params
     bound = pooled_bound(answers, result.posterior, p.n, dense(answers, p.counts), p.a)
     assert np.isclose(result.trace["objective"][-1], bound, rtol=1e-9)
@@ -264,7 +270,7 @@ def test_pooled_bound_equals_its_definition(K: int, iterations: int, kernels: An
 @each_size
 def test_pooled_steps_are_the_best_of_their_kind(K: int, kernels: Any) -> None:
     answers, rng = small(K, 4), np.random.default_rng(1)
-    result = cw.Pooled(max_iter=4, hedge=0.0).fit(answers, run=DOUBLE)
+    result = cw.Pooled(max_iter=4, **BARE["pooled"]).fit(answers, run=DOUBLE)
     p, Z = improved(answers, result), result.posterior
     n, C, a = p.n, dense(answers, p.counts), p.a
     best = pooled_bound(answers, Z, n, C, a)
@@ -278,7 +284,7 @@ def test_pooled_steps_are_the_best_of_their_kind(K: int, kernels: Any) -> None:
 @each_size
 def test_pooled_posterior_is_the_best_given_the_workers(K: int, kernels: Any) -> None:
     answers, rng = small(K, 5), np.random.default_rng(2)
-    result = cw.Pooled(max_iter=3, hedge=0.0).fit(answers, run=DOUBLE)
+    result = cw.Pooled(max_iter=3, **BARE["pooled"]).fit(answers, run=DOUBLE)
     p = result.params
     C = dense(answers, p.counts)
     for size in (1e-3, 1e-2, 0.3):
@@ -289,7 +295,7 @@ def test_pooled_posterior_is_the_best_given_the_workers(K: int, kernels: Any) ->
 @each_size
 def test_pooling_strength_reaches_a_maximum(K: int) -> None:
     answers, rng = small(K, 6), np.random.default_rng(3)
-    result = cw.Pooled(max_iter=4000, tol=0.0, hedge=0.0).fit(answers, run=DOUBLE)
+    result = cw.Pooled(max_iter=4000, tol=0.0, **BARE["pooled"]).fit(answers, run=DOUBLE)
     p = result.params
     C = dense(answers, p.counts)
     best = pooled_bound(answers, result.posterior, p.n, C, p.a)
@@ -298,18 +304,142 @@ def test_pooling_strength_reaches_a_maximum(K: int) -> None:
         assert pooled_bound(answers, result.posterior, p.n, C, other) <= best + 1e-9
 
 
-def test_hedging_mixes_posterior_and_votes(kernels: Any) -> None:
+def anchored_fit(answers: cw.Labels, h: float, iterations: int) -> tuple[Any, Any, Any, Any]:
+    """Fit with an anchor h and with workers 0 and 1 as copies; return the parameters, the posterior, the smoothed votes
+    of the anchor and the weights of the answers."""
+    crowd, shards = spread(answers, DOUBLE)
+    found = dependence.independent(W, h)._replace(cluster=np.array([0, 0, -1]), copying=np.array([0.8]))
+    learnt = cw.Pooled().learn_given(found, answers, crowd, shards, DOUBLE.begin(), max_iter=iterations)
+    weight = np.array([1 / 1.8 if j < 2 else 1.0 for j in answers.codes()[1]])
+    votes = np.tile(learnt.params.mean, (T, 1))
+    for (i, j, m), w in zip(zip(*answers.codes(), strict=True), weight, strict=True):
+        votes[i, m] += w * learnt.params.vote_weight[j]
+    votes /= votes.sum(1, keepdims=True)
+    Z = next(iter(shards.each(lambda shard, local: local.Z)))
+    return learnt, Z, votes, weight
+
+
+@each_size
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_the_anchored_objective_equals_its_definition(K: int, iterations: int, kernels: Any) -> None:
+    answers = small(K, 3)
+    learnt, Z, votes, weight = anchored_fit(answers, 0.3, iterations)
+    p = learnt.params
+    bound = pooled_bound(answers, Z, p.n, dense(answers, p.counts), p.a, h=0.3, votes=votes, weight=weight)
+    assert np.isclose(learnt.trace.objectives[-1], bound, rtol=1e-9)
+    assert np.diff(learnt.trace.objectives).min(initial=1.0) > 0
+
+
+@each_size
+def test_anchored_steps_are_the_best_of_their_kind(K: int, kernels: Any) -> None:
+    answers, rng = small(K, 4), np.random.default_rng(1)
+    learnt, Z, votes, weight = anchored_fit(answers, 0.3, 3)
+    p = learnt.params
+    given = {"h": 0.3, "votes": votes, "weight": weight}
+    best = pooled_bound(answers, Z, p.n, dense(answers, p.counts), p.a, **given)
+    for size in (1e-3, 1e-2, 0.3):
+        other = Z * np.exp(size * rng.normal(size=Z.shape))
+        other /= other.sum(1, keepdims=True)
+        assert pooled_bound(answers, other, p.n, dense(answers, p.counts), p.a, **given) < best
+
+
+def test_reported_probabilities_are_tempered_and_mixed_with_the_vote(kernels: Any) -> None:
     answers = small(3, 3, {"t2": 1})
-    bare = cw.Pooled(hedge=0.0).fit(answers, run=DOUBLE)
-    hedged = cw.Pooled(hedge=0.4).fit(answers, run=DOUBLE)
-    votes, mean = np.zeros((T, 3)), bare.prevalence
-    for i, _, m in zip(*answers.codes(), strict=True):
+    found = cw.Pooled(anchor=0.3, copying=1.0).fit(answers, run=DOUBLE)
+    bare = cw.Pooled(anchor=0.3, copying=1.0, calibrate=False).fit(answers, run=DOUBLE)
+    p, C = bare.params, dense(answers, bare.params.counts)
+    votes, weighted = np.zeros((T, 3)), np.tile(p.mean, (T, 1))
+    for i, j, m in zip(*answers.codes(), strict=True):
         votes[i, m] += 1
-    expected = 0.6 * bare.posterior + 0.4 * (votes + mean) / (W + 1)
-    expected[2] = [0, 1, 0]
-    assert np.allclose(hedged.posterior, expected, atol=1e-9)
-    assert hedged.trace.equals(bare.trace)
-    assert hedged.workers.equals(bare.workers)
+        weighted[i, m] += p.vote_weight[j]
+    U = 0.7 * bare.posterior + 0.3 * weighted / weighted.sum(1, keepdims=True)
+    how = found.model.calibration(found.params)
+    y = max(how.shared, 1.0)  # three votes are too few to show whether errors are shared
+    assert how.fallback == 0
+    for i in (0, 1, 3):
+        logs = expected_log(1 + p.n)
+        for _, j, m in (row for row in zip(*answers.codes(), strict=True) if row[0] == i):
+            logs = logs + np.log((C[j, :, m] - U[i] + p.a[:, m]) / (C[j].sum(1) - U[i] + p.a.sum(1)))
+        tempered = softmax(logs / (1 + (0.05 + 0.15 * y) * (W - 1)))
+        smoothed = (votes[i] + p.mean) / (W + 1)
+        wanted = 0.9 * tempered + 0.1 * smoothed
+        wanted = how.trust * wanted + (1 - how.trust) * (0.8 / 3 + 0.2 * smoothed)
+        assert np.allclose(found.posterior[i], wanted, atol=1e-9)
+    assert found.posterior[2].tolist() == [0, 1, 0]
+    assert found.trace.equals(bare.trace)
+    assert found.workers.equals(bare.workers)
+
+
+# -------------------------------------------------------------------------------------- dependence between answers
+
+
+def sample_fit(K: int) -> dependence.Fit:
+    """A fit to 30 tasks with 4 to 6 answers, in which workers 0 and 1 are copies."""
+    rng = np.random.default_rng(K)
+    task, worker = np.nonzero(rng.random((30, 8)) < 0.65)
+    label = (task % K + (rng.random(len(task)) < 0.3) * rng.integers(1, K, len(task))) % K
+    answers = cw.Labels(task, worker, label)
+    cluster = np.array([0, 0, *[-1] * (answers.n_workers - 2)])
+    return dependence.fit(cw.Pooled(), answers, DOUBLE, 0.2, cluster, [0.8])
+
+
+def matrix_without(of: dependence.Fit, n: int) -> Any:
+    """(K, K) matrix of the worker of answer n, without the contribution of its task."""
+    C = dense(of.sample, of.params.counts)[of.worker[n]] + of.params.a
+    C[:, of.label[n]] -= of.weight[n] * of.U[of.task[n]]
+    return C / C.sum(1, keepdims=True)
+
+
+@each_size
+def test_expected_agreement_leaves_out_both_workers(K: int) -> None:
+    of, wanted = sample_fit(K), dict[tuple[int, int], list[float]]()
+    prior = np.log(of.params.n + 1)
+    for a, b in product(range(len(of.task)), repeat=2):
+        if a < b and of.task[a] == of.task[b]:
+            one, two = matrix_without(of, a), matrix_without(of, b)
+            scores = prior.copy()
+            for n in np.flatnonzero(of.task == of.task[a]):
+                if n not in (a, b):
+                    scores += of.weight[n] * np.log(matrix_without(of, n)[:, of.label[n]])
+            q = softmax(scores)
+            q = np.where(q >= dependence.MIN_RELEVANT, q, 0)
+            agree = (q / q.sum() * (one * two).sum(1)).sum()
+            found = wanted.setdefault(tuple(sorted((int(of.worker[a]), int(of.worker[b])))), [0.0, 0.0, 0.0])
+            for at, value in enumerate((1.0, float(of.label[a] == of.label[b]), agree)):
+                found[at] += value
+    shares = np.stack([np.bincount(of.label[of.worker == j], minlength=K) for j in range(8)]).astype(float)
+    shares /= shares.sum(1, keepdims=True)
+    pairs = dependence.pair_agreement(of)
+    assert len(pairs.first) == len(wanted) > 20
+    for j, k, m, A, E in zip(*pairs, strict=True):
+        assert [m, A] == wanted[j, k][:2]
+        assert np.isclose(E, max(wanted[j, k][2], m * (shares[j] @ shares[k])), rtol=1e-9)
+
+
+@each_size
+def test_the_excess_is_a_mean_over_four_different_workers(K: int) -> None:
+    of = sample_fit(K)
+    cluster = np.array([0, 0, *[-1] * 6])
+    values, differ = [], []
+    for i in range(of.sample.n_tasks):
+        kept = [n for n in np.flatnonzero(of.task == i) if of.worker[n] != 1 or 0 not in of.worker[of.task == i]]
+        if len(kept) < 4:
+            continue
+        total = weight = 0.0
+        for k in np.flatnonzero(of.Z[i] >= dependence.MIN_RELEVANT):
+            rest = {
+                (a, b): float(of.label[a] == of.label[b]) - matrix_without(of, a)[k] @ matrix_without(of, b)[k]
+                for a, b in product(kept, repeat=2)
+            }
+            quads = [rest[a, b] * rest[c, d] for a, b, c, d in product(kept, repeat=4) if len({a, b, c, d}) == 4]
+            total, weight = total + of.Z[i, k] * np.mean(quads), weight + of.Z[i, k]
+        values.append(total / weight)
+        differ.append(np.mean([of.label[a] != of.label[b] for a, b in product(kept, repeat=2) if a != b]))
+    scale = np.mean(differ) * (1 - np.mean(differ))
+    excess, error = dependence.shared_errors(of, cluster)
+    assert len(values) >= dependence.MIN_TASKS
+    assert np.isclose(excess, np.mean(values) / scale, rtol=1e-9)
+    assert np.isclose(error, np.std(values) / np.sqrt(len(values)) / scale, rtol=1e-9)
 
 
 def mace_bound(answers: cw.Labels, Z: Any, r: Any, theta: Any, xi: Any, b: float, c: float) -> float:

@@ -53,7 +53,7 @@ def rivals(result: LabelsResult) -> Rivals:
     return Rivals(label, rival, np.stack([first, np.maximum(others[rows, rival], 0)], axis=1))
 
 
-def _unhedged(result: LabelsResult) -> tuple[Floats, float]:
+def _unhedged(result: LabelsResult) -> tuple[Floats, Floats]:
     """Return the posterior (T, K) before hedging, and its weight in the reported posterior."""
     return result.model.unhedged(result.params, result.answers, result.posterior)
 
@@ -84,7 +84,7 @@ def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = N
             given = np.stack([label_rival_other(pi, truth, label, rival) for truth in (label, rival)], axis=1)
         V[part] = expected_right(q, given, most)
     now = result.posterior[chosen, two.label].astype(np.float64)[:, None]
-    V = now + own * (V - V[:, :1])
+    V = now + own[chosen][:, None] * (V - V[:, :1])
     V[result.answers.gold[chosen] >= 0] = 1.0
     return np.minimum(V, 1.0)
 

@@ -19,6 +19,8 @@ from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, res
 from .reading import Reading, given
 from .rows import Rows
 
+TASK_KEY = "key of the task"  # name of a column of `task_keys` in place of ids
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Labels(Answers):
@@ -182,6 +184,11 @@ class Labels(Answers):
                 "least 0. Correct the column 'weight', or remove it"
             )
         return weight
+
+    @property
+    def task_keys(self) -> pl.Series:
+        """A number for each task that depends on its id alone, to choose the same tasks in any part of a table."""
+        return self.tasks if self.tasks.name == TASK_KEY else self.tasks.hash(0).alias(TASK_KEY)
 
     def task_number(self, task: object) -> int:
         """Return the index of a task in `tasks`."""

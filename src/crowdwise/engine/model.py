@@ -113,7 +113,7 @@ class Rule:
         if self.may_be_none and value is None:
             return True
         if self.choices:
-            return value in self.choices
+            return any(type(value) is type(choice) and value == choice for choice in self.choices)
         if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
             return False
         return math.isfinite(value) and self.low <= value <= self.high and value > self.above

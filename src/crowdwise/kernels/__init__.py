@@ -31,10 +31,11 @@ class Kernels(Protocol):
     def build_layout(self, task: Ints, worker: Ints, label: Ints, shape: tuple[int, int, int]) -> SortedAnswers: ...
 
     def confusion_posterior(
-        self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-    ) -> EStepResult: ...
+        self, layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int,
+        weight: Floats | None = None,
+    ) -> EStepResult: ...  # fmt: skip
 
-    def confusion_counts(self, layout: Layout, Z: Floats, threads: int) -> Floats: ...
+    def confusion_counts(self, layout: Layout, Z: Floats, threads: int, weight: Floats | None = None) -> Floats: ...
 
     def match_posterior(
         self, layout: Layout, hit: Floats, miss: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
@@ -54,11 +55,11 @@ class Kernels(Protocol):
 
     def dirichlet_rows(
         self, layout: RowTable, counts: Floats, a: Floats, dtype: Any, threads: int
-    ) -> tuple[Floats, Floats, float, float]: ...
+    ) -> tuple[Floats, Floats, float, Floats]: ...
 
     def dirichlet_slopes(
         self, layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
-    ) -> tuple[Floats, Floats, float]: ...
+    ) -> tuple[Floats, Floats, Floats, Floats]: ...
 
     def ability_posterior(
         self, layout: Layout, ability: Floats, ease: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
@@ -95,8 +96,13 @@ class Kernels(Protocol):
 
     def cavity_left_out(
         self, layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats,
-        threads: int,
+        threads: int, weight: Floats | None = None,
     ) -> tuple[Floats, Floats]: ...  # fmt: skip
+
+    def cavity_posterior(
+        self, layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats,
+        threads: int, weight: Floats | None = None,
+    ) -> None: ...  # fmt: skip
 
     def components(self, layout: Layout) -> Ints: ...
 

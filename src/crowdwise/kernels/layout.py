@@ -137,6 +137,11 @@ def task_answers(layout: Layout) -> Ints:
     return np.diff(layout.task_ptr).astype(np.int64)
 
 
+def in_row_order(layout: Layout) -> Ints:
+    """Return the positions, in task order, of the answers in row order (N,)."""
+    return np.argsort(layout.pair, kind="stable")
+
+
 def per_worker(layout: RowTable, by_row: NDArray[Any]) -> NDArray[Any]:
     """Return the sums (W, ...) of values (R, ...) over the rows of each worker."""
     some = layout.worker_ptr[:-1] < layout.worker_ptr[1:]
@@ -161,9 +166,11 @@ def find_rows(layout: RowTable, worker: Ints, label: Ints) -> tuple[Ints, Bools]
     return at, (key[at] == wanted) & (worker >= 0) if len(key) else np.zeros(len(wanted), bool)
 
 
-def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple[slice, Floats]]:
-    """Yield chunks of tasks, as slices, with their votes (tasks, K)."""
-    ones = np.ones(layout.n_rows)
+def vote_parts(
+    kernels: Kernels, layout: Layout, threads: int, weight: Floats | None = None
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield chunks of tasks, as slices, with their votes (tasks, K); `weight` (N,) are the weights of answers."""
+    ones, K = np.ones(layout.n_rows), layout.n_classes
     for start in range(0, layout.n_tasks, CHUNK_TASKS):
         stop = min(start + CHUNK_TASKS, layout.n_tasks)
         first, last = layout.task_ptr[start], layout.task_ptr[stop]
@@ -171,8 +178,13 @@ def vote_parts(kernels: Kernels, layout: Layout, threads: int) -> Iterator[tuple
             task_ptr=layout.task_ptr[start : stop + 1] - first,
             pair=layout.pair[first:last],
         )
-        votes = np.empty((stop - start, layout.n_classes), np.float32)
-        kernels.votes(some, ones, votes, threads)
+        if weight is None:
+            votes = np.empty((stop - start, K), np.float32)
+            kernels.votes(some, ones, votes, threads)
+        else:
+            task = np.repeat(np.arange(stop - start), np.diff(some.task_ptr))
+            cells = weighted_counts(task * K + layout.row_label[some.pair], weight[first:last], (stop - start) * K)
+            votes = cells.reshape(stop - start, K)
         yield slice(start, stop), votes
 
 

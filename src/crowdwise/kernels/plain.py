@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import TINY, EStepResult
-from .layout import Floats, Ints, Layout, RowTable, SortedAnswers, per_worker, weighted_counts
+from .layout import Floats, Ints, Layout, RowTable, SortedAnswers, in_row_order, per_worker, weighted_counts
 from .special import digamma as digamma
 from .special import gammaln as gammaln
-from .special import softmax
+from .special import softmax, trigamma
 
 CHUNK_CELLS = 1 << 21  # elements of the temporary tables for a chunk of answers
 SEGMENTS_PER_ROUND = 100  # segments in which a round of additions is worth its overhead
@@ -45,14 +45,23 @@ def _pointers(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
-    """Z[i, k] ~ prior[k] * product over answers of i of P[row, k]."""
-    return _normalise(layout, _sum_rows(layout.task_ptr, layout.pair, _log(P)), prior, gold, Z)
+def confusion_posterior(
+    layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int, weight: Floats | None = None
+) -> EStepResult:
+    """Z[i, k] ~ prior[k] * product over answers n of i of P[row, k] ** weight[n]; weights (N,) are in task order."""
+    logs = _log(P)
+    if weight is None:
+        return _normalise(layout, sum_rows(layout.task_ptr, layout.pair, logs), prior, gold, Z)
+    weighted = logs[layout.pair] * weight[:, None]
+    return _normalise(layout, sum_rows(layout.task_ptr, np.arange(len(weight)), weighted), prior, gold, Z)
 
 
-def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
-    """Return the sum (R, K) over a row's answers of the posterior of their tasks."""
-    return _sum_rows(layout.row_ptr, layout.task, Z)
+def confusion_counts(layout: Layout, Z: Floats, threads: int, weight: Floats | None = None) -> Floats:
+    """Return the sum (R, K) over a row's answers of the posterior of their tasks, times the weight of the answer."""
+    if weight is None:
+        return sum_rows(layout.row_ptr, layout.task, Z)
+    weighted = Z[layout.task] * weight[in_row_order(layout)][:, None]
+    return sum_rows(layout.row_ptr, np.arange(len(weight)), weighted)
 
 
 def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads: int) -> tuple[Floats, Floats]:
@@ -69,24 +78,45 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 
 
 def cavity_left_out(
-    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> tuple[Floats, Floats]:
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int,
+    weight: Floats | None = None,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Evaluate each worker's answers under stricter leave-one-out posteriors; return sums over a worker's answers (W,).
 
-    The task's contribution is also removed from the counts (R, K) and totals (W, K) of the other answers' rows, which
-    were fitted with it; a (K, K) are the pseudo-counts.
+    The task's contribution Z (T, K) is also removed from the counts (R, K) and totals (W, K) of the other answers'
+    rows, which were fitted with it; a (K, K) are the pseudo-counts.
     """
-    K = layout.n_classes
-    _, task = _cells(layout, K)
+    _, task = _cells(layout, layout.n_classes)
     worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
-    q = Z[task]
-    above = np.maximum(counts[layout.pair] - q, 0) + a.T[label]
-    logs = np.log(above / (np.maximum(totals[worker] - q, 0) + a.sum(1)))
-    before = np.log(prior)[task if len(prior) > 1 else 0]
-    rest = _sum_rows(layout.task_ptr, np.arange(len(task)), logs)[task] - logs + before
-    q = np.where(gold[task][:, None] >= 0, q, softmax(rest))
+    logs = cavity_logs(layout, counts, totals, a, Z, weight)
+    rest = _cavity_scores(layout, logs, prior)[task] - logs
+    q = np.where(gold[task][:, None] >= 0, Z[task], softmax(rest))
     right = weighted_counts(worker, q[np.arange(len(task)), label], layout.n_workers)
     return right, weighted_counts(worker, (q * q).sum(1), layout.n_workers)
+
+
+def cavity_posterior(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int,
+    weight: Floats | None = None,
+) -> None:  # fmt: skip
+    """Replace Z (T, K), which the counts were summed with, by the posterior of each task given the counts of all other
+    tasks; for tasks with gold, by their known label."""
+    scores = _cavity_scores(layout, cavity_logs(layout, counts, totals, a, Z, weight), prior)
+    Z[:] = np.where(gold[:, None] >= 0, np.arange(layout.n_classes) == gold[:, None], softmax(scores))
+
+
+def cavity_logs(layout: Layout, counts: Floats, totals: Floats, a: Floats, Z: Floats, weight: Floats | None) -> Floats:
+    """Return the log-factors (N, K) of answers, in task order, without what their tasks contributed to the counts."""
+    _, task = _cells(layout, layout.n_classes)
+    worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
+    share = np.ones(1) if weight is None else weight[:, None]
+    own = Z[task] * share
+    above = np.maximum(counts[layout.pair] - own, 0) + a.T[label]
+    return np.asarray(share * np.log(above / (np.maximum(totals[worker] - own, 0) + a.sum(1))))
+
+
+def _cavity_scores(layout: Layout, logs: Floats, prior: Floats) -> Floats:
+    return sum_rows(layout.task_ptr, np.arange(len(logs)), logs) + np.log(prior)
 
 
 def match_posterior(
@@ -144,35 +174,40 @@ def smooth_posterior(
 
 def dirichlet_rows(
     layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
-) -> tuple[Floats, Floats, float, float]:
+) -> tuple[Floats, Floats, float, Floats]:
     """Return, for confusion rows with a Dirichlet(a) prior, a (K, K): exp of their expected log (R, K) given the
-    counts, totals (W, K), the sum of their KL divergences from the prior, and the log-evidence of the counts."""
+    counts, totals (W, K), the sum of their KL divergences from the prior, and the log-evidence of the counts by true
+    class (K,)."""
     totals = per_worker(layout, counts)
     prior = a.T[layout.row_label]  # (R, K): the pseudo-count of this label under each true class
     above = a.sum(1)
     psi, psi_total = digamma(counts + prior), digamma(totals + above)
     elog = psi - psi_total[layout.row_worker]
-    fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
+    fit = (gammaln(counts + prior) - gammaln(prior)).sum(0) - (gammaln(totals + above) - gammaln(above)).sum(0)
     return (
         np.maximum(np.exp(elog), TINY).astype(dtype, copy=False),
         totals,
-        float((counts * elog).sum() - fit),
-        float(fit),
+        float((counts * elog).sum() - fit.sum()),
+        fit,
     )
 
 
 def dirichlet_slopes(
     layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
-) -> tuple[Floats, Floats, float]:
-    """Return the sums over workers of psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.),
-    (K,), and the log-evidence of the counts."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return derivatives of the log-evidence of the counts by true class: the sums over workers of
+    psi(C_jkl + a_kl) - psi(a_kl), (K, K), and of psi(C_jk. + a_k.) - psi(a_k.), (K,), and the second derivative with
+    respect to the scale of a row, sum_l a_kl^2 d2/da_kl^2 minus the same of the totals, (K,); and the log-evidence
+    itself (K,)."""
     K = layout.n_classes
     prior = a.T[layout.row_label]
     rise = digamma(counts + prior) - digamma(prior)
     top = np.stack([weighted_counts(layout.row_label, rise[:, k], K) for k in range(K)])
     above = a.sum(1)
-    fit = (gammaln(counts + prior) - gammaln(prior)).sum() - (gammaln(totals + above) - gammaln(above)).sum()
-    return top, (digamma(totals + above) - digamma(above)).sum(0), float(fit)
+    curve = (prior**2 * (trigamma(counts + prior) - trigamma(prior))).sum(0)
+    curve -= above**2 * (trigamma(totals + above) - trigamma(above)).sum(0)
+    fit = (gammaln(counts + prior) - gammaln(prior)).sum(0) - (gammaln(totals + above) - gammaln(above)).sum(0)
+    return top, (digamma(totals + above) - digamma(above)).sum(0), curve, fit
 
 
 def group_counts(layout: RowTable, counts: Floats, member: Floats, threads: int) -> Floats:
@@ -250,8 +285,8 @@ def difficulty_posterior(
         logs[part] = np.log(np.maximum(P[given], TINY))
         slopes[part] = (P * o).sum(2) - o[given]
     every = np.arange(len(task))
-    found = _normalise(layout, _sum_rows(layout.task_ptr, every, logs), prior, gold, Z)
-    slope[:] = (Z * _sum_rows(layout.task_ptr, every, slopes)).sum(1)
+    found = _normalise(layout, sum_rows(layout.task_ptr, every, logs), prior, gold, Z)
+    slope[:] = (Z * sum_rows(layout.task_ptr, every, slopes)).sum(1)
     return found
 
 
@@ -376,7 +411,7 @@ def _log_product(P: Floats) -> float:
     return float(np.log(flat[:even].reshape(FACTORS, -1).prod(0)).sum() + np.log(flat[even:]).sum())
 
 
-def _sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
+def sum_rows(ptr: Ints, index: Ints, table: Floats) -> Floats:
     """Return the sums (S, K) of table[index] over the segments ptr[s]:ptr[s+1]."""
     sizes = ptr[1:] - ptr[:-1]
     longest = int(sizes.max(initial=0))
@@ -400,7 +435,7 @@ def _in_pairs(table: Floats) -> Any:
 
 
 def _sum_in_rounds(ptr: Ints, sizes: Ints, index: Ints, table: Floats, longest: int) -> Floats:
-    """`_sum_rows` for many short segments: round n adds entry n of every segment that has one."""
+    """`sum_rows` for many short segments: round n adds entry n of every segment that has one."""
     if sizes.min() == longest:
         rounds = index.reshape(-1, longest).T
         out: Floats = table.take(rounds[0], axis=0).astype(np.float64, copy=False)

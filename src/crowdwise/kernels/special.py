@@ -22,6 +22,14 @@ def digamma(x: Floats) -> Floats:
     return np.asarray(np.log(y) - 0.5 / y - series - sum(1.0 / (x + i) for i in range(shift)))
 
 
+def trigamma(x: Floats) -> Floats:
+    """Return the derivative of psi(x) for x > 0, with the same shift."""
+    y, shift = _shifted(x)
+    inverse = 1.0 / (y * y)
+    series = (1 + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42 - inverse / 30)))) / y
+    return np.asarray(series + 0.5 * inverse + sum(1.0 / ((x + i) * (x + i)) for i in range(shift)))
+
+
 def gammaln(x: Floats) -> Floats:
     """Return log Gamma(x) for x > 0, with the same shift and Stirling's series."""
     y, shift = _shifted(x)

@@ -21,7 +21,7 @@ from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.model import COUNT, NOT_NEGATIVE, setting
 from ..engine.run import Arrays, packed, under
 from ..kernels import EStepResult
-from ..kernels.layout import ByRow, Floats, per_worker
+from ..kernels.layout import ByRow, Floats, Subset, per_worker
 from ..rating.skills import SKILL_PRIOR_ANSWERS
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
@@ -93,6 +93,10 @@ class EMModel(LabelModel, Generic[P, S]):
     def penalty(self, params: P) -> float:
         """Log-prior of the parameters, or minus their divergence from the prior."""
 
+    def total_objective(self, evidence: float, params: P) -> float:
+        """Return the objective, given the sum over tasks of the log-evidence of their answers."""
+        return evidence + self.penalty(params)
+
     def hits(self, crowd: Crowd, stats: Any) -> Floats:
         """Return the expected number of correct answers of each worker (W,). Default: sums of `stats.right` (R,)."""
         return per_worker(crowd.rows, stats.right)
@@ -143,6 +147,11 @@ class EMModel(LabelModel, Generic[P, S]):
         ends = np.cumsum(list(shards.each(_size)))
         shards.update(_placed, each=np.split(Z, ends[:-1]))
 
+    def moved(self, params: P, place: Subset, before: Shard, after: Shard) -> P:
+        """Return the parameters after some tasks have changed, where they depend on answers other than by statistics.
+        `place` are the rows and workers that were known before."""
+        return params
+
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
         fit, trace = _EM(self, crowd, shards, run), Trace(labels_changed=int, skill_change=float)
         converged = iterate(fit, run, trace, STAGE)
@@ -170,7 +179,7 @@ class _EM(Problem):
         self.moved = float(np.max(np.abs(hits - self.hits) / self.answers, initial=0.0))
         self.hits = hits
         self.unchanged = self.unchanged + 1 if summed.changed == 0 else 0
-        objective = summed.evidence + self.model.penalty(self.params)
+        objective = self.model.total_objective(summed.evidence, self.params)
         return Step(objective, {"labels_changed": summed.changed, "skill_change": self.moved})
 
     def converged(self, objectives: Sequence[float]) -> bool:

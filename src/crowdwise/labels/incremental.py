@@ -85,6 +85,7 @@ def learn_change(
     rest = _not_negative(widen(rest, place, lambda each: 0))
     params = widen(known.params, place, _mean)
     new = small_shard(changed.after, changed.gold, rows, how)
+    params = model.moved(params, place, old, new)
     crowd = Crowd(choose(how.n_answers, how.n_classes), rows, how.threads, np.dtype(np.float64), how.seed, None)
     local = Local(first_posterior(model, known, new))
     shares, own = new.shares(local.Z), narrow(params, new.subset)

@@ -12,13 +12,14 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Model, Run, Trace
-from ..engine.model import one_of
+from ..engine.model import YES_NO, one_of, setting
 from ..engine.resources import refuse_if_too_large
 from ..errors import DataError
-from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.layout import Floats, Ints, RowTable, weighted_counts
 from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
+from .calibration import Calibration, calibrated, uncalibrated
 from .shard import Crowd, Shard, spread
 from .split import split_fields
 
@@ -49,6 +50,8 @@ class LabelModel(Model[Labels, LabelsResult]):
     uses_weights: ClassVar[bool] = False  # whether answers may have weights
     # Range of (observed minus expected) log-odds of accuracy on 17 of 18 real data sets: decision 0011.
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
+
+    calibrate: bool = setting(False, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
         crowd, shards = self.prepared(answers, run, features)
@@ -140,27 +143,74 @@ class LabelModel(Model[Labels, LabelsResult]):
         P = np.exp(self.emission(params, seen, worker, label)).astype(shard.dtype)
         Z = shard.vote_shares()
         prior = self.class_prior(params, seen.n_classes)[None]
-        shard.kernels.confusion_posterior(shard.layout, P, prior, shard.gold, Z, shard.threads)
-        return self.reported(shard, params, Z)
+        shard = self.weighted(shard, params, worker)
+        shard.kernels.confusion_posterior(shard.layout, P, prior, shard.gold, Z, shard.threads, shard.weight)
+        return self._calibrated(shard, params, Z) if self.calibrate else Z
 
     def reported(self, shard: Shard, params: Any, Z: Floats) -> Floats:
         """Return the posterior reported to users; Z may be overwritten."""
+        if not self.calibrate:
+            return Z
+        return self._calibrated(self.weighted(shard, params), params, self.leave_one_out(shard, params, Z))
+
+    def leave_one_out(self, shard: Shard, params: Any, Z: Floats) -> Floats:
+        """Return the posterior (T, K) of each task, by parameters to which the task did not contribute; Z may be
+        overwritten. By default Z, for models in which one task hardly matters to the parameters."""
         return Z
 
-    def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
-        """Return the posterior (T, K) before it was hedged, and its weight in the reported posterior."""
-        return posterior, self.own_weight
+    def calibration(self, params: Any) -> Calibration:
+        """Return what the calibration of this model depends on."""
+        return Calibration()
 
-    @property
-    def own_weight(self) -> float:
-        """The weight of the posterior before hedging in the reported posterior."""
-        return 1.0
+    def weighted(self, shard: Shard, params: Any, worker: Ints | None = None) -> Shard:
+        """Return the shard with the weights of its answers. `worker` (R,) numbers the workers of its rows in the fit,
+        if they are not those of the shard."""
+        return shard
+
+    def answer_weights(self, params: Any, worker: Ints) -> Floats:
+        """Return the weights (M,) of the answers of these workers to one task."""
+        return np.ones(len(worker))
+
+    def _calibrated(self, shard: Shard, params: Any, Z: Floats) -> Floats:
+        how, mean = self.calibration(params), self.vote_mean(params, shard.layout.n_classes)
+        for part, votes in shard.votes_by_part():
+            free = shard.gold[part] < 0
+            Z[part] = np.where(free[:, None], calibrated(Z[part], votes, mean, how), Z[part])
+        return Z
+
+    def vote_mean(self, params: Any, n_classes: int) -> Floats:
+        """Return the label shares (K,) that smooth votes."""
+        return np.asarray(getattr(params, "mean", np.full(n_classes, 1 / n_classes)))
+
+    def without_vote(self, params: Any, posterior: Floats, votes: Floats) -> tuple[Floats, Floats]:
+        """Return the tempered posterior (T, K) without the vote, and its weight (T,) in the reported posterior, given
+        the votes (T, K)."""
+        if not self.calibrate:
+            return posterior, np.ones(len(posterior))
+        return uncalibrated(posterior, votes, self.vote_mean(params, votes.shape[1]), self.calibration(params))
+
+    def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, Floats]:
+        """Return the same of all tasks of a fit; tasks with gold have weight 1."""
+        Z, own = posterior.astype(np.float64), np.ones(len(posterior))
+        if not self.calibrate:
+            return Z, own
+        shard = self.weighted(Shard.of(answers, Run(threads=1)), params)
+        for part, votes in shard.votes_by_part():
+            found, weight = self.without_vote(params, Z[part], votes)
+            free = answers.gold[part] < 0
+            Z[part], own[part] = np.where(free[:, None], found, Z[part]), np.where(free, weight, 1.0)
+        return Z, own
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""
         logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
         logs += self.factors(params, layout, worker, label, task).sum(0)
-        return softmax(logs)
+        q = softmax(logs)
+        if not self.calibrate:
+            return q
+        K = layout.n_classes
+        votes = weighted_counts(label, self.answer_weights(params, worker), K)
+        return calibrated(q[None], votes[None], self.vote_mean(params, K), self.calibration(params))[0]
 
     def answers_needed(self, n_classes: int) -> int:
         """Return how many answers per worker the model needs to estimate a worker's parameters."""

@@ -8,47 +8,71 @@ Row k of `a` is the crowd's confusion row times the strength of pooling. Variati
     (6)  n[k] = sum_i q[i, k],   C[j, k, l] = sum over j's answers n with label l of q[task_n, k]
     (7)  a[k, l] <- (a[k, l] * sum_j [psi(a[k, l] + C[j, k, l]) - psi(a[k, l])] + 1)
                     / (sum_j [psi(a[k, .] + C[j, k, .]) - psi(a[k, .])] + 1)
-(7) never decreases the evidence of the counts, so the lower bound on the evidence of the answers never decreases:
-    (8)  sum_i log(normaliser of (5)) - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log p(a)
-A worker with few answers is close to an average worker; with many answers the model approaches Dawid-Skene. Real
-answers are less independent than (2) assumes, so (5) is overconfident. The reported posterior therefore mixes (5) with
-the vote shares, smoothed by one vote with the class shares m:
-    (9)  (1 - h) * q[i, k] + h * (votes[i, k] + m[k]) / (votes[i, .] + 1)
-Workers' skills and matrices are those of (5). The fit starts from votes weighted by the variety of each worker's
-labels. It extrapolates (7) by several steps where that does not decrease the evidence. Derivation in
+(7) never decreases the evidence of the counts. A worker with few answers is close to an average worker; with many
+answers the model approaches Dawid-Skene.
+
+Where answers share errors, free matrices explain them by classes that swallow tasks of other classes. The fit is
+therefore anchored to the vote with a weight h from 0 to 0.4, the larger the more errors are shared (`dependence`):
+    (8)  s[i, k] = (v[i, k] + m[k]) / (v[i, .] + 1)      v: votes, weighted by the variety of a worker's labels
+    (9)  counts n and C of (6) are summed with u = (1 - h) q + h s in place of q
+This is coordinate ascent on
+    (10) (1 - h) sum_i log(normaliser of (5)) + h sum_ik s[i, k] log(score of class k in (5))
+         - KL(q(rho)) - sum_jk KL(q(pi[j, k]) || Dirichlet(a[k])) + sum log p(a)
+the lower bound on the evidence of the answers plus a supervised term with votes as soft truth; it never decreases.
+Answers of workers who copy each other share one vote: their weights are powers of the factors in (5) and multiply their
+terms in (6) and (10). With `calibrate`, reported probabilities are those of `calibration`. The fit starts from s, and
+moves the scale of each row of a by a Newton step where that does not decrease the evidence. Derivation in
 docs/maths/pooled.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
-from ..engine import Executor, register
-from ..engine.model import POSITIVE, SHARE, setting
+from ..engine import Executor, Run, register
+from ..engine.model import POSITIVE, SHARE, YES_NO, Rule, one_of, setting
+from ..kernels import EStepResult
 from ..kernels.layout import (
+    ByRow,
     Floats,
     Ints,
+    Layout,
     PerRow,
     PerWorker,
     RowTable,
+    Subset,
+    add_shard,
     find_rows,
+    minus,
     per_worker,
-    vote_parts,
     weighted_counts,
 )
+from ..kernels.special import softmax
 from ..result import LeftOut
-from .confusions import SharesByBayes, Stats
+from .calibration import Calibration
+from .confusions import SharesByBayes, Stats, expected_shares
+from .dependence import Found, assess, independent, sample_of
+from .em import STAGE, EMModel, Local, Summed
+from .model import Learnt
 from .shard import Crowd, Shard
 
 MIN_A, MAX_A = 1e-3, 1e4  # bounds of the pseudo-counts a
 EVERY_ITERATION = 6  # iterations that all update a; later one in three does, which is cheaper and sufficient
-MAX_PACE = 100.0  # largest extrapolation, in steps of (7)
+MAX_JUMP = 1.5  # largest change of the logarithm of a row's scale in one step
 FEW_ANSWERS = 10.0  # answers per worker below which the initial pooling is stronger
 LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in each worker's label shares
+# A class swallows tasks if the posterior moves this share of tasks away from the votes: from the first number on, the
+# vote replaces the model, and from the second on entirely.
+SHARED_DRIFT = (0.1, 0.15)  # times the evidence for shared errors
+ANY_DRIFT = (0.4, 0.6)
+
+
+ANCHOR_RULE = Rule((int, float), low=0.0, high=0.99, may_be_none=True)
+NO_ANCHOR_RULE, NO_COPYING_RULE = one_of(0.0), one_of(1.0)
 
 
 class Params(NamedTuple):
@@ -58,9 +82,17 @@ class Params(NamedTuple):
     totals: PerWorker  # (W, K)  C[j, k, .]
     rows: PerRow  # (R, K)  the factors of eq (5)
     bound: Floats  # ()      eq (8) without its first two terms
-    step: Floats  # (K, K)  log of the step that (7) proposed last
-    pace: Floats  # (K,)    extrapolation factor of that step, by row
     sweeps: Floats  # ()      iterations so far
+    vote_n: Floats  # (K,)    n of (6) with s in place of q; empty without an anchor
+    vote_counts: PerRow  # (R, K)  C of (6) with s in place of q; empty without an anchor
+    anchored: Floats  # ()      the second term of (10), without h
+    mean: Floats  # (K,)    m of (8)
+    vote_weight: PerWorker  # (W,)    weight of a worker's votes in (8)
+    cluster: PerWorker  # (W,)    cluster of workers who copy each other, or -1
+    copying: Floats  # (G,)    probability of copying in each cluster
+    group: PerWorker  # (W,)    group of workers who agree beyond the crowd, or -1
+    agreeing: Floats  # (G',)   their excess agreement
+    found: Floats  # (5,)    h, shared, trust, excess, error of `dependence.Found`
 
 
 @register(
@@ -74,74 +106,175 @@ class Pooled(SharesByBayes):
 
     params_type = Params
     calibration_offset = (-1.7, 0.8)
-    hedge: float = setting(0.25, SHARE, "Weight h of the vote in the reported probabilities, eq (9).")
+    calibrate: bool = setting(True, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
+    anchor: float | None = setting(
+        None, ANCHOR_RULE, "Weight h of the vote in the fit, eq (9); None: from 0 to 0.4, chosen from the answers."
+    )
+    copying: float = setting(
+        0.75,
+        SHARE,
+        "Probability of copying from which workers share one vote; 0.6 suits panels of models, 1 turns the search off.",
+    )
     start_diagonal: float = setting(2.0, POSITIVE, "Initial diagonal of the pseudo-counts a, minus 1.")
 
-    def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
-        """Start from votes. A worker's votes have weight 1 - (sum of squared label shares of the worker).
+    def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
+        found = independent(answers.n_workers, self.anchor or 0.0)
+        if (self.anchor is None or self.copying < 1) and not run.journal.resumes(STAGE):
+            found = assess(self, sample_of(answers, shards), run)
+        return super().learn(answers, crowd._replace(found=found), shards, run)
 
-        A worker who always gives the same label carries no information. Without the weights, a majority of such
-        spammers would determine the start.
-        """
-        layout, K, prior = crowd.rows, crowd.rows.n_classes, LABEL_PRIOR_ANSWERS
-        n = layout.answers.astype(np.float64)
-        shares = weighted_counts(layout.row_label, n, K) / max(n.sum(), 1)
-        total = layout.per_worker + prior
-        seen = per_worker(layout, ((n + prior * shares[layout.row_label]) / total[layout.row_worker]) ** 2)
-        unseen = (shares**2).sum() - per_worker(layout, shares[layout.row_label] ** 2)
-        variety = 1 - seen - unseen * (prior / total) ** 2
-        return self.from_votes(shards, np.maximum(variety, 0)[layout.row_worker])
+    def learn_given(
+        self, found: Found, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run, **settings: Any
+    ) -> Learnt:
+        """Fit with a given anchor and given copies, and with other settings."""
+        few = replace(self, **settings)
+        return EMModel.learn(few, answers, crowd._replace(found=found), shards, run)
+
+    def begin(self, crowd: Crowd, shards: Executor[Shard]) -> Stats:
+        """Start from the anchor s of eq (8), smoothed votes."""
+        found: Found = crowd.found or independent(crowd.rows.n_workers, self.anchor or 0.0)
+        weight = vote_weights(crowd.rows)
+        by_row = ByRow(weight[crowd.rows.row_worker])
+        start = _Votes(by_row, _mean(crowd, weight), found.cluster, found.copying)
+        return shards.update(self._anchor, start).stats  # type: ignore[no-any-return]
+
+    def _anchor(self, shard: Shard, local: Any, votes: _Votes) -> tuple[Local, Summed]:
+        shard = _with_copies(shard, votes.cluster, votes.copying)
+        new = Local(shard.smoothed_votes(votes.by_row.values, votes.mean))
+        counts = shard.kernels.confusion_counts(shard.layout, new.Z, shard.threads, shard.weight)
+        return new, Summed(0.0, 0, Stats(shard.shares(new.Z), counts))
+
+    def posterior(self, shard: Shard, params: Any, local: Local) -> EStepResult:
+        shard = self.weighted(shard, params)
+        parts = (params.rows, self.prior(shard, params), shard.gold, local.Z, shard.threads, shard.weight)
+        return shard.kernels.confusion_posterior(shard.layout, *parts)
+
+    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Any) -> Any:
+        if params is not None:
+            shard = self.weighted(shard, params)
+        counts = shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads, shard.weight)
+        return Stats(shares, counts)
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
-        K, counts = crowd.rows.n_classes, stats.counts
+        first = params is None
         a: Floats
-        step: Floats
-        pace: Floats
         if params is None:
+            params = self._first(crowd, stats)
+            n, counts = stats.shares, stats.counts
+        else:
+            params = Params(*params[: len(Params._fields)])  # beside a classifier there are further fields
+            n, counts = _mixed(stats, params)
+            params = params._replace(sweeps=np.asarray(int(params.sweeps) + 1))
+        iterations = int(params.sweeps)
+        if not first and (iterations <= EVERY_ITERATION or iterations % 3 == 0):
+            a, (rows, totals, kl) = self._pool(crowd, counts, params)
+            params = params._replace(a=a)
+        else:
+            a = params.a
+            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
+        params = params._replace(
+            n=n, counts=counts, totals=totals, rows=rows, bound=np.asarray(_log_prior(a).sum() - kl)
+        )
+        return params._replace(anchored=_anchored(params))
+
+    def _first(self, crowd: Crowd, stats: Stats) -> Params:
+        """Return initial parameters; the statistics are those of the anchor."""
+        K, found = crowd.rows.n_classes, crowd.found or independent(crowd.rows.n_workers, self.anchor or 0.0)
+        a = found.a
+        if a is None:
             # start closer to a vote if workers have few answers: convergence there is slow
             strength = max(1.0, FEW_ANSWERS * crowd.rows.n_workers / max(crowd.rows.n_answers, 1))
             a = strength * (np.ones((K, K)) + self.start_diagonal * np.eye(K))
-            step, pace, iterations = np.zeros((K, K)), np.ones(K), 0
-        else:
-            a, step, pace, iterations = params.a, params.step, params.pace, int(params.sweeps) + 1
-        if params is not None and (iterations <= EVERY_ITERATION or iterations % 3 == 0):
-            a, step, pace, (rows, totals, kl) = self._pool(crowd, counts, params)
-        else:
-            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
-        bound = _log_prior(a) - kl
-        return Params(stats.shares, a, counts, totals, rows, np.asarray(bound), step, pace, np.asarray(iterations))
+        weight, none = vote_weights(crowd.rows), np.zeros((0, K))
+        anchored = found.anchor > 0
+        return Params(
+            n=stats.shares, a=a, counts=stats.counts, totals=none, rows=none, bound=np.zeros(()),
+            sweeps=np.zeros(()),
+            vote_n=stats.shares if anchored else none[:, 0], vote_counts=stats.counts if anchored else none,
+            anchored=np.zeros(()), mean=_mean(crowd, weight), vote_weight=weight,
+            cluster=found.cluster, copying=found.copying, group=found.group, agreeing=found.agreeing,
+            found=np.array(found[:5], np.float64),
+        )  # fmt: skip
 
-    def _pool(
-        self, crowd: Crowd, counts: Floats, params: Params
-    ) -> tuple[Floats, Floats, Floats, tuple[Floats, Floats, float]]:
-        """Eq (7) with extrapolation: each row moves by the multiple of its step that the last two steps predict
-        (Barzilai and Borwein). If that decreases the evidence of the counts, the plain step is used, which never does.
-        """
+    def total_objective(self, evidence: float, params: Params) -> float:  # eq (10)
+        h = params.found[0]
+        return float((1 - h) * evidence + h * params.anchored + self.penalty(params))
+
+    def moved(self, params: Params, place: Subset, before: Shard, after: Shard) -> Params:
+        """Take the changed tasks out of the anchor, and add them again; new workers are average ones."""
+        new = np.ones(len(params.cluster), bool)
+        new[np.asarray(place.workers)] = False
+        params = params._replace(
+            cluster=np.where(new, -1, params.cluster), group=np.where(new, -1, params.group),
+            vote_weight=np.where(new, 1.0, params.vote_weight),
+        )  # fmt: skip
+        if not len(params.vote_n):
+            return params
+        total = Stats(params.vote_n.copy(), params.vote_counts.copy())
+        for sign, shard in ((minus, before), (_same, after)):
+            weight = (
+                params.vote_weight if shard.subset is None else params.vote_weight[np.asarray(shard.subset.workers)]
+            )
+            cluster = params.cluster if shard.subset is None else params.cluster[np.asarray(shard.subset.workers)]
+            votes = _Votes(ByRow(weight[shard.layout.row_worker]), params.mean, cluster, params.copying)
+            total = add_shard(total, sign(self._anchor(shard, None, votes)[1].stats), shard.subset)
+        return params._replace(vote_n=np.maximum(total.shares, 0), vote_counts=np.maximum(total.counts, 0))
+
+    def _pool(self, crowd: Crowd, counts: Floats, params: Params) -> tuple[Floats, tuple[Floats, Floats, float]]:
+        """Eq (7), with a Newton step for the scale of each row of a. Where that decreases the evidence of the counts,
+        the row takes the plain step, which never does."""
         old = params.a
         totals: Floats = per_worker(crowd.rows, counts).astype(np.float64)
-        top, below, fit = crowd.kernels.dirichlet_slopes(crowd.rows, counts, totals, old, crowd.threads)
+        top, below, curve, fit = crowd.kernels.dirichlet_slopes(crowd.rows, counts, totals, old, crowd.threads)
         plain = np.clip((old * top + 1) / (below[:, None] + 1), MIN_A, MAX_A)  # eq (7)
-        step = np.log(plain / old)
-        pace = _pace(params.step, step, params.pace)
-        a = np.clip(old * np.exp(pace[:, None] * step), MIN_A, MAX_A)
+        scale = old.sum(1)
+        slope = (old * top).sum(1) - scale * below + (1 - old).sum(1)  # with respect to the logarithm of the scale
+        bend = slope - len(old) + curve
+        jump = np.where(bend < 0, -slope / np.minimum(bend, -1e-300), np.sign(slope) * MAX_JUMP)
+        target = scale * np.exp(np.clip(jump, -MAX_JUMP, MAX_JUMP))
+        a = np.clip(plain * (target / plain.sum(1))[:, None], MIN_A, MAX_A)
         rows, totals, kl, better = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
-        if np.all(pace == 1) or better + _log_prior(a) >= fit + _log_prior(old):
-            return a, step, pace, (rows, totals, kl)
-        rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, plain, crowd.dtype, crowd.threads)
-        return plain, step, np.ones(len(pace)), (rows, totals, kl)
+        worse = better + _log_prior(a) < fit + _log_prior(old)
+        if worse.any():
+            a[worse] = plain[worse]
+            rows, totals, kl, _ = crowd.kernels.dirichlet_rows(crowd.rows, counts, a, crowd.dtype, crowd.threads)
+        return a, (rows, totals, kl)
 
     def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
         return params._replace(counts=params.counts.astype(crowd.dtype, copy=False))
 
+    def fitted_with(self, shard: Shard, params: Params, Z: Floats) -> tuple[Shard, Floats]:
+        """Return the shard with the weights of copies, and u of eq (9) (T, K); Z is overwritten."""
+        shard = self.weighted(shard, params)
+        h = float(params.found[0])
+        if h > 0:
+            Z *= 1 - h
+            Z += h * shard.smoothed_votes(params.vote_weight[shard.layout.row_worker], params.mean)
+        return shard, Z
+
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
-        prior = self.prior(shard, params)
-        parts = (params.counts, params.totals, params.a, prior)
-        return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, shard.gold, Z, shard.threads))
+        shard, U = self.fitted_with(shard, params, Z.copy())
+        parts = (params.counts, params.totals, params.a, self.prior(shard, params), shard.gold)
+        return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, U, shard.threads, shard.weight))
+
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+        shard, U = self.fitted_with(shard, params, Z)
+        parts = (params.counts, params.totals, params.a, self.prior(shard, params), shard.gold)
+        shard.kernels.cavity_posterior(shard.layout, *parts, U, shard.threads, shard.weight)
+        return U
+
+    def calibration(self, params: Params) -> Calibration:
+        h, shared, trust = params.found[:3].tolist()
+        return Calibration(shared, _fallback(params, h, shared), trust)
+
+    def weighted(self, shard: Shard, params: Params, worker: Ints | None = None) -> Shard:
+        cluster = params.cluster if worker is None else np.where(worker >= 0, params.cluster[worker], -1)
+        return _with_copies(shard, cluster, params.copying, by_row=worker is not None)
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.row_table.n_rows
         return K * (
-            (answers.tasks_in_memory + 3 * rows) * dtype.itemsize + 8 * (2 * rows + 4 * answers.n_workers + 12 * K)
+            (answers.tasks_in_memory + 3 * rows) * dtype.itemsize + 8 * (3 * rows + 5 * answers.n_workers + 12 * K)
         )
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
@@ -158,52 +291,123 @@ class Pooled(SharesByBayes):
     def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         at, there = find_rows(layout, worker, label)
         means = self.emission(params, layout, worker, label)
-        own = np.log(params.rows[at].astype(np.float64)) if layout.n_rows else means
-        return np.where(there[:, None], own, means)
+        if not layout.n_rows:
+            return means
+        own = np.log(params.rows[at].astype(np.float64))
+        if self.calibrate and isinstance(layout, Layout):
+            own = self._without(params, layout, at, label, task)
+        return np.where(there[:, None], own, means) * self.answer_weights(params, worker)[:, None]
 
-    def reported(self, shard: Shard, params: Params, Z: Floats) -> Floats:  # eq (9)
-        if self.hedge > 0:
-            mean = self.prevalence(params)
-            for part, votes in shard.votes_by_part():
-                free = shard.gold[part] < 0
-                hedged = (1 - self.hedge) * Z[part] + self.hedge * _smoothed_shares(votes, mean)
-                Z[part] = np.where(free[:, None], hedged, Z[part])
-        return Z
+    def _without(self, params: Params, layout: Layout, rows: Ints, label: Ints, task: int) -> Floats:
+        """Return the log-factors (M, K) of rows without the contribution of a task of the fit to their counts."""
+        given = layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]
+        worker, h = layout.row_worker[given], float(params.found[0])
+        weight = self.answer_weights(params, worker)
+        logs = np.log(self.class_prior(params, layout.n_classes, task))
+        u = softmax(logs + weight @ np.log(params.rows[given].astype(np.float64)))
+        if h > 0:
+            votes = weight * params.vote_weight[worker]
+            shares = weighted_counts(layout.row_label[given], votes, layout.n_classes) + params.mean
+            u = (1 - h) * u + h * shares / shares.sum()
+        lost = np.zeros(layout.n_rows)
+        np.add.at(lost, given, weight)
+        own = lost[rows][:, None] * u
+        above = np.maximum(params.counts[rows] - own, 0) + params.a.T[label]
+        return np.log(above / (np.maximum(params.totals[layout.row_worker[rows]] - own, 0) + params.a.sum(1)))
 
-    def unhedged(self, params: Params, answers: Labels, posterior: Floats) -> tuple[Floats, float]:
-        if self.hedge in (0, 1):
-            return posterior, self.own_weight
-        Z, mean = posterior.astype(np.float64), self.prevalence(params)
-        for part, votes in vote_parts(answers.kernels, answers.layout, 1):
-            vote = self.hedge * _smoothed_shares(votes, mean)
-            own = np.clip((Z[part] - vote) / (1 - self.hedge), 0, 1)  # eq (9) inverted
-            free = (answers.gold[part] < 0)[:, None]
-            Z[part] = np.where(free, own / np.maximum(own.sum(1, keepdims=True), 1e-300), Z[part])
-        return Z, self.own_weight
-
-    @property
-    def own_weight(self) -> float:
-        return 1.0 - self.hedge
-
-    def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        q = super().task_posterior(params, layout, worker, label, task)
-        votes = np.bincount(label, minlength=layout.n_classes)[None].astype(np.float64)
-        return np.asarray((1 - self.hedge) * q + self.hedge * _smoothed_shares(votes, self.prevalence(params))[0])
+    def answer_weights(self, params: Params, worker: Ints) -> Floats:
+        cluster = np.where(worker >= 0, params.cluster[worker], -1)
+        return _copy_weights(np.zeros(len(worker), np.int64), cluster, params.copying)
 
 
-def _smoothed_shares(votes: Floats, mean: Floats) -> Floats:
-    """Return vote shares (T, K) from votes (T, K), with the class shares (K,) as one more vote."""
-    return np.asarray((votes + mean) / (votes.sum(1, keepdims=True) + 1))
+class _Votes(NamedTuple):
+    """What the anchor s of eq (8) is made from."""
+
+    by_row: ByRow  # weight of a row's votes
+    mean: Floats  # (K,)
+    cluster: PerWorker  # (W,)
+    copying: Floats  # (G,)
 
 
-def _pace(before: Floats, step: Floats, pace: Floats) -> Floats:
-    """Return the extrapolation factor (K,): the steps of each row to its fixed point, assuming that its steps keep
-    shrinking at the last rate."""
-    shrunk = (before * (before - step)).sum(1)
-    whole = (before * before).sum(1) * pace
-    predicted = np.divide(whole, shrunk, out=np.ones_like(whole), where=shrunk > 1e-12 * whole)
-    return np.asarray(np.clip(predicted, 1.0, MAX_PACE))
+def vote_weights(rows: RowTable) -> Floats:
+    """Return the weight of each worker's votes (W,): how varied their labels are, relative to the crowd, at most 1.
+
+    A worker who always gives the same label carries no information. Without the weights, a majority of such spammers
+    would determine the anchor.
+    """
+    n, K, prior = _answers(rows), rows.n_classes, LABEL_PRIOR_ANSWERS
+    shares = weighted_counts(rows.row_label, n, K) / max(n.sum(), 1)
+    total = per_worker(rows, n) + prior
+    seen = per_worker(rows, ((n + prior * shares[rows.row_label]) / total[rows.row_worker]) ** 2)
+    unseen = (shares**2).sum() - per_worker(rows, shares[rows.row_label] ** 2)
+    variety = 1 - seen - unseen * (prior / total) ** 2
+    return np.clip(variety / max(1 - (shares**2).sum(), 1e-9), 0, 1)
 
 
-def _log_prior(a: Floats) -> float:
-    return float(np.log(a).sum() - a.sum())  # Gamma(2, 1) up to a constant
+def _answers(rows: RowTable) -> Floats:
+    return np.asarray(getattr(rows, "answers", None) if hasattr(rows, "answers") else np.diff(rows.row_ptr), np.float64)
+
+
+def _mean(crowd: Crowd, weight: Floats) -> Floats:
+    """Return the share of each label among the weighted votes (K,), with one vote for all of them together."""
+    rows = crowd.rows
+    votes = weighted_counts(rows.row_label, rows.answers * weight[rows.row_worker], rows.n_classes)
+    return np.asarray((votes + 1 / rows.n_classes) / (votes.sum() + 1))
+
+
+def _with_copies(shard: Shard, cluster: Ints, copying: Floats, *, by_row: bool = False) -> Shard:
+    """Return the shard with the weights of answers of workers who copy each other; `cluster` is by worker or by row."""
+    if not len(copying):
+        return shard
+    layout = shard.layout
+    own = cluster[layout.pair] if by_row else cluster[layout.row_worker[layout.pair]]
+    task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+    return shard._replace(weight=_copy_weights(task, own, copying))
+
+
+def _copy_weights(task: Ints, cluster: Ints, copying: Floats) -> Floats:
+    """Return the weight of each answer (N,), by its task and cluster: eq (2) of `dependence`."""
+    weight, members = np.ones(len(task)), np.flatnonzero(cluster >= 0)
+    if len(members):
+        key = task[members].astype(np.int64) * len(copying) + cluster[members]
+        _, place, count = np.unique(key, return_inverse=True, return_counts=True)
+        weight[members] = 1 / (1 + copying[cluster[members]] * (count[place] - 1))
+    return weight
+
+
+def _mixed(stats: Stats, params: Params) -> tuple[Floats, Floats]:  # eq (9)
+    h = float(params.found[0])
+    if h == 0:
+        return stats.shares, stats.counts
+    counts = stats.counts * (1 - h)
+    counts += h * params.vote_counts
+    return (1 - h) * stats.shares + h * params.vote_n, counts
+
+
+def _anchored(params: Params) -> Floats:
+    """Return the second term of eq (10), without h."""
+    if not len(params.vote_n):
+        return np.zeros(())
+    classes = float(params.vote_n @ np.log(expected_shares(params.n)))
+    return np.asarray(classes + float((params.vote_counts * np.log(params.rows, dtype=np.float64)).sum()))
+
+
+def _fallback(params: Params, h: float, shared: float) -> float:
+    """Return the weight of the vote in place of the model, because a class swallows tasks or no tasks are shared."""
+    if not len(params.vote_n) or h >= 1:
+        return 0.0
+    free = (params.n - h * params.vote_n) / (1 - h)
+    drift = 0.5 * np.abs(free - params.vote_n).sum() / max(params.vote_n.sum(), 1e-9)
+    shares = [
+        (value - low) / (high - low) for value, (low, high) in ((shared * drift, SHARED_DRIFT), (drift, ANY_DRIFT))
+    ]
+    return float(np.clip(max(shares), 0, 1))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _log_prior(a: Floats) -> Floats:
+    """Return the log-density of Gamma(2, 1) of each row of a (K,), up to a constant."""
+    return np.asarray((np.log(a) - a).sum(1))

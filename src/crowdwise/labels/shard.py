@@ -81,6 +81,18 @@ class Shard(NamedTuple):
         Z[:] = weighted_counts(cell, self.weight * by_row[self.layout.pair], T * K).reshape(T, K)
         return Z
 
+    def smoothed_votes(self, by_row: Floats, mean: Floats) -> Floats:
+        """Return vote shares (T, K) as `votes` weights them, with `mean` (K,) as one more vote; gold is obeyed."""
+        Z = self.votes(by_row)
+        Z += mean
+        Z /= Z.sum(1, keepdims=True)
+        return self.obey_gold(round_posterior(Z))
+
+    def whole_workers(self) -> Ints:
+        """Return the numbers of the shard's workers in the whole table (w,)."""
+        some = None if self.subset is None else self.subset.workers
+        return np.arange(self.layout.n_workers) if some is None else some
+
     def obey_gold(self, Z: Floats) -> Floats:
         """Set the rows of Z (T, K) with gold to their known label, in place."""
         known = np.flatnonzero(self.gold >= 0)
@@ -90,7 +102,7 @@ class Shard(NamedTuple):
 
     def votes_by_part(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the votes (tasks, K) of consecutive chunks of tasks, to limit memory."""
-        return vote_parts(self.kernels, self.layout, self.threads)
+        return vote_parts(self.kernels, self.layout, self.threads, self.weight)
 
     def shares(self, Z: Floats) -> Floats:
         """Return the sum (K,) of the posterior over tasks with answers."""
@@ -108,6 +120,7 @@ class Crowd(NamedTuple):
     seed: int  # for random starts
     workers: Any  # ids
     truth: Any = None  # as in Shard
+    found: Any = None  # how far answers depend on each other, for models that use it: `dependence.Found`
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ..result import LeftOut
 from ..result.labels import confusion_matrices
 from ..result.split import count_doubts
 from ..result.tables import STATES, decided, label_table, task_table
+from .dependence import chosen_tasks, joined, task_sample
 from .shard import Crowd, Shard
 
 if TYPE_CHECKING:
@@ -120,22 +121,17 @@ def _task_tables(shard: Shard, local: Any, model: LabelModel, params: Any, preva
 
 
 def _sample(shard: Shard, local: Any, model: LabelModel, params: Any, step: int) -> Sample:
-    """Return every `step`-th task of a shard."""
+    """Return about one in `step` tasks of a shard."""
     posterior = _reported(shard, local, model, params)
-    task, worker, label = shard.answers.codes()
-    keep = task % step == 0
-    whole = shard_workers(shard)[worker[keep]]
-    return Sample(task[keep] // step, whole.astype(np.int32), label[keep], shard.gold[::step], posterior[::step])
+    return Sample(*task_sample(shard, local, step), posterior[chosen_tasks(shard.answers, step)])
 
 
 def _copies(answers: SplitLabels, parts: list[Sample], prevalence: Floats) -> Copies:
     """Look for copies in a sample of tasks."""
-    starts = np.cumsum([0, *(len(part.gold) for part in parts)])
-    task = np.concatenate([part.task + start for part, start in zip(parts, starts[:-1], strict=True)]).astype(np.int32)
-    worker, label = (np.concatenate([getattr(part, of) for part in parts]) for of in ("worker", "label"))
-    gold, posterior = np.concatenate([p.gold for p in parts]), np.concatenate([p.posterior for p in parts])
-    piece = Piece(answers.sample(task, worker, label, gold), posterior, 0, answers.kernels)
-    return copies([piece], [classes_of(posterior, prevalence, gold)])
+    posterior = np.concatenate([part.posterior for part in parts])
+    sample = joined(answers, parts)
+    piece = Piece(sample, posterior, 0, answers.kernels)
+    return copies([piece], [classes_of(posterior, prevalence, sample.gold)])
 
 
 def _components(n_workers: int, shards: Executor[Shard]) -> int:
@@ -154,10 +150,4 @@ def _components(n_workers: int, shards: Executor[Shard]) -> int:
 
 
 def _shard_components(shard: Shard, local: Any) -> tuple[Ints, Ints]:
-    return shard_workers(shard), shard.kernels.components(shard.layout)
-
-
-def shard_workers(shard: Shard) -> Ints:
-    """Return the numbers of a shard's workers in the whole table."""
-    some = None if shard.subset is None else shard.subset.workers
-    return np.arange(shard.layout.n_workers) if some is None else some
+    return shard.whole_workers(), shard.kernels.components(shard.layout)

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Run, register
-from ..engine.model import COUNT, NOT_NEGATIVE, SHARE, setting
+from ..engine.model import COUNT, NOT_NEGATIVE, YES_NO, setting
 from ..errors import DataError, flags, phrase
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, Ints
 from ..labels import dawid_skene, groups, pooled
 from ..labels.em import Local
 from ..labels.majority_vote import MajorityVote
@@ -118,10 +118,15 @@ class JointTied(JointModel, groups.Tied):
 @register("pooled", "confusion matrix per worker, shrunk towards the crowd's by as much as the data support")
 @dataclass(frozen=True, kw_only=True)
 class JointPooled(JointModel, pooled.Pooled):
-    """`pooled` together with a classifier; by default, without hedging."""
+    """`pooled` together with a classifier; by default without an anchor, copies and calibration."""
 
     params_type = with_fields(pooled.Params, "logits", "truth_prior")
-    hedge: float = setting(0.0, SHARE, "Weight of the vote in the reported probabilities.")
+    calibrate: bool = setting(False, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
+    anchor: float | None = setting(0.0, pooled.NO_ANCHOR_RULE, "0: there is no anchor beside a classifier.")
+    copying: float = setting(1.0, pooled.NO_COPYING_RULE, "1: no search for copies beside a classifier.")
+
+    def weighted(self, shard: Shard, params: Any, worker: Ints | None = None) -> Shard:
+        return shard
 
 
 @register("dl-em", "one confusion matrix per worker by EM, started from soft votes (Albarqouni et al. 2016)")

@@ -214,7 +214,7 @@ class Reader:
         kept = part.extras.select(name for name in KEPT_COLUMNS if name in part.extras.columns)
         index = PartIndex.of(part)
         held["tasks"] = pickle.dumps(part.tasks, protocol=5)
-        held["shard"] = pickle.dumps(part.replaced(tasks=part.tasks.head(0), extras=kept), protocol=5)
+        held["shard"] = pickle.dumps(part.replaced(tasks=part.task_keys, extras=kept), protocol=5)
         digest = hashlib.blake2b(digest_size=16)
         for array in (*part.layout[1:], part.gold):
             digest.update(array.tobytes())

@@ -462,18 +462,22 @@ class LabelStream(Stream[Labels, LabelsResult]):
             raise DataError(f"{task!r} is not the id of a task; give one plain value") from None
         return number
 
-    def _task(self, task: Any) -> tuple[Floats, Floats, TaskAnswers]:
-        """Return the reported posterior (K,) of a task, that before hedging, and its answers."""
+    def _task(self, task: Any) -> tuple[Floats, Floats, float, TaskAnswers]:
+        """Return the reported posterior (K,) of a task, that without the vote and its weight, and the answers."""
         if self._number(task) < 0:
             raise UnknownIdError(f"task {task!r} has gold and no answers, so it has no probabilities yet")
         known = self._ready()  # a fit may change the number
         number = np.array([self._number(task)])
         answers, how = self._pool.of(number), Computing(len(self._classes), self.n_answers, 1, 0)
         shard, Z = small_shard(answers, self._gold[number], known.rows, how), self._Z[number]
-        return self.em.reported(shard, narrow(known.params, shard.subset), Z.copy())[0], Z[0], answers
+        params = narrow(known.params, shard.subset)
+        posterior = self.em.reported(shard, params, Z.copy())
+        votes = next(self.em.weighted(shard, params).votes_by_part())[1]
+        own, weight = self.em.without_vote(params, posterior, votes)
+        return posterior[0], own[0], float(weight[0]), answers
 
     def _standing(self, item: Any) -> Standing:
-        posterior, _, answers = self._task(item)
+        posterior, _, _, answers = self._task(item)
         count = len(answers.at)
         text = f"{count} answer{'' if count == 1 else 's'}"
         label, top, _ = most_probable(posterior[None], self._prevalence())
@@ -482,26 +486,26 @@ class LabelStream(Stream[Labels, LabelsResult]):
     def _prevalence(self) -> Floats:
         return self.em.prevalence(self._ready().params)
 
-    def _rivals(self, item: Any) -> tuple[int, int, Floats, float, TaskAnswers]:
-        """Return the label of a task and the most probable other class, their probabilities before hedging (2,), the
-        reported probability of the label, and the answers."""
-        posterior, own, answers = self._task(item)
+    def _rivals(self, item: Any) -> tuple[int, int, Floats, tuple[float, float], TaskAnswers]:
+        """Return the label of a task and the most probable other class, their probabilities without the vote (2,), the
+        reported probability of the label and the weight of the former in it, and the answers."""
+        posterior, own, weight, answers = self._task(item)
         label = int(most_probable(posterior[None], self._prevalence())[0][0])
         others = own.copy()
         others[label] = -1
         rival = int(others.argmax())
-        return label, rival, np.maximum([own[label], others[rival]], 0), float(posterior[label]), answers
+        return label, rival, np.maximum([own[label], others[rival]], 0), (float(posterior[label]), weight), answers
 
     def _missing(self, item: Any, probability: float, most: int) -> int:
         """Return the smallest number of answers of average workers after which the expected probability is reached."""
         if len(self._classes) < 2:
             return most
-        label, rival, q, now, _ = self._rivals(item)
+        label, rival, q, (now, weight), _ = self._rivals(item)
         pair = np.array([label, rival], np.int32)
         known = self._ready()
         given = np.exp(self.em.emission(known.params, known.rows, np.array([-1, -1], np.int32), pair))[:, pair]
         V = expected_right(q[None], with_other(given[0], given[1])[None], most)[0]
-        reached = np.flatnonzero(now + self.em.own_weight * (V - V[0]) >= probability)
+        reached = np.flatnonzero(now + weight * (V - V[0]) >= probability)
         return int(reached[0]) if len(reached) else most
 
     def _worth_asking(self, item: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from .confusion import (
     cavity_left_out,
+    cavity_posterior,
     confusion_counts,
     confusion_left_out,
     confusion_posterior,
@@ -22,7 +23,8 @@ from .sorting import build_layout, components, number, numbers_of
 STORAGE = np.dtype(np.float32)
 
 __all__ = [
-    "STORAGE", "ability_posterior", "ability_slopes", "build_layout", "cavity_left_out", "components",
+    "STORAGE", "ability_posterior", "ability_slopes", "build_layout", "cavity_left_out",
+    "cavity_posterior", "components",
     "confusion_counts", "confusion_left_out", "confusion_posterior", "difficulty_left_out", "difficulty_posterior",
     "difficulty_slopes", "digamma", "dirichlet_rows", "dirichlet_slopes", "gammaln", "group_counts", "group_rows",
     "group_scores", "match_counts", "match_posterior", "number", "numbers_of", "pair_counts", "pair_influence",

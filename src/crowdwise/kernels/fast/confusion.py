@@ -15,9 +15,21 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import TINY, EStepResult
-from ..layout import GRID, Floats, Ints, Layout, RowTable, weighted_counts
+from ..layout import GRID, Floats, Ints, Layout, RowTable, in_row_order, weighted_counts
 from ..memory import empty
-from .blocks import BLOCK_ANSWERS, PREFETCH_AHEAD, at, by_answers, jit, prefetch, prefetch_far, run, run_e_step, stored
+from .blocks import (
+    BLOCK_ANSWERS,
+    PREFETCH_AHEAD,
+    at,
+    by_answers,
+    jit,
+    normalise_task,
+    prefetch,
+    prefetch_far,
+    run,
+    run_e_step,
+    stored,
+)
 from .vectors import (
     exponent,
     filled,
@@ -317,8 +329,14 @@ def _in_strips(strip: int) -> _Compiled:
     return _Compiled(posterior, counts, smooth)
 
 
-def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int) -> EStepResult:
-    kernel, P, prior = _compiled(Z.shape[1]).posterior, np.ascontiguousarray(P), np.ascontiguousarray(prior)
+def confusion_posterior(
+    layout: Layout, P: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int, weight: Floats | None = None
+) -> EStepResult:
+    P, prior = np.ascontiguousarray(P), np.ascontiguousarray(prior)
+    if weight is not None:
+        parts = (layout.task_ptr, layout.pair, P, np.log(prior), gold, np.ascontiguousarray(weight), Z)
+        return run_e_step(layout, Z, threads, lambda shares, a, b: _weighted_posterior(*parts, shares, a, b))
+    kernel = _compiled(Z.shape[1]).posterior
     return run_e_step(
         layout,
         Z,
@@ -327,15 +345,40 @@ def confusion_posterior(layout: Layout, P: Floats, prior: Floats, gold: Ints, Z:
     )
 
 
-def confusion_counts(layout: Layout, Z: Floats, threads: int) -> Floats:
-    kernel, Z = _compiled(Z.shape[1]).counts, np.ascontiguousarray(Z)
+@jit
+def _weighted_posterior(ptr, pair, P, log_prior, gold, weight, Z, shares, start, stop):
+    K = Z.shape[1]
+    q, evidence, flips = np.empty(K), 0.0, 0
+    for i in range(start, stop):
+        q[:] = log_prior[i if len(log_prior) > 1 else 0]
+        for n in range(ptr[i], ptr[i + 1]):
+            for k in range(K):
+                q[k] += weight[n] * math.log(P[pair[n], k])
+        found, flipped = normalise_task(q, ptr[i], ptr[i + 1], 0.0, gold[i], Z, i, shares)
+        evidence += found
+        flips += flipped
+    return evidence, flips
+
+
+def confusion_counts(layout: Layout, Z: Floats, threads: int, weight: Floats | None = None) -> Floats:
+    Z = np.ascontiguousarray(Z)
     C = empty((layout.n_rows, Z.shape[1]), np.float64)  # double, so that sums over shards are exact
-    run(
-        lambda b, start, stop: kernel(layout.row_ptr, layout.task, Z, C[start:stop], start, stop),
-        by_answers(layout.row_ptr),
-        threads,
-    )
+    if weight is None:
+        kernel = _compiled(Z.shape[1]).counts
+        work = functools.partial(kernel, layout.row_ptr, layout.task, Z)
+    else:
+        work = functools.partial(_weighted_counts, layout.row_ptr, layout.task, Z, weight[in_row_order(layout)])
+    run(lambda b, start, stop: work(C[start:stop], start, stop), by_answers(layout.row_ptr), threads)
     return C
+
+
+@jit
+def _weighted_counts(ptr, task, Z, weight, C, start, stop):
+    C[:] = 0.0
+    for r in range(start, stop):
+        for n in range(ptr[r], ptr[r + 1]):
+            for k in range(Z.shape[1]):
+                C[r - start, k] += weight[n] * Z[task[n], k]
 
 
 @jit
@@ -362,8 +405,19 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
     return right, sure
 
 
+@jit(inline="always")
+def _cavity_log(C, totals, a, above, weight, Z, i, n, r, j, label, k):
+    own, power = Z[i, k], 1.0
+    if len(weight):
+        power = weight[n]
+        own *= power
+    return power * math.log((max(C[r, k] - own, 0.0) + a[k, label]) / (max(totals[j, k] - own, 0.0) + above[k]))
+
+
 @jit
-def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, gold, Z, right, sure, start, stop):
+def _cavity(
+    ptr, pair, row_worker, row_label, C, totals, a, above, weight, log_prior, gold, Z, right, sure, start, stop
+):
     K = Z.shape[1]
     logs, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
     for i in range(start, stop):
@@ -372,22 +426,19 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, go
         q[:] = log_prior[i if len(log_prior) > 1 else 0]
         for n in range(first, last):
             r = pair[n]
-            j, label = row_worker[r], row_label[r]
             for k in range(K):
-                z = Z[i, k]
-                x = math.log((max(C[r, k] - z, 0.0) + a[k, label]) / (max(totals[j, k] - z, 0.0) + above[k]))
+                x = _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
                 q[k] += x
                 if keep:
                     logs[n - first, k] = x
         for n in range(first, last):
             r = pair[n]
-            j, label = row_worker[r], row_label[r]
+            label = row_label[r]
             top, total, square, of_label = -np.inf, 0.0, 0.0, 0.0
             own = logs[n - first if keep else 0]
             for k in range(K):
                 if not keep:
-                    z = Z[i, k]
-                    own[k] = math.log((max(C[r, k] - z, 0.0) + a[k, label]) / (max(totals[j, k] - z, 0.0) + above[k]))
+                    own[k] = _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], label, k)
                 top = max(top, q[k] - own[k])
             for k in range(K):
                 x = Z[i, k] if gold[i] >= 0 else math.exp(q[k] - own[k] - top)
@@ -399,24 +450,51 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, log_prior, go
 
 
 def cavity_left_out(
-    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int
-) -> tuple[Floats, Floats]:
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int,
+    weight: Floats | None = None,
+) -> tuple[Floats, Floats]:  # fmt: skip
     right, sure = np.empty(layout.n_answers, np.float32), np.empty(layout.n_answers, np.float32)
-    parts = (
-        layout.task_ptr,
-        layout.pair,
-        layout.row_worker,
-        layout.row_label,
-        counts,
-        totals,
-        a,
-        a.sum(1),
-        np.log(prior),
-    )
-    work = functools.partial(_cavity, *parts, gold, Z, right, sure)
+    work = functools.partial(_cavity, *_cavity_parts(layout, counts, totals, a, prior, weight), gold, Z, right, sure)
     run(lambda b, start, stop: work(start, stop), by_answers(layout.task_ptr), threads)
     worker = layout.row_worker[layout.pair]
     return weighted_counts(worker, right, layout.n_workers), weighted_counts(worker, sure, layout.n_workers)
+
+
+@jit
+def _cavity_posterior(ptr, pair, row_worker, row_label, C, totals, a, above, weight, log_prior, gold, Z, start, stop):
+    K = Z.shape[1]
+    q = np.empty(K)
+    for i in range(start, stop):
+        q[:] = log_prior[i if len(log_prior) > 1 else 0]
+        for n in range(ptr[i], ptr[i + 1]):
+            r = pair[n]
+            for k in range(K):
+                q[k] += _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
+        top, total = q.max(), 0.0
+        for k in range(K):
+            if gold[i] < 0:
+                q[k] = math.exp(q[k] - top)
+            else:
+                q[k] = 1.0 if k == gold[i] else 0.0
+            total += q[k]
+        for k in range(K):
+            Z[i, k] = q[k] / total
+
+
+def cavity_posterior(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, gold: Ints, Z: Floats, threads: int,
+    weight: Floats | None = None,
+) -> None:  # fmt: skip
+    work = functools.partial(_cavity_posterior, *_cavity_parts(layout, counts, totals, a, prior, weight), gold, Z)
+    run(lambda b, start, stop: work(start, stop), by_answers(layout.task_ptr), threads)
+
+
+def _cavity_parts(
+    layout: Layout, counts: Floats, totals: Floats, a: Floats, prior: Floats, weight: Floats | None
+) -> tuple[Any, ...]:
+    powers = np.zeros(0) if weight is None else np.asarray(weight, np.float64)
+    rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
+    return *rows, counts, totals, a, a.sum(1), powers, np.log(prior)
 
 
 def _compiled(K: int) -> _Compiled:

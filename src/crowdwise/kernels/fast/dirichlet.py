@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from .. import TINY
 from ..layout import Floats, RowTable
 from ..memory import empty
+from ..special import trigamma
 from .blocks import by_workers, jit, run
 
 
@@ -48,11 +49,22 @@ def _lgamma(x):
     return _stirling(y, math.log(y), product, one)
 
 
+@jit(inline="always")
+def _trigamma(x):
+    y, shifted = x + 6.0, 0.0
+    for i in range(6):
+        shifted += 1.0 / ((x + i) * (x + i))
+    one = 1.0 / y
+    two = one * one
+    return shifted + 0.5 * two + one * (1 + two * (1 / 6 - two * (1 / 30 - two * (1 / 42 - two / 30))))
+
+
 @jit
-def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop):
-    """Return KL and evidence of the workers start:stop; base[k, l] = gammaln(a[k, l])."""
+def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, fit, start, stop):
+    """Return the sum of C times the expected log of the workers start:stop, and add their evidence to fit (K,);
+    base[k, l] = gammaln(a[k, l])."""
     K = C.shape[1]
-    kl, fit = 0.0, 0.0
+    expected = 0.0
     for j in range(start, stop):
         for r in range(worker_ptr[j], worker_ptr[j + 1]):
             for k in range(K):
@@ -61,32 +73,34 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, start, stop)
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_total = math.log(y)
             psi_total = log_total - tail
-            fit -= _stirling(y, log_total, product, one) - _lgamma(above[k])
+            of_class = _lgamma(above[k]) - _stirling(y, log_total, product, one)
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 c, prior = C[r, k], a[k, row_label[r]]
                 y, tail, product, one = _digamma_parts(c + prior)
                 log_y = math.log(y)
                 elog = log_y - tail - psi_total
                 P[r, k] = max(math.exp(elog), TINY)
-                kl += c * elog
-                fit += _stirling(y, log_y, product, one) - base[k, row_label[r]]
-    return kl - fit, fit
+                expected += c * elog
+                of_class += _stirling(y, log_y, product, one) - base[k, row_label[r]]
+            fit[k] += of_class
+    return expected
 
 
 def dirichlet_rows(
     layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
-) -> tuple[Floats, Floats, float, float]:
+) -> tuple[Floats, Floats, float, Floats]:
     P, totals = empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
     base = gammaln(a)
     above = a.sum(1)
     bounds = by_workers(layout)
-    kl, fit = np.zeros(len(bounds) - 1), np.zeros(len(bounds) - 1)
+    expected, fit = np.zeros(len(bounds) - 1), np.zeros((len(bounds) - 1, counts.shape[1]))
+    parts = (layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals)
 
     def work(b: int, start: int, stop: int) -> None:
-        kl[b], fit[b] = _dirichlet(layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals, start, stop)
+        expected[b] = _dirichlet(*parts, fit[b], start, stop)
 
     run(work, bounds, threads)
-    return P, totals, math.fsum(kl), math.fsum(fit)
+    return P, totals, math.fsum(expected) - math.fsum(fit.ravel()), fit.sum(0)
 
 
 @jit
@@ -116,37 +130,38 @@ def gammaln(x: Floats) -> Floats:
 
 
 @jit
-def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, top, below, start, stop):
-    """Add to top and below, and return the evidence; psi[k, l] = digamma(a[k, l]), base[k, l] = gammaln(a[k, l])."""
+def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, trigamma, top, below, curve, fit, start, stop):
+    """Add to top, below, curve and fit; base, psi and trigamma (K, K) are gammaln(a) and its derivatives."""
     K = C.shape[1]
-    fit = 0.0
-    for j in range(start, stop):
-        for k in range(K):
+    for k in range(K):
+        first, second, none = _psi(above[k]), _trigamma(above[k]), _lgamma(above[k])
+        for j in range(start, stop):
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_y = math.log(y)
-            below[k] += log_y - tail - _psi(above[k])
-            fit -= _stirling(y, log_y, product, one) - _lgamma(above[k])
+            below[k] += log_y - tail - first
+            curve[k] -= above[k] * above[k] * (_trigamma(totals[j, k] + above[k]) - second)
+            of_worker = none - _stirling(y, log_y, product, one)
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 label = row_label[r]
-                y, tail, product, one = _digamma_parts(C[r, k] + a[k, label])
+                prior = a[k, label]
+                y, tail, product, one = _digamma_parts(C[r, k] + prior)
                 log_y = math.log(y)
                 top[k, label] += log_y - tail - psi[k, label]
-                fit += _stirling(y, log_y, product, one) - base[k, label]
-    return fit
+                curve[k] += prior * prior * (_trigamma(C[r, k] + prior) - trigamma[k, label])
+                of_worker += _stirling(y, log_y, product, one) - base[k, label]
+            fit[k] += of_worker
 
 
 def dirichlet_slopes(
     layout: RowTable, counts: Floats, totals: Floats, a: Floats, threads: int
-) -> tuple[Floats, Floats, float]:
+) -> tuple[Floats, Floats, Floats, Floats]:
     K = counts.shape[1]
     bounds = by_workers(layout)
-    top, below = np.zeros((len(bounds) - 1, K, K)), np.zeros((len(bounds) - 1, K))
-    fit = np.zeros(len(bounds) - 1)
-    above, base, psi = a.sum(1), gammaln(a), digamma(a)
-    parts = (layout.worker_ptr, layout.row_label, counts, totals, a, above, base, psi)
+    top, below, curve, fit = (np.zeros((len(bounds) - 1, *shape)) for shape in ((K, K), (K,), (K,), (K,)))
+    parts = (layout.worker_ptr, layout.row_label, counts, totals, a, a.sum(1), gammaln(a), digamma(a), trigamma(a))
 
     def work(b: int, start: int, stop: int) -> None:
-        fit[b] = _slopes(*parts, top[b], below[b], start, stop)
+        _slopes(*parts, top[b], below[b], curve[b], fit[b], start, stop)
 
     run(work, bounds, threads)
-    return top.sum(0), below.sum(0), math.fsum(fit)
+    return top.sum(0), below.sum(0), curve.sum(0), fit.sum(0)
