@@ -1,12 +1,12 @@
 """Which answers to ask for next, what to review, and what more answers would add."""
 
 from .by_kind import next_answers, review
-from .cost import EVERY, Accuracy, CostCurve, cost_curve, expected_accuracy, open_tasks
+from .cost import EVERY, Accuracy, CostCurve, cost_curve, expected_accuracy, one_more, open_tasks
 from .images import next_images
 from .pairs import next_pairs
 from .tasks import check_budget, expected, hull_slopes, next_tasks
 
 __all__ = [
     "EVERY", "Accuracy", "CostCurve", "check_budget", "cost_curve", "expected", "expected_accuracy", "hull_slopes",
-    "next_answers", "next_images", "next_pairs", "next_tasks", "open_tasks", "review",
+    "next_answers", "next_images", "next_pairs", "next_tasks", "one_more", "open_tasks", "review",
 ]  # fmt: skip

@@ -364,13 +364,6 @@ def report(
             help="Labels: a model to compare with; may be repeated; default all models if the table is small",
         ),
     ] = None,
-    check: Annotated[
-        bool | None,
-        typer.Option(
-            "--check/--no-check",
-            help="Labels: check the chart of more answers by one more fit; default if the table is not large",
-        ),
-    ] = None,
     pictures: opt.Pictures = None,
     content: opt.Content = None,
     truth: opt.Truth = None,
@@ -386,7 +379,7 @@ def report(
     page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
-    options = report_options(result, page, compare_with, check)
+    options = report_options(result, page, compare_with)
     words(f"wrote {result.report(place, command=command_line(), **options)}")
 
 

@@ -21,7 +21,6 @@ from .say import table, words
 from .show import watch_models
 
 MAX_ROWS_SHOWN = 20
-MAX_ANSWERS_CHECKED = 5_000  # up to which the cost curve is checked by one more fit
 MAX_ANSWERS_COMPARED = 50_000  # up to which `report` compares all models by default
 WITHIN = 4.0  # distance at which an object found matches a true one
 
@@ -180,19 +179,17 @@ def _columns(answers: Any) -> str:
 
 
 def quick_page(result: Any, job: Job | None = None) -> dict[str, Any]:
-    """Options of the page that a fit writes: a comparison with the vote only, and no further fit of a large table."""
+    """Options of the page that a fit writes: a comparison with the vote only."""
     if result.kind != "labels" or result.in_parts or (job is not None and not job.options.page):
         return {}
-    check = None if result.answers.n_answers <= MAX_ANSWERS_CHECKED else False
-    return compared_page(result, ["majority-vote"], check)
+    return compared_page(result, ["majority-vote"])
 
 
-def compared_page(result: Any, models: list[str] | None, check: bool | None) -> dict[str, Any]:
-    """The comparison and the cost curve of a page of labels; without `models`, all models if the table is small."""
-    from ..acquisition import cost_curve
+def compared_page(result: Any, models: list[str] | None) -> dict[str, Any]:
+    """The comparison on a page of labels; without `models`, all models if the table is small."""
     from ..comparison import chosen_models, compare
 
-    options: dict[str, Any] = {"cost": cost_curve(result, check=check)}
+    options: dict[str, Any] = {}
     if models is None and result.answers.n_answers > MAX_ANSWERS_COMPARED:
         return options
     others = [each for each in chosen_models(models, None) if each.name != result.model.name]
@@ -202,15 +199,14 @@ def compared_page(result: Any, models: list[str] | None, check: bool | None) -> 
     return options
 
 
-def report_options(result: Any, page: PageOptions, models: list[str] | None, check: bool | None) -> dict[str, Any]:
+def report_options(result: Any, page: PageOptions, models: list[str] | None) -> dict[str, Any]:
     """Options of the page that `crowdwise report` writes."""
     if page.truth is not None and result.kind != "points":
         raise ParameterError(f"--truth of a page applies to clicks; this is a result of {result.kind}. Omit it")
     if result.kind == "labels":
-        return compared_page(result, models, check) | page.page(result)
-    for flag, value in (("--compare-with", models), ("--check", check)):
-        if value is not None:
-            raise ParameterError(f"{flag} applies to labels; this is a result of {result.kind}. Omit it")
+        return compared_page(result, models) | page.page(result)
+    if models is not None:
+        raise ParameterError(f"--compare-with applies to labels; this is a result of {result.kind}. Omit it")
     return page.page(result)
 
 

@@ -77,6 +77,7 @@ class Found(NamedTuple):
     copying: Floats  # (G,) rate r of each cluster
     group: Ints  # (W,) group that agrees beyond the crowd, or -1; its answers count fully
     agreeing: Floats  # rate r of each group
+    alone: float = 0.0  # 1 if no task has answers of two workers
     a: Floats | None = None  # (K, K) pseudo-counts of the crowd in a free fit to the sample: a start for others
 
 
@@ -154,12 +155,19 @@ class Pairs(NamedTuple):
     agree: Floats  # A
     expected: Floats  # E
 
+    def only(self, keep: Bools) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs(
+            self.first[keep], self.second[keep], self.shared[keep], self.agree[keep], self.expected[keep]
+        )  # fmt: skip
+
 
 def assess(model: Pooled, sample: Labels, run: Run) -> Found:
     """Return how far the answers of a sample depend on each other."""
     W = sample.n_workers
     if sample.n_classes < 2 or not (sample.answers_per_task > 1).any():
-        return independent(W, MAX_ANCHOR if model.anchor is None else model.anchor)
+        alone = float(sample.n_classes > 1)
+        return independent(W, MAX_ANCHOR if model.anchor is None else model.anchor)._replace(alone=alone)
     search = _Search(model, sample, run)
     if model.copying < 1:
         search.find_copies()
@@ -171,7 +179,7 @@ def assess(model: Pooled, sample: Labels, run: Run) -> Found:
     anchor = MAX_ANCHOR * shared if model.anchor is None else model.anchor
     rates = np.array(search.rates)
     return Found(
-        anchor, shared, trust, excess, error, search.cluster, rates, *search.groups(), free.params.a
+        anchor, shared, trust, excess, error, search.cluster, rates, *search.groups(), 0.0, free.params.a
     )  # fmt: skip
 
 
@@ -219,7 +227,7 @@ class _Search:
         expected = _expected(pairs, self.cluster)
         free = self.cluster < 0
         keep = free[pairs.first] & free[pairs.second]
-        some = Pairs(*(column[keep] for column in pairs))
+        some = pairs.only(keep)
         e = expected[keep]
         sets = [*_strongest(some, e, len(free)), *_leading(some, e, len(free))]
         grown = (_grown(some, e, members, free) for members in sets)
@@ -373,7 +381,7 @@ def _by_habit(of: Fit, first: Ints, second: Ints) -> Floats:
     given = np.zeros((layout.n_workers, layout.n_classes))
     given[layout.row_worker, layout.row_label] = np.diff(layout.row_ptr)
     given /= np.maximum(given.sum(1, keepdims=True), 1)
-    return np.einsum("pl,pl->p", given[first], given[second])
+    return np.asarray(np.einsum("pl,pl->p", given[first], given[second]))
 
 
 # --------------------------------------------------------------------------------------------- sets of workers

@@ -18,11 +18,13 @@ from ..errors import DataError
 from ..kernels.layout import Floats, Ints, RowTable, weighted_counts
 from ..kernels.memory import reused
 from ..kernels.special import softmax
+from ..rating.workers import Clusters
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
-from .calibration import Calibration, calibrated, uncalibrated
+from .calibration import Calibration, calibrated, effective_votes, uncalibrated
 from .shard import Crowd, Shard, spread
 from .split import split_fields
 
+CALIBRATED_RANGE = (1.05, 1.05)  # of log-odds: 1.75 standard deviations of 0.6, decision 0027
 PREVALENCE_RULE = one_of("learnt", "uniform")
 PREVALENCE_HELP = "Class shares: 'learnt' from the answers, or 'uniform'."
 
@@ -48,7 +50,8 @@ class LabelModel(Model[Labels, LabelsResult]):
     distinguishes_workers: ClassVar[bool] = True  # whether each worker has their own confusion matrix
     shares_truth: ClassVar[bool] = True  # whether all answers to a task have the same truth
     uses_weights: ClassVar[bool] = False  # whether answers may have weights
-    # Range of (observed minus expected) log-odds of accuracy on 17 of 18 real data sets: decision 0011.
+    # Range of (observed minus expected) log-odds of accuracy on 17 of 18 real data sets, if the posterior is not
+    # calibrated: decision 0011.
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
 
     calibrate: bool = setting(False, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
@@ -77,6 +80,13 @@ class LabelModel(Model[Labels, LabelsResult]):
         own["left_out"] = shards.total(self._left_out, learnt.params)
         own["posterior"] = _joined(list(shards.each(self._reported, learnt.params)))  # may overwrite the fit's own
         return self.make_result(answers, run, learnt.trace, self.criterion, **own)
+
+    @property
+    def error_range(self) -> tuple[float, float]:
+        """How far the log-odds of the accuracy may be below and above those of the mean probability, as two numbers of
+        at least 0: a 90 % range."""
+        low, high = self.calibration_offset
+        return CALIBRATED_RANGE if self.calibrate else (-low, high)
 
     def refuse_weights(self, answers: Labels) -> None:
         """Refuse answers with weights if the model does not use them."""
@@ -178,6 +188,26 @@ class LabelModel(Model[Labels, LabelsResult]):
             Z[part] = np.where(free[:, None], calibrated(Z[part], votes, mean, how), Z[part])
         return Z
 
+    def shard_of(self, answers: Labels) -> Shard:
+        """Return answers as one shard."""
+        return Shard.of(answers, Run(threads=1))
+
+    def effective_votes(self, shard: Shard, params: Any) -> Floats | None:
+        """Return how many independent votes the votes of each task (T,) are worth, or None without calibration."""
+        if not self.calibrate:
+            return None
+        how, shard = self.calibration(params), self.weighted(shard, params)
+        parts = [effective_votes(votes.sum(1, dtype=np.float64), how) for _, votes in shard.votes_by_part()]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def clusters(self, params: Any, n_workers: int) -> Clusters:
+        """Return workers who copy each other, if the model looks for them."""
+        return Clusters(np.full(n_workers, -1), np.zeros(0))
+
+    def guard_warnings(self, params: Any, workers: Any) -> list[str]:
+        """Return warnings about answers on which the model is not to be trusted; `workers` are ids."""
+        return []
+
     def vote_mean(self, params: Any, n_classes: int) -> Floats:
         """Return the label shares (K,) that smooth votes."""
         return np.asarray(getattr(params, "mean", np.full(n_classes, 1 / n_classes)))
@@ -194,7 +224,7 @@ class LabelModel(Model[Labels, LabelsResult]):
         Z, own = posterior.astype(np.float64), np.ones(len(posterior))
         if not self.calibrate:
             return Z, own
-        shard = self.weighted(Shard.of(answers, Run(threads=1)), params)
+        shard = self.weighted(self.shard_of(answers), params)
         for part, votes in shard.votes_by_part():
             found, weight = self.without_vote(params, Z[part], votes)
             free = answers.gold[part] < 0
@@ -210,7 +240,8 @@ class LabelModel(Model[Labels, LabelsResult]):
             return q
         K = layout.n_classes
         votes = weighted_counts(label, self.answer_weights(params, worker), K)
-        return calibrated(q[None], votes[None], self.vote_mean(params, K), self.calibration(params))[0]
+        found = calibrated(q[None], votes[None], self.vote_mean(params, K), self.calibration(params))
+        return np.asarray(found[0])
 
     def answers_needed(self, n_classes: int) -> int:
         """Return how many answers per worker the model needs to estimate a worker's parameters."""

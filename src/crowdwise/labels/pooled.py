@@ -37,6 +37,7 @@ from ..engine import Executor, Run, register
 from ..engine.model import POSITIVE, SHARE, YES_NO, Rule, one_of, setting
 from ..kernels import EStepResult
 from ..kernels.layout import (
+    Bools,
     ByRow,
     Floats,
     Ints,
@@ -45,6 +46,7 @@ from ..kernels.layout import (
     PerWorker,
     RowTable,
     Subset,
+    WorkerRows,
     add_shard,
     find_rows,
     minus,
@@ -52,6 +54,7 @@ from ..kernels.layout import (
     weighted_counts,
 )
 from ..kernels.special import softmax
+from ..rating.workers import Clusters
 from ..result import LeftOut
 from .calibration import Calibration
 from .confusions import SharesByBayes, Stats, expected_shares
@@ -69,6 +72,9 @@ LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in eac
 # vote replaces the model, and from the second on entirely.
 SHARED_DRIFT = (0.1, 0.15)  # times the evidence for shared errors
 ANY_DRIFT = (0.4, 0.6)
+INVERTED = (0.2, 0.3)  # share of answers by workers below chance, between which the vote replaces the model
+BELOW_CHANCE = -2.0  # standard deviations from which a worker is below chance
+MAX_NAMED = 5  # workers named in a warning
 
 
 ANCHOR_RULE = Rule((int, float), low=0.0, high=0.99, may_be_none=True)
@@ -83,7 +89,7 @@ class Params(NamedTuple):
     rows: PerRow  # (R, K)  the factors of eq (5)
     bound: Floats  # ()      eq (8) without its first two terms
     sweeps: Floats  # ()      iterations so far
-    vote_n: Floats  # (K,)    n of (6) with s in place of q; empty without an anchor
+    vote_n: Floats  # (K,)    n of (6) with s in place of q
     vote_counts: PerRow  # (R, K)  C of (6) with s in place of q; empty without an anchor
     anchored: Floats  # ()      the second term of (10), without h
     mean: Floats  # (K,)    m of (8)
@@ -92,7 +98,7 @@ class Params(NamedTuple):
     copying: Floats  # (G,)    probability of copying in each cluster
     group: PerWorker  # (W,)    group of workers who agree beyond the crowd, or -1
     agreeing: Floats  # (G',)   their excess agreement
-    found: Floats  # (5,)    h, shared, trust, excess, error of `dependence.Found`
+    found: Floats  # (7,)    h, shared, trust, excess, error and alone of `dependence.Found`, share of inverted answers
 
 
 @register(
@@ -121,7 +127,10 @@ class Pooled(SharesByBayes):
         found = independent(answers.n_workers, self.anchor or 0.0)
         if (self.anchor is None or self.copying < 1) and not run.journal.resumes(STAGE):
             found = assess(self, sample_of(answers, shards), run)
-        return super().learn(answers, crowd._replace(found=found), shards, run)
+        learnt = super().learn(answers, crowd._replace(found=found), shards, run)
+        params = learnt.params._replace(found=learnt.params.found.copy())
+        params.found[6] = inverted_share(crowd.rows, params)
+        return learnt._replace(params=params)
 
     def learn_given(
         self, found: Found, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run, **settings: Any
@@ -190,10 +199,10 @@ class Pooled(SharesByBayes):
         return Params(
             n=stats.shares, a=a, counts=stats.counts, totals=none, rows=none, bound=np.zeros(()),
             sweeps=np.zeros(()),
-            vote_n=stats.shares if anchored else none[:, 0], vote_counts=stats.counts if anchored else none,
+            vote_n=stats.shares, vote_counts=stats.counts if anchored else none,
             anchored=np.zeros(()), mean=_mean(crowd, weight), vote_weight=weight,
             cluster=found.cluster, copying=found.copying, group=found.group, agreeing=found.agreeing,
-            found=np.array(found[:5], np.float64),
+            found=np.array([*found[:5], found.alone, 0.0]),
         )  # fmt: skip
 
     def total_objective(self, evidence: float, params: Params) -> float:  # eq (10)
@@ -208,7 +217,7 @@ class Pooled(SharesByBayes):
             cluster=np.where(new, -1, params.cluster), group=np.where(new, -1, params.group),
             vote_weight=np.where(new, 1.0, params.vote_weight),
         )  # fmt: skip
-        if not len(params.vote_n):
+        if not len(params.vote_counts):
             return params
         total = Stats(params.vote_n.copy(), params.vote_counts.copy())
         for sign, shard in ((minus, before), (_same, after)):
@@ -267,6 +276,32 @@ class Pooled(SharesByBayes):
         h, shared, trust = params.found[:3].tolist()
         return Calibration(shared, _fallback(params, h, shared), trust)
 
+    def clusters(self, params: Params, n_workers: int) -> Clusters:
+        return Clusters(params.cluster, params.copying)
+
+    def guard_warnings(self, params: Params, workers: Any) -> list[str]:
+        h, _, trust, _, _, alone, inverted = params.found.tolist()
+        fallback, said = self.calibration(params).fallback, list[str]()
+        if alone:
+            said.append("no task has answers of two workers, so nothing shows who is right: the labels are the answers")
+        elif trust < 1:
+            said.append(
+                "the answers agree hardly more than random ones: labels are close to the vote, and their probabilities "
+                "close to chance. Check the question, the classes and the column of labels"
+            )
+        if fallback > 0 and inverted > INVERTED[0]:
+            said.append(
+                f"workers below chance gave {100 * inverted:.0f} % of the answers, so the majority may be the wrong "
+                f"one: the labels follow the vote by {100 * fallback:.0f} %. Check some tasks whose label you know"
+            )
+        elif fallback > 0 and not alone:
+            said.append(
+                f"the model would move {100 * _drift(params, h):.0f} % of the tasks to other classes than the votes, "
+                f"as it does when tasks mislead many workers: the labels follow the vote by {100 * fallback:.0f} %. Check "
+                "some tasks whose label you know"
+            )
+        return [*said, *_copy_warnings(params, workers)]
+
     def weighted(self, shard: Shard, params: Params, worker: Ints | None = None) -> Shard:
         cluster = params.cluster if worker is None else np.where(worker >= 0, params.cluster[worker], -1)
         return _with_copies(shard, cluster, params.copying, by_row=worker is not None)
@@ -296,7 +331,7 @@ class Pooled(SharesByBayes):
         own = np.log(params.rows[at].astype(np.float64))
         if self.calibrate and isinstance(layout, Layout):
             own = self._without(params, layout, at, label, task)
-        return np.where(there[:, None], own, means) * self.answer_weights(params, worker)[:, None]
+        return np.asarray(np.where(there[:, None], own, means) * self.answer_weights(params, worker)[:, None])
 
     def _without(self, params: Params, layout: Layout, rows: Ints, label: Ints, task: int) -> Floats:
         """Return the log-factors (M, K) of rows without the contribution of a task of the fit to their counts."""
@@ -313,7 +348,8 @@ class Pooled(SharesByBayes):
         np.add.at(lost, given, weight)
         own = lost[rows][:, None] * u
         above = np.maximum(params.counts[rows] - own, 0) + params.a.T[label]
-        return np.log(above / (np.maximum(params.totals[layout.row_worker[rows]] - own, 0) + params.a.sum(1)))
+        below = np.maximum(params.totals[layout.row_worker[rows]] - own, 0) + params.a.sum(1)
+        return np.asarray(np.log(above / below))
 
     def answer_weights(self, params: Params, worker: Ints) -> Floats:
         cluster = np.where(worker >= 0, params.cluster[worker], -1)
@@ -341,7 +377,7 @@ def vote_weights(rows: RowTable) -> Floats:
     seen = per_worker(rows, ((n + prior * shares[rows.row_label]) / total[rows.row_worker]) ** 2)
     unseen = (shares**2).sum() - per_worker(rows, shares[rows.row_label] ** 2)
     variety = 1 - seen - unseen * (prior / total) ** 2
-    return np.clip(variety / max(1 - (shares**2).sum(), 1e-9), 0, 1)
+    return np.asarray(np.clip(variety / max(1 - (shares**2).sum(), 1e-9), 0, 1))
 
 
 def _answers(rows: RowTable) -> Floats:
@@ -386,22 +422,59 @@ def _mixed(stats: Stats, params: Params) -> tuple[Floats, Floats]:  # eq (9)
 
 def _anchored(params: Params) -> Floats:
     """Return the second term of eq (10), without h."""
-    if not len(params.vote_n):
+    if not len(params.vote_counts):
         return np.zeros(())
     classes = float(params.vote_n @ np.log(expected_shares(params.n)))
     return np.asarray(classes + float((params.vote_counts * np.log(params.rows, dtype=np.float64)).sum()))
 
 
 def _fallback(params: Params, h: float, shared: float) -> float:
-    """Return the weight of the vote in place of the model, because a class swallows tasks or no tasks are shared."""
-    if not len(params.vote_n) or h >= 1:
-        return 0.0
-    free = (params.n - h * params.vote_n) / (1 - h)
-    drift = 0.5 * np.abs(free - params.vote_n).sum() / max(params.vote_n.sum(), 1e-9)
+    """Return the weight of the vote in place of the model: because a class swallows tasks, many workers are below
+    chance, or no tasks are shared."""
+    drift, inverted = _drift(params, h), params.found[6]
     shares = [
-        (value - low) / (high - low) for value, (low, high) in ((shared * drift, SHARED_DRIFT), (drift, ANY_DRIFT))
+        (value - low) / (high - low)
+        for value, (low, high) in ((shared * drift, SHARED_DRIFT), (drift, ANY_DRIFT), (inverted, INVERTED))
     ]
-    return float(np.clip(max(shares), 0, 1))
+    return float(np.clip(max(*shares, params.found[5]), 0, 1))
+
+
+def _drift(params: Params, h: float) -> float:
+    """Return the share of tasks that the model moves to other classes than the votes, as far as class sizes show it."""
+    free = (params.n - h * params.vote_n) / (1 - h)
+    return float(0.5 * np.abs(free - params.vote_n).sum() / max(params.vote_n.sum(), 1e-9))
+
+
+def inverted_share(rows: WorkerRows, params: Params) -> float:
+    """Return the share of answers by workers who are right less often than random answers with their label shares."""
+    n = rows.per_worker.astype(np.float64)
+    right = per_worker(rows, params.counts[np.arange(rows.n_rows), rows.row_label].astype(np.float64))
+    truth = params.totals / np.maximum(params.totals.sum(1, keepdims=True), 1e-300)
+    chance = per_worker(rows, rows.answers * truth[rows.row_worker, rows.row_label])
+    deviation = np.sqrt(np.maximum(chance * (1 - chance / np.maximum(n, 1)), 0.25))
+    below = (right - chance) / deviation < BELOW_CHANCE
+    return float(n[below].sum() / max(n.sum(), 1))
+
+
+def _copy_warnings(params: Params, workers: Any) -> list[str]:
+    """Return sentences about workers who copy each other, and about groups that agree beyond the crowd."""
+    said = []
+    for number, rate in enumerate(params.copying.tolist()):
+        names = _named(workers, params.cluster == number)
+        said.append(f"{names} give the same answers ({100 * rate:.0f} % as if copied), so they share one vote")
+    for number in range(len(params.agreeing)):
+        names = _named(workers, params.group == number)
+        said.append(
+            f"{names} agree among themselves beyond the crowd: shared errors or better knowledge. Check them with "
+            "tasks whose label you know"
+        )
+    return said
+
+
+def _named(workers: Any, mask: Bools) -> str:
+    """Return the number of workers, and the names of some."""
+    names = [str(name)[:40] for name in workers.filter(mask)[:MAX_NAMED]]
+    return f"{int(mask.sum())} workers ({', '.join(names)}{', ...' if mask.sum() > MAX_NAMED else ''})"
 
 
 def _same(value: Any) -> Any:

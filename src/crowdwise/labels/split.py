@@ -68,6 +68,7 @@ def split_fields(
         votes=votes,
         times=no_times(answers.n_workers),
         copies=_copies(answers, sample, prevalence),
+        clusters=model.clusters(params, answers.n_workers),
     )
     finished = model.finish(crowd, params, shards)
 
@@ -116,7 +117,7 @@ def _task_tables(shard: Shard, local: Any, model: LabelModel, params: Any, preva
     difficulty = model.difficulty(model.with_tasks(params, [local]))
     return {
         "labels": label_table(shard.answers, posterior, prevalence),
-        "tasks": task_table(shard.answers, posterior, difficulty),
+        "tasks": task_table(shard.answers, posterior, difficulty, model.effective_votes(shard, params)),
     }
 
 

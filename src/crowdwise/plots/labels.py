@@ -243,14 +243,12 @@ def tasks_chart(result: LabelsResult) -> Chart:
 
 @chart("labels", "cost")
 def cost_chart(result: LabelsResult, *, curve: CostCurve | None = None) -> Chart:
-    """Expected accuracy for more answers, with its range; `curve` is one that `cw.cost_curve` has made (default: one
-    that is not checked by another fit)."""
+    """Expected accuracy for more answers, with its range; `curve` is one that `cw.cost_curve` has made."""
     if curve is not None and not isinstance(curve, CostCurve):
         raise ParameterError(f"curve is of type {type(curve).__name__}; wanted is what crowdwise.cost_curve returns")
-    found = cost_curve(result, check=False) if curve is None else curve
+    found = cost_curve(result) if curve is None else curve
     data, title = found.points, "Expected accuracy of the labels with more answers"
-    checked = "not checked" if found.check is None else "checked by a fit with fewer answers"
-    note = f"The curve was {checked}. A gain is what the model expects, not a measurement."
+    note = "Gains are those of real datasets with as much disagreement. Errors that workers share stay."
     figure, (near, far) = panels(3.8, title, note, WIDTH, 2)
     if data.is_empty():
         far.set_axis_off()

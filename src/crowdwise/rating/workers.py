@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..result import LabelsResult
 
 CLASS_PRIOR_ANSWERS = 10.0  # pseudo-answers with the crowd's class shares in the class shares of a worker's tasks
+MAX_LISTED = 3  # other workers of a group of copies who are named
 MAX_NAME = 40  # characters of an id or label in a reason
 PASSED_CHECKS = 0.75  # no flag "one label" if the lower end of the score on checks is at least this
 
@@ -65,6 +66,14 @@ class Ratings(NamedTuple):
     checks: Checks
     times: Times
     copies: Copies
+    clusters: Clusters
+
+
+class Clusters(NamedTuple):
+    """Workers who copy each other, as the fit found them: they share one vote."""
+
+    of: Ints  # (W,) number of the cluster, or -1
+    rate: Floats  # (G,) probability of copying
 
 
 def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
@@ -99,6 +108,7 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
         votes=summed([vote_left_out(piece, odds) for piece in parts]),
         times=times([piece.answers for piece in parts]),
         copies=copies(parts, found),
+        clusters=result.model.clusters(result.params, answers.n_workers),
     )
     return rating_table(answers, behind, result.matrices)
 
@@ -116,7 +126,7 @@ def rating_sums(piece: Piece) -> Sums:
 
 def ratings(
     rows: WorkerRows, prevalence: Floats, *, sums: Sums, left_out: tuple[Floats, Floats], votes: tuple[Floats, Floats],
-    times: Times, copies: Copies,
+    times: Times, copies: Copies, clusters: Clusters,
 ) -> Ratings:  # fmt: skip
     """Return the ratings; `left_out` and `votes` are sums under leave-one-out posteriors of the fit and of votes."""
     n, K = rows.per_worker, rows.n_classes
@@ -131,6 +141,7 @@ def ratings(
         checks=checks(sums.checks),
         times=times,
         copies=copies,
+        clusters=clusters,
     )
 
 
@@ -192,7 +203,7 @@ def _flags(answers: Any, n: Ints, r: Ratings) -> dict[str, list[str]]:
         "at chance": r.spam.at_chance & known,
         "one label": (r.habits.only >= 0) & known & ~(r.checks.low >= PASSED_CHECKS),
         "inverted": r.spam.inverted & known,
-        "copies": r.copies.other >= 0,
+        "copies": (r.copies.other >= 0) | (r.clusters.of >= 0),
         "too fast": r.times.too_fast,
     }
     return flagged(
@@ -212,6 +223,15 @@ def _reason(answers: Any, name: str, j: int, n: int, r: Ratings) -> str:
         label = _short(answers.classes[int(r.habits.only[j])])
         wrong = f"an estimated {100 * r.habits.elsewhere[j]:.0f} % of them are wrong"
         return f"nearly all of {n} answers are \u201c{label}\u201d, and {wrong}"
+    if name == "copies" and r.clusters.of[j] >= 0:
+        own = int(r.clusters.of[j])
+        others = [
+            _short(answers.workers[int(k)]) for k in np.flatnonzero(r.clusters.of == own)[: MAX_LISTED + 1] if k != j
+        ]
+        size = int((r.clusters.of == own).sum())
+        more = f" and {size - 1 - len(others[:MAX_LISTED])} more" if size - 1 > MAX_LISTED else ""
+        share = f"{100 * r.clusters.rate[own]:.0f} % of the answers are as if copied within a group of {size} workers"
+        return f"{share} (with {', '.join(others[:MAX_LISTED])}{more}), so they share one vote"
     if name == "copies":
         other = _short(answers.workers[int(r.copies.other[j])])
         same = f"{r.copies.same[j]} of {r.copies.shared[j]} answers are the same as those of {other}"

@@ -183,8 +183,9 @@ class LabelsResult(FittedLabels):
     @cached_property
     def tasks(self) -> pl.DataFrame:
         """One row per task: task, answers, entropy and vote_entropy (bits), disagreement, difficulty (null if the model
-        has none)."""
-        return task_table(self.answers, self.posterior, self.model.difficulty(self.params))
+        has none), effective_votes (number of independent votes worth as much; null without calibration)."""
+        effective = self.model.effective_votes(self.model.shard_of(self.answers), self.params)
+        return task_table(self.answers, self.posterior, self.model.difficulty(self.params), effective)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables labels, workers and tasks; also groups and members if the model has groups of workers."""

@@ -63,9 +63,11 @@ def label_table(answers: Labels, posterior: Floats, prevalence: Floats) -> pl.Da
     )
 
 
-def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) -> pl.DataFrame:
+def task_table(
+    answers: Labels, posterior: Floats, difficulty: Floats | None, effective: Floats | None = None
+) -> pl.DataFrame:
     """Return a table with task, answers, entropy of the posterior and of the votes (bits), disagreement (share of
-    answers other than the most frequent label), difficulty."""
+    answers other than the most frequent label), difficulty, effective_votes."""
     n = answers.answers_per_task
     most_votes, of_votes = np.zeros(len(n)), np.zeros(len(n))
     for part, counts in vote_parts(answers.kernels, answers.layout, 1):
@@ -83,6 +85,7 @@ def task_table(answers: Labels, posterior: Floats, difficulty: Floats | None) ->
             "vote_entropy": pl.Series(of_votes).set(unanswered, None),
             "disagreement": pl.Series(disagreement).set(unanswered, None),
             "difficulty": hard,
+            "effective_votes": pl.Series(np.full(len(n), np.nan) if effective is None else effective, nan_to_null=True),
         }
     )
 
@@ -119,6 +122,7 @@ def worker_warnings(result: FittedLabels, parts: int) -> list[str]:
             f"the median worker gave {typical:g} answer(s), but {result.model.name} needs {needed} or more per worker: "
             "its labels may be worse than a vote. Use 'pooled'"
         )
+    warnings += result.model.guard_warnings(result.params, answers.workers)
     if answers.n_classes == 1:
         warnings.append("there is only one class: all answers are the same, so skill cannot be estimated")
     return warnings

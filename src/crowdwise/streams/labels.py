@@ -185,7 +185,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     def probabilities(self, task: Any) -> dict[Any, float]:
         """Return the probability of each class for a task, by what was learned so far."""
-        posterior, _, _ = self._task(task)
+        posterior, *_ = self._task(task)
         return dict(zip(self._classes.values, posterior.tolist(), strict=True))
 
     def decide(self, item: Any, probability: float = 0.95, min: int = 2, max: int = 7) -> Decision:

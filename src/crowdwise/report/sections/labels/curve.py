@@ -36,28 +36,35 @@ class Curve:
     terms=("expected accuracy",),
 )  # fmt: skip
 def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | None:
-    found = cost_curve(result, check=False) if cost is None else cost
+    found = cost_curve(result) if cost is None else cost
     points = [CurvePoint(plan, n, *(rounded(p, DIGITS) for p in numbers)) for plan, n, *numbers in found.points.rows()]
     if not points:
         return None
-    now, more = [point for point in points if point.plan == EVERY][:2]
-    targeted = [p.accuracy for p in points if p.plan != EVERY and p.answers <= more.answers]
-    headline = _gain(*(percent(p) for p in (now.accuracy, more.accuracy, max(targeted, default=more.accuracy))))
-    if found.check is None:
-        return Curve(f"{headline} This curve was not checked.", points)
-    headline += (
-        f" Check: one answer was removed from each of {many(found.check.tasks, 'task')}; the curve predicted "
-        f"{percent(found.check.predicted)}, and {percent(found.check.observed)} was observed."
+    return Curve(_headline(points, found.gold), points)
+
+
+def _headline(points: list[CurvePoint], gold: int) -> str:
+    """Return what more answers would bring, in words."""
+    every = [point for point in points if point.plan == EVERY]
+    now, five = every[0], every[-1]
+    checked = f"Checked on {many(gold, 'known task')}: " if gold else ""
+    known = (
+        f"{checked}about {percent(now.accuracy)} of the labels are right ({percent(now.low)} to {percent(now.high)})"
     )
-    return Curve(headline, points)
+    first = f"{known[0].upper()}{known[1:]}."
+    more = [f"One more answer per task: {_points(now, every[1])}.", f"Five more: {_points(now, five)}."]
+    some = [p for p in points if p.plan != EVERY and 0 < p.answers <= 0.4 * five.answers]
+    if some and five.accuracy > now.accuracy:
+        share = (some[-1].accuracy - now.accuracy) / (five.accuracy - now.accuracy)
+        tasks = some[-1].answers / five.answers
+        more.append(
+            f"Five more only for the {percent(tasks)} least certain tasks: about {percent(share)} of that, for "
+            f"{percent(tasks)} of the answers."
+        )
+    return " ".join([first, *more, "Errors that the workers share stay."])
 
 
-def _gain(now: str, more: str, targeted: str) -> str:
-    """Return what one more answer per task would change; increases that rounding hides are not called so."""
-    if more == now:
-        headline = f"One more answer per task would hardly change expected accuracy ({now})"
-    else:
-        headline = f"One more answer per task would raise expected accuracy from {now} to {more}"
-    if targeted != more:
-        headline += f"; the same number of answers to the most uncertain tasks would raise it to {targeted}"
-    return f"{headline}."
+def _points(now: CurvePoint, then: CurvePoint) -> str:
+    """Return a gain in points."""
+    gain = 100 * (then.accuracy - now.accuracy)
+    return f"about +{gain:.1f} points" if gain >= 0.05 else "hardly any gain"
