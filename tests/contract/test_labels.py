@@ -372,7 +372,7 @@ def test_given_weights_keep_the_type_of_workers(tmp_path: Any) -> None:
 COLUMNS = {
     "labels": ["task", "label", "probability", "votes", "tie", "status"],
     "workers": list(rating.COLUMNS),
-    "tasks": ["task", "answers", "entropy", "vote_entropy", "disagreement", "difficulty"],
+    "tasks": ["task", "answers", "entropy", "vote_entropy", "disagreement", "difficulty", "effective_votes"],
 }
 
 

@@ -305,7 +305,7 @@ def on_a_terminal(code, *words):
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS)
 def test_r3_a_signal_leaves_a_checkpoint_and_resume_is_bit_identical(number, status, answers, crowdwise, tmp_path):
-    out, words = tmp_path / "out", ["aggregate", answers, "--tol", 0, "--max-iter", 20]
+    out, words = tmp_path / "out", ["aggregate", answers, "--model", "dawid-skene", "--tol", 0, "--max-iter", 20]
     assert crowdwise(*words, "--out", tmp_path / "unbroken").status == 3
     code = AFTER.format(iteration=7, number=number.value) + "from crowdwise.cli import main\nmain()"
     left, shown, group = on_a_terminal(code, *words, "--out", out)

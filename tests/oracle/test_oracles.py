@@ -358,7 +358,8 @@ def test_reported_probabilities_are_tempered_and_mixed_with_the_vote(kernels: An
     for i in (0, 1, 3):
         logs = expected_log(1 + p.n)
         for _, j, m in (row for row in zip(*answers.codes(), strict=True) if row[0] == i):
-            logs = logs + np.log((C[j, :, m] - U[i] + p.a[:, m]) / (C[j].sum(1) - U[i] + p.a.sum(1)))
+            rest = np.maximum(C[j] - np.outer(U[i], np.arange(3) == m), 0)  # the last E-step came after the counts
+            logs = logs + np.log((rest[:, m] + p.a[:, m]) / (np.maximum(C[j].sum(1) - U[i], 0) + p.a.sum(1)))
         tempered = softmax(logs / (1 + (0.05 + 0.15 * y) * (W - 1)))
         smoothed = (votes[i] + p.mean) / (W + 1)
         wanted = (1 - how.fallback) * (0.9 * tempered + 0.1 * smoothed) + how.fallback * smoothed

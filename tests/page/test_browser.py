@@ -82,7 +82,7 @@ def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def compared(result: cw.LabelsResult, path: Path, cost: bool = False) -> Path:
     """The file of a page with another model beside it, and with the cost curve checked."""
     votes = cw.compare(result.answers, ["majority-vote"], folds=0, against=result)
-    return result.report(path, comparison=votes, cost=cw.cost_curve(result, check=cost))
+    return result.report(path, comparison=votes, cost=cw.cost_curve(result))
 
 
 CLASS_BY_CLASS = {

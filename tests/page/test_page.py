@@ -27,7 +27,7 @@ from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
 from crowdwise.report.page import Page, page_of
 from crowdwise.report.render import page_html
-from crowdwise.report.sections.labels.curve import _gain
+from crowdwise.report.sections.labels.curve import EVERY, CurvePoint, _headline
 from crowdwise.report.sections.labels.summary import doubtful
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -520,23 +520,17 @@ def test_the_row_of_the_result_is_the_result_itself() -> None:
     assert page_of(result, {"comparison": comparison.head(1)})["models"] is None, "nothing beside the result itself"
 
 
-@pytest.mark.parametrize(
-    ("now", "more", "targeted", "headline"),
-    [
-        ("91 %", "91 %", "91 %", "One more answer per task would hardly change expected accuracy (91 %)."),
-        ("91 %", "92 %", "92 %", "One more answer per task would raise expected accuracy from 91 % to 92 %."),
-        (
-            "91 %", "91 %", "93 %", "One more answer per task would hardly change expected accuracy (91 %); the same "
-            "number of answers to the most uncertain tasks would raise it to 93 %.",
-        ),
-        (
-            "91 %", "92 %", "93 %", "One more answer per task would raise expected accuracy from 91 % to 92 %; the "
-            "same number of answers to the most uncertain tasks would raise it to 93 %.",
-        ),
-    ],
-)  # fmt: skip
-def test_the_value_of_more_answers_in_words(now: str, more: str, targeted: str, headline: str) -> None:
-    assert _gain(now, more, targeted) == headline
+def test_the_value_of_more_answers_in_words() -> None:
+    points = [CurvePoint(EVERY, 100 * m, 0.79 + 0.01 * m, 0.55, 0.92) for m in range(6)]
+    points += [CurvePoint("the most uncertain tasks", n, a, 0.55, 0.92) for n, a in ((0, 0.79), (200, 0.835))]
+    assert _headline(points, 0) == (
+        "About 79 % of the labels are right (55 % to 92 %). One more answer per task: about +1.0 points. Five more: about "
+        "+5.0 points. Five more only for the 40 % least certain tasks: about 90 % of that, for 40 % of the answers. Errors "
+        "that the workers share stay."
+    )
+    flat = [CurvePoint(EVERY, 100 * m, 0.79, 0.55, 0.92) for m in range(6)]
+    assert "Checked on 30 known tasks: about 79 % of the labels are right" in _headline(flat, 30)
+    assert "One more answer per task: hardly any gain." in _headline(flat, 30)
 
 
 def test_an_overused_label_has_its_share_of_the_answers() -> None:

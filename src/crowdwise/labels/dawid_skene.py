@@ -88,6 +88,14 @@ class DawidSkene(RowModel):
     def prevalence(self, params: Params) -> Floats:
         return params.rho
 
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+        s, K = max(self.smoothing, TINY), shard.layout.n_classes
+        below = (params.totals + K * self.smoothing)[shard.layout.row_worker]
+        counts = np.maximum(params.rows * below - self.smoothing, 0)  # eq (5), solved for the counts
+        parts = (counts, params.totals, np.full((K, K), s), self.prior(shard, params), shard.gold)
+        shard.kernels.cavity_posterior(shard.layout, *parts, Z, shard.threads)
+        return Z
+
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.row_table.n_rows
         return K * ((answers.tasks_in_memory + 3 * rows) * dtype.itemsize + 8 * (rows + 2 * answers.n_workers + 4 * K))

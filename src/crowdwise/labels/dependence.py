@@ -71,8 +71,8 @@ class Found(NamedTuple):
     anchor: float  # weight h of the vote in the fit
     shared: float  # x of eq (4)
     trust: float  # of eq (5)
-    excess: float  # of eq (3); NaN if unknown
-    error: float  # standard error of the excess
+    excess: float  # of eq (3)
+    error: float  # its standard error; infinite if the excess is not known
     cluster: Ints  # (W,) cluster of copies of each worker, or -1
     copying: Floats  # (G,) rate r of each cluster
     group: Ints  # (W,) group that agrees beyond the crowd, or -1; its answers count fully
@@ -84,7 +84,7 @@ class Found(NamedTuple):
 def independent(n_workers: int, anchor: float, shared: float = 1.0) -> Found:
     """Return what to assume if nothing is known."""
     none = np.full(n_workers, -1, np.int32)
-    return Found(anchor, shared, 1.0, np.nan, np.nan, none, np.zeros(0), none, np.zeros(0))
+    return Found(anchor, shared, 1.0, 0.0, np.inf, none, np.zeros(0), none, np.zeros(0))
 
 
 def sample_of(answers: Any, shards: Executor[Shard]) -> Labels:
@@ -174,7 +174,7 @@ def assess(model: Pooled, sample: Labels, run: Run) -> Found:
     free = search.fit(0.0)
     excess, error = shared_errors(free, search.cluster)
     trust = _trust(free)
-    shared = 1.0 if np.isnan(excess) else float(np.clip((excess + error / 2) / EXCESS_SCALE, 0, 1))
+    shared = 1.0 if np.isinf(error) else float(np.clip((excess + error / 2) / EXCESS_SCALE, 0, 1))
     shared = max(shared, 1 - trust)
     anchor = MAX_ANCHOR * shared if model.anchor is None else model.anchor
     rates = np.array(search.rates)
@@ -510,7 +510,7 @@ def _overdispersion(pairs: Pairs, e: Floats, cluster: Ints) -> float:
 
 
 def shared_errors(of: Fit, cluster: Ints) -> tuple[float, float]:
-    """Return the excess of eq (3) and its standard error; NaN if too few tasks have four answers."""
+    """Return the excess of eq (3) and its standard error, infinite if too few tasks have four answers."""
     layout = of.sample.layout
     T, N = layout.n_tasks, layout.n_answers
     kept = _one_per_cluster(of, cluster)
@@ -521,7 +521,7 @@ def shared_errors(of: Fit, cluster: Ints) -> tuple[float, float]:
     pairs = np.bincount(task, minlength=T)
     n = (1 + np.sqrt(1 + 8 * pairs)) / 2  # answers that were paired
     if (n >= 4).sum() < MIN_TASKS:
-        return np.nan, np.nan
+        return 0.0, np.inf
     product, weight = np.zeros(T), np.zeros(T)
     for each in _by_class(of, a, b, of.Z[task] >= MIN_RELEVANT):
         i, x, y = task[each.pairs], a[each.pairs], b[each.pairs]
@@ -537,7 +537,7 @@ def shared_errors(of: Fit, cluster: Ints) -> tuple[float, float]:
     value = (product / np.maximum(weight, 1e-300))[several] / (n * (n - 1) * (n - 2) * (n - 3) / 4)
     scale = differ * (1 - differ)
     if scale < CLIP**2:
-        return np.nan, np.nan
+        return 0.0, np.inf
     return float(value.mean() / scale), float(value.std() / np.sqrt(len(value)) / scale)
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, worker_answers
+from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, weighted_counts, worker_answers
+from ..kernels.special import softmax
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
@@ -28,6 +29,7 @@ from .shard import Crowd, Shard
 class Params(NamedTuple):
     rho: Floats  # (K,)
     hit: PerWorker  # (W,)  p: probability of a correct answer
+    total: PerWorker  # (W,)  answers and pseudo-counts behind it
     crowd: Floats  # ()   the same of an average worker
     shares: Floats  # (K,) mean posterior
 
@@ -62,7 +64,8 @@ class OneCoin(EMModel[Params, Stats]):
         hit = (hits + self.right) / (total + self.right + self.wrong)
         mean_hit = np.asarray((hits.sum() + self.right) / (total.sum() + self.right + self.wrong))
         mean = stats.shares / max(stats.shares.sum(), 1)
-        return Params(class_shares(self.prevalence_is, stats.shares), hit, mean_hit, mean)
+        counted = total + self.right + self.wrong
+        return Params(class_shares(self.prevalence_is, stats.shares), hit, counted, mean_hit, mean)
 
     def penalty(self, params: Params) -> float:
         prior = float(np.sum(self.right * np.log(params.hit) + self.wrong * np.log1p(-params.hit)))
@@ -72,6 +75,18 @@ class OneCoin(EMModel[Params, Stats]):
         others = max(shard.layout.n_classes - 1, 1)
         odds = np.repeat(params.hit / (1 - params.hit) * others, worker_answers(shard.layout))
         return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
+
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+        layout, K = shard.layout, shard.layout.n_classes
+        task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+        worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
+        total = params.total[worker]
+        hit = np.clip((params.hit[worker] * total - Z[task, label]) / (total - 1), 1e-9, 1 - 1e-9)  # eq (4) without i
+        miss = np.log((1 - hit) / max(K - 1, 1))
+        scores = weighted_counts(task * K + label, np.log(hit) - miss, Z.size).reshape(Z.shape)
+        scores += weighted_counts(task, miss, len(Z))[:, None] + np.log(params.rho)
+        Z[:] = np.where((shard.gold < 0)[:, None], softmax(scores), Z)
+        return Z
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd), label, layout.n_classes)

@@ -297,8 +297,8 @@ class Pooled(SharesByBayes):
         elif fallback > 0 and not alone:
             said.append(
                 f"the model would move {100 * _drift(params, h):.0f} % of the tasks to other classes than the votes, "
-                f"as it does when tasks mislead many workers: the labels follow the vote by {100 * fallback:.0f} %. Check "
-                "some tasks whose label you know"
+                f"as it does when tasks mislead many workers: the labels follow the vote by {100 * fallback:.0f} %. "
+                "Check some tasks whose label you know"
             )
         return [*said, *_copy_warnings(params, workers)]
 
@@ -447,13 +447,16 @@ def _drift(params: Params, h: float) -> float:
 
 def inverted_share(rows: WorkerRows, params: Params) -> float:
     """Return the share of answers by workers who are right less often than random answers with their label shares."""
-    n = rows.per_worker.astype(np.float64)
+    if not rows.n_rows:
+        return 0.0
+    given = params.counts.sum(1, dtype=np.float64)  # answers times their weights
+    n = per_worker(rows, given)
     right = per_worker(rows, params.counts[np.arange(rows.n_rows), rows.row_label].astype(np.float64))
     truth = params.totals / np.maximum(params.totals.sum(1, keepdims=True), 1e-300)
-    chance = per_worker(rows, rows.answers * truth[rows.row_worker, rows.row_label])
+    chance = per_worker(rows, given * truth[rows.row_worker, rows.row_label])
     deviation = np.sqrt(np.maximum(chance * (1 - chance / np.maximum(n, 1)), 0.25))
     below = (right - chance) / deviation < BELOW_CHANCE
-    return float(n[below].sum() / max(n.sum(), 1))
+    return float(n[below].sum() / max(n.sum(), 1e-300))
 
 
 def _copy_warnings(params: Params, workers: Any) -> list[str]:

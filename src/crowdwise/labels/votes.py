@@ -95,10 +95,27 @@ class VoteModel(LabelModel):
         return out
 
     def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
-        return self.decided(Shard.of(answers, Run(threads=1)).vote_shares(_weight(params, worker)))
+        shard, weight = Shard.of(answers, Run(threads=1)), _weight(params, worker)
+        return self._smoothed(shard, params, weight) if self.calibrate else self.decided(shard.vote_shares(weight))
+
+    def reported(self, shard: Shard, params: Any, Z: Floats) -> Floats:
+        """Calibrated votes are shares of votes, with one more vote for all classes together: a vote has no posterior
+        that could be tempered."""
+        own: Params = params if isinstance(params, Params) else params[0]
+        return self._smoothed(shard, own, own.weight[shard.layout.row_worker]) if self.calibrate else Z
+
+    def _smoothed(self, shard: Shard, params: Params, weight: Floats) -> Floats:
+        K = shard.layout.n_classes
+        return shard.smoothed_votes(weight / max(float(params.crowd[0]), 1e-300), np.full(K, 1 / K))
+
+    def without_vote(self, params: Any, posterior: Floats, votes: Floats) -> tuple[Floats, Floats]:
+        return posterior, np.ones(len(posterior))
 
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         votes = weighted_counts(label, _weight(params, worker), layout.n_classes)
+        if self.calibrate:
+            votes = votes / max(float(params.crowd[0]), 1e-300) + 1 / layout.n_classes
+            return np.asarray(votes / votes.sum())
         if votes.sum() == 0:
             votes = np.bincount(label, minlength=layout.n_classes) + (0.0 if len(label) else 1.0)
         return np.asarray(self.decided(votes[None] / votes.sum())[0])

@@ -223,7 +223,7 @@ def _reason(answers: Any, name: str, j: int, n: int, r: Ratings) -> str:
         label = _short(answers.classes[int(r.habits.only[j])])
         wrong = f"an estimated {100 * r.habits.elsewhere[j]:.0f} % of them are wrong"
         return f"nearly all of {n} answers are \u201c{label}\u201d, and {wrong}"
-    if name == "copies" and r.clusters.of[j] >= 0:
+    if name == "copies" and r.copies.other[j] < 0:
         own = int(r.clusters.of[j])
         others = [
             _short(answers.workers[int(k)]) for k in np.flatnonzero(r.clusters.of == own)[: MAX_LISTED + 1] if k != j
@@ -235,7 +235,8 @@ def _reason(answers: Any, name: str, j: int, n: int, r: Ratings) -> str:
     if name == "copies":
         other = _short(answers.workers[int(r.copies.other[j])])
         same = f"{r.copies.same[j]} of {r.copies.shared[j]} answers are the same as those of {other}"
-        return f"{same}, and {r.copies.odd[j]} of them differ from the estimated label: one may have copied the other"
+        odd = f"{r.copies.odd[j]} of them differ from the estimated label: one may have copied the other"
+        return f"{same}, and {odd}{' (they share one vote)' * bool(r.clusters.of[j] >= 0)}"
     return f"takes {r.times.median[j]:.3g} s per answer, while the typical worker takes {r.times.typical:.3g} s"
 
 
