@@ -26,7 +26,7 @@ frame = crowd.answers.frame()
 result = cw.aggregate(frame)
 curve = cw.cost_curve(result)
 print(curve.points.filter(pl.col("answers") <= 400))
-print(curve.check)
+print(cw.expected_accuracy(result))
 print(cw.review(result, 3).select("task", "label", "probability", "votes", "gain", "others"))
 
 print(f"{frame.height} answers: {accuracy(result):.1%} of the labels are right")

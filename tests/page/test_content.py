@@ -133,7 +133,7 @@ def test_the_command_line_takes_content_and_pictures(
     first = {row["task"]: row for row in data_of(out / "report.html")["tasks"]["rows"]}["001"]
     assert (first["text"], first["picture"][:15]) == ("a cat", "data:image/png;")
     (out / "report.html").unlink()
-    assert command("report", out, *words, "--no-check")[0] == 0
+    assert command("report", out, *words)[0] == 0
     expect(visit(out / "report.html").locator("article[aria-label*='001'] .about")).to_contain_text("a cat")
 
 

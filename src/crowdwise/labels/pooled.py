@@ -262,9 +262,14 @@ class Pooled(SharesByBayes):
         return shard, Z
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
-        shard, U = self.fitted_with(shard, params, Z.copy())
-        parts = (params.counts, params.totals, params.a, self.prior(shard, params), shard.gold)
-        return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, U, shard.threads, shard.weight))
+        """Judge workers by the posterior alone: the anchor takes votes for the truth, in which good workers err."""
+        h, counts, totals = float(params.found[0]), params.counts, params.totals
+        if h > 0:
+            counts = np.maximum((counts - h * params.vote_counts) / (1 - h), 0)
+            totals = per_worker(shard.layout, counts)
+        shard = self.weighted(shard, params)
+        parts = (counts, totals, params.a, self.prior(shard, params), shard.gold)
+        return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, Z, shard.threads, shard.weight))
 
     def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
         shard, U = self.fitted_with(shard, params, Z)

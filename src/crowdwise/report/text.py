@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import polars as pl
@@ -10,6 +11,7 @@ import polars as pl
 MAX_NAME_CHARS = 120  # shown of the name of a task, worker, class, ...
 MAX_SENTENCE_CHARS = 300  # shown of a warning or note
 NOT_KNOWN = "not known"
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # controls of the direction of text
 DASH = "\u2013"  # in a table, where a value is not known
 
 
@@ -35,8 +37,10 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def quoted(name: object) -> str:
-    """Return a name in quotation marks, for use inside a sentence."""
-    return f"\u201c{short(name, 40)}\u201d"
+    """Return a name in quotation marks, for use inside a sentence; characters that would turn the text around it are
+    replaced."""
+    safe = TURNING.sub("\ufffd", str(name))
+    return f"\u201c{short(safe, 40)}\u201d"
 
 
 def rounded(value: Any, digits: int = 4) -> Any:

@@ -79,7 +79,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
     >>> stream
     LabelStream(pooled: 4 answers, 2 tasks, 2 workers, 2 classes)
     >>> stream.decide(2, min=3).ask
-    1
+    5
     >>> stream.result().labels["label"].to_list()
     ['cat', 'dog']
     """

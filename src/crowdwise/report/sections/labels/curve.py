@@ -48,9 +48,8 @@ def _headline(points: list[CurvePoint], gold: int) -> str:
     every = [point for point in points if point.plan == EVERY]
     now, five = every[0], every[-1]
     checked = f"Checked on {many(gold, 'known task')}: " if gold else ""
-    known = (
-        f"{checked}about {percent(now.accuracy)} of the labels are right ({percent(now.low)} to {percent(now.high)})"
-    )
+    ends = f"{percent(now.low, 0)} to {percent(now.high, 0)}"
+    known = f"{checked}about {percent(now.accuracy, 0)} of the labels are right ({ends})"
     first = f"{known[0].upper()}{known[1:]}."
     more = [f"One more answer per task: {_points(now, every[1])}.", f"Five more: {_points(now, five)}."]
     some = [p for p in points if p.plan != EVERY and 0 < p.answers <= 0.4 * five.answers]
@@ -58,8 +57,8 @@ def _headline(points: list[CurvePoint], gold: int) -> str:
         share = (some[-1].accuracy - now.accuracy) / (five.accuracy - now.accuracy)
         tasks = some[-1].answers / five.answers
         more.append(
-            f"Five more only for the {percent(tasks)} least certain tasks: about {percent(share)} of that, for "
-            f"{percent(tasks)} of the answers."
+            f"Five more only for the {percent(tasks, 0)} least certain tasks: about {percent(share, 0)} of that, for "
+            f"{percent(tasks, 0)} of the answers."
         )
     return " ".join([first, *more, "Errors that the workers share stay."])
 
