@@ -44,11 +44,11 @@ from .shard import Shard, spread
 if TYPE_CHECKING:
     from .pooled import Pooled
 
-MAX_SAMPLE_ANSWERS = 60_000
+MAX_SAMPLE_ANSWERS = 30_000
 MAX_SAMPLE_PAIRS = 150_000  # pairs of answers to one task
 MAX_PAIR_CELLS = 6_000_000  # pairs x classes
 MAX_TASK_ANSWERS = 60  # answers of a task that are paired
-MAX_ITERATIONS, TOLERANCE = 30, 1e-3  # of a fit to the sample
+MAX_ITERATIONS, TOLERANCE = 25, 1e-3  # of a fit to the sample
 MAX_ANCHOR = 0.4  # anchor of fits that must not be dominated by copies
 MIN_RELEVANT = 0.01  # probability from which a class matters to a pair of answers
 EXCESS_SCALE = 0.04  # excess at which errors count as fully shared, eq (4)
@@ -60,6 +60,7 @@ LATER_LIMIT = 0.1  # how much lower the limit is once a cluster has been found
 REPORTED_RATE = 0.3  # groups above this rate are reported even if they are not merged
 FALSE_ALARM = 0.01
 MIN_PAIR_TASKS, MIN_PAIRS = 10, 10  # for the overdispersion of agreements
+MIN_COMMON_TASKS = 3  # of pairs of workers, without which copies are not looked for
 EXPERT_MARGIN, CHANCE_MARGIN = 0.05, 0.05
 MAX_SHARE = 0.5  # of the answers, of a cluster
 CLIP = 1e-3  # agreements are expected with probabilities between this and 1 minus this
@@ -169,7 +170,7 @@ def assess(model: Pooled, sample: Labels, run: Run) -> Found:
         alone = float(sample.n_classes > 1)
         return independent(W, MAX_ANCHOR if model.anchor is None else model.anchor)._replace(alone=alone)
     search = _Search(model, sample, run)
-    if model.copying < 1:
+    if model.copying < 1 and _comparable_pairs(sample) >= MIN_PAIRS:
         search.find_copies()
     free = search.fit(0.0)
     excess, error = shared_errors(free, search.cluster)
@@ -349,6 +350,14 @@ def _by_class(of: Fit, a: Ints, b: Ints, relevant: Bools) -> Iterator[_Class]:
         dot += -u * table[wy, lx] - v * table[wx, ly] + u * v * (lx == ly)
         below = table.sum(1)
         yield _Class(k, pairs, np.clip(dot / ((below[wx] - u) * (below[wy] - v)), 0, 1))
+
+
+def _comparable_pairs(sample: Labels) -> int:
+    """Return how many pairs of workers share enough tasks to show copying, alone or as part of a ring."""
+    a, b = _answer_pairs(sample.layout)
+    worker = sample.codes()[1].astype(np.int64)
+    key = np.minimum(worker[a], worker[b]) * sample.n_workers + np.maximum(worker[a], worker[b])
+    return int((np.unique(key[worker[a] != worker[b]], return_counts=True)[1] >= MIN_COMMON_TASKS).sum())
 
 
 def pair_agreement(of: Fit) -> Pairs:

@@ -68,6 +68,7 @@ class EMModel(LabelModel, Generic[P, S]):
     """A model fitted by EM or variational Bayes. A subclass defines the E-step, its statistics, and the M-step."""
 
     criterion: ClassVar[str] = "log-likelihood plus log-prior"
+    max_changed: ClassVar[float] = 0.0  # share of labels that may change in an iteration at convergence
     can_stream: ClassVar[bool] = True  # whether `renewed` makes the statistics of an answer independent of when it came
 
     max_iter: int = setting(1000, COUNT, "Maximum number of iterations.")
@@ -178,7 +179,8 @@ class _EM(Problem):
         hits = self.model.hits(self.crowd, summed.stats)
         self.moved = float(np.max(np.abs(hits - self.hits) / self.answers, initial=0.0))
         self.hits = hits
-        self.unchanged = self.unchanged + 1 if summed.changed == 0 else 0
+        few = self.model.max_changed * summed.stats.shares.sum() if self.model.max_changed else 0
+        self.unchanged = self.unchanged + 1 if summed.changed <= few else 0
         objective = self.model.total_objective(summed.evidence, self.params)
         return Step(objective, {"labels_changed": summed.changed, "skill_change": self.moved})
 

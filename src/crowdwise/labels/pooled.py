@@ -64,7 +64,7 @@ from .model import Learnt
 from .shard import Crowd, Shard
 
 MIN_A, MAX_A = 1e-3, 1e4  # bounds of the pseudo-counts a
-EVERY_ITERATION = 6  # iterations that all update a; later one in three does, which is cheaper and sufficient
+EVERY_ITERATION = 4  # iterations that all update a; later one in three does, which is cheaper and sufficient
 MAX_JUMP = 1.5  # largest change of the logarithm of a row's scale in one step
 FEW_ANSWERS = 10.0  # answers per worker below which the initial pooling is stronger
 LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in each worker's label shares
@@ -112,6 +112,7 @@ class Pooled(SharesByBayes):
 
     params_type = Params
     calibration_offset = (-1.7, 0.8)
+    max_changed = 1e-5  # labels of large tables that are nearly tied may take many iterations to settle
     calibrate: bool = setting(True, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
     anchor: float | None = setting(
         None, ANCHOR_RULE, "Weight h of the vote in the fit, eq (9); None: from 0 to 0.4, chosen from the answers."

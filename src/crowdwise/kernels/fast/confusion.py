@@ -406,42 +406,48 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 
 
 @jit(inline="always")
-def _cavity_log(C, totals, a, above, weight, Z, i, n, r, j, label, k):
-    own, power = Z[i, k], 1.0
-    if len(weight):
-        power = weight[n]
-        own *= power
-    return power * math.log((max(C[r, k] - own, 0.0) + a[k, label]) / (max(totals[j, k] - own, 0.0) + above[k]))
+def _cavity_factor(C, totals, a, above, weight, Z, i, n, r, j, label, k):
+    own = Z[i, k] * (weight[n] if len(weight) else 1.0)
+    factor = (max(C[r, k] - own, 0.0) + a[k, label]) / (max(totals[j, k] - own, 0.0) + above[k])
+    return factor ** weight[n] if len(weight) else factor
+
+
+@jit(inline="always")
+def _rescale(q, count):
+    """Divide q by its largest entry after every RESCALE_EVERY factors, so that products do not underflow."""
+    if count % RESCALE_EVERY == 0:
+        top = q.max()
+        for k in range(len(q)):
+            q[k] /= top
 
 
 @jit
-def _cavity(
-    ptr, pair, row_worker, row_label, C, totals, a, above, weight, log_prior, gold, Z, right, sure, start, stop
-):
+def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, weight, prior, gold, Z, right, sure, start, stop):
     K = Z.shape[1]
-    logs, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
+    factors, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
     for i in range(start, stop):
         first, last = ptr[i], ptr[i + 1]
-        keep = last - first <= MAX_CACHED_ANSWERS  # logarithms of small tasks are cached, others are recomputed
-        q[:] = log_prior[i if len(log_prior) > 1 else 0]
+        keep = last - first <= MAX_CACHED_ANSWERS  # factors of small tasks are cached, others are recomputed
+        q[:] = prior[i if len(prior) > 1 else 0]
         for n in range(first, last):
             r = pair[n]
             for k in range(K):
-                x = _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
-                q[k] += x
+                x = _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
+                q[k] *= x
                 if keep:
-                    logs[n - first, k] = x
+                    factors[n - first, k] = x
+            _rescale(q, n - first + 1)
         for n in range(first, last):
             r = pair[n]
             label = row_label[r]
-            top, total, square, of_label = -np.inf, 0.0, 0.0, 0.0
-            own = logs[n - first if keep else 0]
+            total, square, of_label = 0.0, 0.0, 0.0
             for k in range(K):
-                if not keep:
-                    own[k] = _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], label, k)
-                top = max(top, q[k] - own[k])
-            for k in range(K):
-                x = Z[i, k] if gold[i] >= 0 else math.exp(q[k] - own[k] - top)
+                if gold[i] >= 0:
+                    x = np.float64(Z[i, k])
+                elif keep:
+                    x = q[k] / factors[n - first, k]
+                else:
+                    x = q[k] / _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], label, k)
                 total += x
                 square += x * x
                 if k == label:
@@ -461,22 +467,21 @@ def cavity_left_out(
 
 
 @jit
-def _cavity_posterior(ptr, pair, row_worker, row_label, C, totals, a, above, weight, log_prior, gold, Z, start, stop):
+def _cavity_posterior(ptr, pair, row_worker, row_label, C, totals, a, above, weight, prior, gold, Z, start, stop):
     K = Z.shape[1]
     q = np.empty(K)
     for i in range(start, stop):
-        q[:] = log_prior[i if len(log_prior) > 1 else 0]
+        if gold[i] >= 0:
+            for k in range(K):
+                Z[i, k] = 1.0 if k == gold[i] else 0.0
+            continue
+        q[:] = prior[i if len(prior) > 1 else 0]
         for n in range(ptr[i], ptr[i + 1]):
             r = pair[n]
             for k in range(K):
-                q[k] += _cavity_log(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
-        top, total = q.max(), 0.0
-        for k in range(K):
-            if gold[i] < 0:
-                q[k] = math.exp(q[k] - top)
-            else:
-                q[k] = 1.0 if k == gold[i] else 0.0
-            total += q[k]
+                q[k] *= _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
+            _rescale(q, n - ptr[i] + 1)
+        total = q.sum()
         for k in range(K):
             Z[i, k] = q[k] / total
 
@@ -494,7 +499,7 @@ def _cavity_parts(
 ) -> tuple[Any, ...]:
     powers = np.zeros(0) if weight is None else np.asarray(weight, np.float64)
     rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
-    return *rows, counts, totals, a, a.sum(1), powers, np.log(prior)
+    return *rows, counts, totals, a, a.sum(1), powers, prior
 
 
 def _compiled(K: int) -> _Compiled:

@@ -13,6 +13,8 @@ from ..memory import empty
 from ..special import trigamma
 from .blocks import by_workers, jit, run
 
+MIN_PRODUCT, MAX_PRODUCT = 1e-150, 1e150  # a further factor neither underflows nor overflows
+
 
 @jit(inline="always")
 def _digamma_parts(x):
@@ -37,16 +39,17 @@ def _psi(x):
 
 
 @jit(inline="always")
-def _stirling(y, log_y, product, one):
+def _stirling(y, log_y, one):
+    """Return log Gamma(x) plus the logarithm of the product of the shift."""
     two = one * one
     series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two * (1 / 1680 - two / 1188))))
-    return (y - 0.5) * log_y - y + 0.9189385332046727 + series - math.log(product)
+    return (y - 0.5) * log_y - y + 0.9189385332046727 + series
 
 
 @jit
 def _lgamma(x):
     y, _, product, one = _digamma_parts(x)
-    return _stirling(y, math.log(y), product, one)
+    return _stirling(y, math.log(y), one) - math.log(product)
 
 
 @jit(inline="always")
@@ -64,7 +67,9 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, fit, start, 
     """Return the sum of C times the expected log of the workers start:stop, and add their evidence to fit (K,);
     base[k, l] = gammaln(a[k, l])."""
     K = C.shape[1]
-    expected = 0.0
+    expected, none = 0.0, np.empty(K)
+    for k in range(K):
+        none[k] = _lgamma(above[k])
     for j in range(start, stop):
         for r in range(worker_ptr[j], worker_ptr[j + 1]):
             for k in range(K):
@@ -73,7 +78,8 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, fit, start, 
             y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
             log_total = math.log(y)
             psi_total = log_total - tail
-            of_class = _lgamma(above[k]) - _stirling(y, log_total, product, one)
+            of_class = none[k] - _stirling(y, log_total, one)
+            products = 1.0 / product  # one logarithm for the products of many numbers
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 c, prior = C[r, k], a[k, row_label[r]]
                 y, tail, product, one = _digamma_parts(c + prior)
@@ -81,8 +87,12 @@ def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, fit, start, 
                 elog = log_y - tail - psi_total
                 P[r, k] = max(math.exp(elog), TINY)
                 expected += c * elog
-                of_class += _stirling(y, log_y, product, one) - base[k, row_label[r]]
-            fit[k] += of_class
+                of_class += _stirling(y, log_y, one) - base[k, row_label[r]]
+                products *= product
+                if products > MAX_PRODUCT or products < MIN_PRODUCT:
+                    of_class -= math.log(products)
+                    products = 1.0
+            fit[k] += of_class - math.log(products)
     return expected
 
 
@@ -140,7 +150,8 @@ def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, trigamma, top
             log_y = math.log(y)
             below[k] += log_y - tail - first
             curve[k] -= above[k] * above[k] * (_trigamma(totals[j, k] + above[k]) - second)
-            of_worker = none - _stirling(y, log_y, product, one)
+            of_worker = none - _stirling(y, log_y, one)
+            products = 1.0 / product
             for r in range(worker_ptr[j], worker_ptr[j + 1]):
                 label = row_label[r]
                 prior = a[k, label]
@@ -148,8 +159,12 @@ def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, trigamma, top
                 log_y = math.log(y)
                 top[k, label] += log_y - tail - psi[k, label]
                 curve[k] += prior * prior * (_trigamma(C[r, k] + prior) - trigamma[k, label])
-                of_worker += _stirling(y, log_y, product, one) - base[k, label]
-            fit[k] += of_worker
+                of_worker += _stirling(y, log_y, one) - base[k, label]
+                products *= product
+                if products > MAX_PRODUCT or products < MIN_PRODUCT:
+                    of_worker -= math.log(products)
+                    products = 1.0
+            fit[k] += of_worker - math.log(products)
 
 
 def dirichlet_slopes(
