@@ -11,7 +11,7 @@ import pytest
 
 import crowdwise as cw
 
-SEEDS = range(3)
+SEEDS = range(2)
 Rng = np.random.Generator
 
 

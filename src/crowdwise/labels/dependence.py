@@ -52,7 +52,7 @@ MAX_ITERATIONS, TOLERANCE = 25, 1e-3  # of a fit to the sample
 MAX_ANCHOR = 0.4  # anchor of fits that must not be dominated by copies
 MIN_RELEVANT = 0.01  # probability from which a class matters to a pair of answers
 EXCESS_SCALE = 0.04  # excess at which errors count as fully shared, eq (4)
-MIN_TASKS = 20  # tasks with four answers from which the excess is estimated
+MIN_TASKS = 20  # tasks with two answers from which anything is estimated; with four, from which the excess is
 MAX_ROUNDS, MAX_CANDIDATES, MAX_STEPS, EIGENVECTORS = 6, 4, 40, 3
 EIGEN_ITERATIONS = 40
 FIRST_RATE = 0.8  # copying rate with which a candidate is first merged
@@ -165,22 +165,23 @@ class Pairs(NamedTuple):
 
 def assess(model: Pooled, sample: Labels, run: Run) -> Found:
     """Return how far the answers of a sample depend on each other."""
-    W = sample.n_workers
-    if sample.n_classes < 2 or not (sample.answers_per_task > 1).any():
-        alone = float(sample.n_classes > 1)
-        return independent(W, MAX_ANCHOR if model.anchor is None else model.anchor)._replace(alone=alone)
+    shared = int((sample.answers_per_task > 1).sum())
+    if sample.n_classes < 2 or shared < MIN_TASKS:
+        alone = float(sample.n_classes > 1 and shared == 0)
+        unknown = independent(sample.n_workers, MAX_ANCHOR if model.anchor is None else model.anchor)
+        return unknown._replace(alone=alone)
     search = _Search(model, sample, run)
     if model.copying < 1 and _comparable_pairs(sample) >= MIN_PAIRS:
         search.find_copies()
     free = search.fit(0.0)
     excess, error = shared_errors(free, search.cluster)
     trust = _trust(free)
-    shared = 1.0 if np.isinf(error) else float(np.clip((excess + error / 2) / EXCESS_SCALE, 0, 1))
-    shared = max(shared, 1 - trust)
-    anchor = MAX_ANCHOR * shared if model.anchor is None else model.anchor
+    x = 1.0 if np.isinf(error) else float(np.clip((excess + error / 2) / EXCESS_SCALE, 0, 1))
+    x = max(x, 1 - trust)
+    anchor = MAX_ANCHOR * x if model.anchor is None else model.anchor
     rates = np.array(search.rates)
     return Found(
-        anchor, shared, trust, excess, error, search.cluster, rates, *search.groups(), 0.0, free.params.a
+        anchor, x, trust, excess, error, search.cluster, rates, *search.groups(), 0.0, free.params.a
     )  # fmt: skip
 
 

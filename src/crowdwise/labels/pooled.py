@@ -91,6 +91,7 @@ class Params(NamedTuple):
     sweeps: Floats  # ()      iterations so far
     vote_n: Floats  # (K,)    n of (6) with s in place of q
     vote_counts: PerRow  # (R, K)  C of (6) with s in place of q; empty without an anchor
+    vote_totals: PerWorker  # (W, K)  sums of vote_counts over labels; empty without an anchor
     anchored: Floats  # ()      the second term of (10), without h
     mean: Floats  # (K,)    m of (8)
     vote_weight: PerWorker  # (W,)    weight of a worker's votes in (8)
@@ -185,6 +186,8 @@ class Pooled(SharesByBayes):
         params = params._replace(
             n=n, counts=counts, totals=totals, rows=rows, bound=np.asarray(_log_prior(a).sum() - kl)
         )
+        if len(params.vote_counts) and not len(params.vote_totals):
+            params = params._replace(vote_totals=per_worker(crowd.rows, params.vote_counts))
         return params._replace(anchored=_anchored(params))
 
     def _first(self, crowd: Crowd, stats: Stats) -> Params:
@@ -201,7 +204,7 @@ class Pooled(SharesByBayes):
             n=stats.shares, a=a, counts=stats.counts, totals=none, rows=none, bound=np.zeros(()),
             sweeps=np.zeros(()),
             vote_n=stats.shares, vote_counts=stats.counts if anchored else none,
-            anchored=np.zeros(()), mean=_mean(crowd, weight), vote_weight=weight,
+            vote_totals=none, anchored=np.zeros(()), mean=_mean(crowd, weight), vote_weight=weight,
             cluster=found.cluster, copying=found.copying, group=found.group, agreeing=found.agreeing,
             found=np.array([*found[:5], found.alone, 0.0]),
         )  # fmt: skip
@@ -228,7 +231,8 @@ class Pooled(SharesByBayes):
             cluster = params.cluster if shard.subset is None else params.cluster[np.asarray(shard.subset.workers)]
             votes = _Votes(ByRow(weight[shard.layout.row_worker]), params.mean, cluster, params.copying)
             total = add_shard(total, sign(self._anchor(shard, None, votes)[1].stats), shard.subset)
-        return params._replace(vote_n=np.maximum(total.shares, 0), vote_counts=np.maximum(total.counts, 0))
+        n, counts = np.maximum(total.shares, 0), np.maximum(total.counts, 0)
+        return params._replace(vote_n=n, vote_counts=counts, vote_totals=counts[:0])
 
     def _pool(self, crowd: Crowd, counts: Floats, params: Params) -> tuple[Floats, tuple[Floats, Floats, float]]:
         """Eq (7), with a Newton step for the scale of each row of a. Where that decreases the evidence of the counts,
@@ -267,7 +271,7 @@ class Pooled(SharesByBayes):
         h, counts, totals = float(params.found[0]), params.counts, params.totals
         if h > 0:
             counts = np.maximum((counts - h * params.vote_counts) / (1 - h), 0)
-            totals = per_worker(shard.layout, counts)
+            totals = np.maximum((totals - h * params.vote_totals) / (1 - h), 0)
         shard = self.weighted(shard, params)
         parts = (counts, totals, params.a, self.prior(shard, params), shard.gold)
         return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, Z, shard.threads, shard.weight))

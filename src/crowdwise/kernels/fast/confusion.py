@@ -55,7 +55,7 @@ LOG_2 = math.log(2.0)
 LEAST_POWER = -1000.0  # smallest power of two of a class, relative to the most probable one
 MIN_PRODUCT, MAX_PRODUCT = 1e-100, 1e100  # two factors within these bounds neither underflow nor overflow
 CACHED_CELLS = 1 << 16  # counts of a block of rows, which stay in a cache
-MAX_CACHED_ANSWERS = 64  # answers of a task whose logarithms are cached
+MAX_CACHED_ANSWERS = 32  # answers of a task whose factors are cached and multiplied; their product does not underflow
 
 
 class _Compiled(NamedTuple):
@@ -413,12 +413,29 @@ def _cavity_factor(C, totals, a, above, weight, Z, i, n, r, j, label, k):
 
 
 @jit(inline="always")
-def _rescale(q, count):
-    """Divide q by its largest entry after every RESCALE_EVERY factors, so that products do not underflow."""
-    if count % RESCALE_EVERY == 0:
-        top = q.max()
-        for k in range(len(q)):
-            q[k] /= top
+def _cavity_scores(C, totals, a, above, weight, prior, Z, i, first, last, pair, row_worker, row_label, factors, q):
+    """Set q to the scores of task i, up to a factor, and the first rows of `factors` to those of its answers. Products
+    of a few factors cannot underflow; those of many are summed as logarithms."""
+    K = len(q)
+    few = last - first <= MAX_CACHED_ANSWERS
+    for k in range(K):
+        q[k] = prior[i if len(prior) > 1 else 0, k]
+        if not few:
+            q[k] = math.log(q[k])
+    for n in range(first, last):
+        r = pair[n]
+        for k in range(K):
+            x = _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
+            if few:
+                factors[n - first, k] = x
+                q[k] *= x
+            else:
+                q[k] += math.log(x)
+        if few and (n - first) % RESCALE_EVERY == RESCALE_EVERY - 1:
+            top = q.max()
+            for k in range(K):
+                q[k] /= top
+    return few
 
 
 @jit
@@ -427,27 +444,25 @@ def _cavity(ptr, pair, row_worker, row_label, C, totals, a, above, weight, prior
     factors, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
     for i in range(start, stop):
         first, last = ptr[i], ptr[i + 1]
-        keep = last - first <= MAX_CACHED_ANSWERS  # factors of small tasks are cached, others are recomputed
-        q[:] = prior[i if len(prior) > 1 else 0]
-        for n in range(first, last):
-            r = pair[n]
-            for k in range(K):
-                x = _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
-                q[k] *= x
-                if keep:
-                    factors[n - first, k] = x
-            _rescale(q, n - first + 1)
+        few = _cavity_scores(
+            C, totals, a, above, weight, prior, Z, i, first, last, pair, row_worker, row_label, factors, q
+        )
+        own = factors[0]
         for n in range(first, last):
             r = pair[n]
             label = row_label[r]
-            total, square, of_label = 0.0, 0.0, 0.0
+            total, square, of_label, top = 0.0, 0.0, 0.0, -np.inf
+            if few:
+                own = factors[n - first]
+            else:
+                for k in range(K):
+                    x = _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], label, k)
+                    own[k] = q[k] - math.log(x)
+                    top = max(top, own[k])
             for k in range(K):
-                if gold[i] >= 0:
-                    x = np.float64(Z[i, k])
-                elif keep:
-                    x = q[k] / factors[n - first, k]
-                else:
-                    x = q[k] / _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], label, k)
+                x = np.float64(Z[i, k])
+                if gold[i] < 0:
+                    x = q[k] / own[k] if few else math.exp(own[k] - top)
                 total += x
                 square += x * x
                 if k == label:
@@ -469,19 +484,19 @@ def cavity_left_out(
 @jit
 def _cavity_posterior(ptr, pair, row_worker, row_label, C, totals, a, above, weight, prior, gold, Z, start, stop):
     K = Z.shape[1]
-    q = np.empty(K)
+    factors, q = np.empty((MAX_CACHED_ANSWERS, K)), np.empty(K)
     for i in range(start, stop):
-        if gold[i] >= 0:
-            for k in range(K):
-                Z[i, k] = 1.0 if k == gold[i] else 0.0
-            continue
-        q[:] = prior[i if len(prior) > 1 else 0]
-        for n in range(ptr[i], ptr[i + 1]):
-            r = pair[n]
-            for k in range(K):
-                q[k] *= _cavity_factor(C, totals, a, above, weight, Z, i, n, r, row_worker[r], row_label[r], k)
-            _rescale(q, n - ptr[i] + 1)
-        total = q.sum()
+        first, last = ptr[i], ptr[i + 1]
+        few = _cavity_scores(
+            C, totals, a, above, weight, prior, Z, i, first, last, pair, row_worker, row_label, factors, q
+        )
+        top, total = q.max(), 0.0
+        for k in range(K):
+            if gold[i] >= 0:
+                q[k] = 1.0 if k == gold[i] else 0.0
+            elif not few:
+                q[k] = math.exp(q[k] - top)
+            total += q[k]
         for k in range(K):
             Z[i, k] = q[k] / total
 
