@@ -237,6 +237,20 @@ def test_every_model_can_be_calibrated(name: str) -> None:
     assert bare.tasks["effective_votes"].null_count() == 120
 
 
+def test_the_range_of_expected_accuracy_is_that_of_the_probabilities() -> None:
+    """Uncalibrated posteriors, and other models, were further off on real datasets."""
+    answers = cw.simulate.crowd(tasks=200, workers=20, per_task=5, seed=1).answers
+    fits = [cw.aggregate(answers), cw.aggregate(answers, calibrate=False), cw.aggregate(answers, "dawid-skene")]
+    fits.append(cw.aggregate(answers, "dawid-skene", calibrate=True))
+    below = [fit.model.error_range[0] for fit in fits]
+    assert below == [1.05, 4.6, 7.6, 2.0]
+    for fit, least in zip(fits, below, strict=True):
+        found = cw.expected_accuracy(fit)
+        assert found is not None
+        odds = [np.log(p / (1 - p)) for p in (found.value, found.low)]
+        assert odds[0] - odds[1] >= least
+
+
 def test_leave_one_out_posteriors_have_not_seen_the_task() -> None:
     """A worker with one answer has the crowd's matrix, however the fit has seen that answer."""
     sim = cw.simulate.crowd("confusion", tasks=60, workers=8, classes=2, per_task=5, seed=3)

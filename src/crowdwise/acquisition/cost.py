@@ -78,10 +78,9 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     if not len(answers) or answers.mean() < MIN_ANSWERS_PER_TASK:
         return None
     p = _label_probabilities(result, result.posterior)[open_]
-    known = _gold_tasks(result)
-    if known.sum() < MIN_GOLD:
+    if _gold_tasks(result).sum() < MIN_GOLD:
         return accuracy_range(float(p.mean()), len(p), result.model)
-    return _corrected(result, p, known)
+    return _corrected(result, p)
 
 
 def accuracy_from_sums(sums: Floats, labels: int, n_answers: int, model: LabelModel) -> Accuracy | None:
@@ -121,7 +120,7 @@ def judged_without_gold(result: LabelsResult) -> tuple[Floats, Bools]:
     return posterior[np.arange(len(label)), label].astype(np.float64), label == result.answers.gold[known]
 
 
-def _corrected(result: LabelsResult, p: Floats, known: Bools) -> Accuracy:
+def _corrected(result: LabelsResult, p: Floats) -> Accuracy:
     """Eq (2): the accuracy of labels with probabilities p."""
     of_gold, right = judged_without_gold(result)
     low, high = result.model.error_range

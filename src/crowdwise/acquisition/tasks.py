@@ -42,7 +42,7 @@ class Rivals(NamedTuple):
 
 
 def rivals(result: LabelsResult) -> Rivals:
-    """Return labels and rivals by the posterior before hedging, which is what more answers change."""
+    """Return labels and rivals by the posterior without the vote, which is what more answers change."""
     Z, _ = _unhedged(result)
     label = classes_of(result.posterior, result.prevalence, result.answers.gold)
     others = Z.astype(np.float64)
@@ -54,7 +54,7 @@ def rivals(result: LabelsResult) -> Rivals:
 
 
 def _unhedged(result: LabelsResult) -> tuple[Floats, Floats]:
-    """Return the posterior (T, K) before hedging, and its weight in the reported posterior."""
+    """Return the posterior (T, K) without the vote, and its weight (T,) in the reported posterior."""
     return result.model.unhedged(result.params, result.answers, result.posterior)
 
 
@@ -62,7 +62,7 @@ def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = N
     """(T, most + 1) probability of being right now and after 1, 2, ... more answers of average workers, eq (1). It is 1
     for tasks with gold. `tasks` are the indices of the tasks to compute; all by default.
 
-    If a model hedges its posterior, only the part before hedging gains: the hedge accounts for errors of the model,
+    Of calibrated probabilities, only the part without the vote gains: the vote accounts for errors of the model,
     which more answers of the same crowd do not correct.
     """
     chosen = np.arange(result.answers.n_tasks) if tasks is None else tasks

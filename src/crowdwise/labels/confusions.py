@@ -25,11 +25,14 @@ class RowModel(EMModel[Any, Stats]):
     """A model whose parameters have `rows` (R, K): the factor of each row's answers in the posterior of a task."""
 
     def posterior(self, shard: Shard, params: Any, local: Local) -> EStepResult:
-        prior = self.prior(shard, params)
-        return shard.kernels.confusion_posterior(shard.layout, params.rows, prior, shard.gold, local.Z, shard.threads)
+        shard = self.weighted(shard, params)
+        parts = (params.rows, self.prior(shard, params), shard.gold, local.Z, shard.threads, shard.weight)
+        return shard.kernels.confusion_posterior(shard.layout, *parts)
 
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Any) -> Stats:
-        return Stats(shares, shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads))
+        if params is not None:
+            shard = self.weighted(shard, params)
+        return Stats(shares, shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads, shard.weight))
 
     def hits(self, crowd: Crowd, stats: Stats) -> Floats:
         """Return the diagonal of the expected counts, summed per worker."""

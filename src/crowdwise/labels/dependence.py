@@ -82,10 +82,10 @@ class Found(NamedTuple):
     a: Floats | None = None  # (K, K) pseudo-counts of the crowd in a free fit to the sample: a start for others
 
 
-def independent(n_workers: int, anchor: float, shared: float = 1.0) -> Found:
+def independent(n_workers: int, anchor: float) -> Found:
     """Return what to assume if nothing is known."""
     none = np.full(n_workers, -1, np.int32)
-    return Found(anchor, shared, 1.0, 0.0, np.inf, none, np.zeros(0), none, np.zeros(0))
+    return Found(anchor, 1.0, 1.0, 0.0, np.inf, none, np.zeros(0), none, np.zeros(0))
 
 
 def sample_of(answers: Any, shards: Executor[Shard]) -> Labels:

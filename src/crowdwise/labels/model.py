@@ -24,7 +24,6 @@ from .calibration import Calibration, calibrated, effective_votes, uncalibrated
 from .shard import Crowd, Shard, spread
 from .split import split_fields
 
-CALIBRATED_RANGE = (1.05, 1.05)  # of log-odds: 1.75 standard deviations of 0.6, decision 0027
 PREVALENCE_RULE = one_of("learnt", "uniform")
 PREVALENCE_HELP = "Class shares: 'learnt' from the answers, or 'uniform'."
 
@@ -53,6 +52,7 @@ class LabelModel(Model[Labels, LabelsResult]):
     # Range of (observed minus expected) log-odds of accuracy on 17 of 18 real data sets, if the posterior is not
     # calibrated: decision 0011.
     calibration_offset: ClassVar[tuple[float, float]] = (-7.6, 0.0)
+    calibrated_range: ClassVar[tuple[float, float]] = (2.0, 1.0)  # how far below and above, if it is calibrated
 
     calibrate: bool = setting(False, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
 
@@ -86,7 +86,7 @@ class LabelModel(Model[Labels, LabelsResult]):
         """How far the log-odds of the accuracy may be below and above those of the mean probability, as two numbers of
         at least 0: a 90 % range."""
         low, high = self.calibration_offset
-        return CALIBRATED_RANGE if self.calibrate else (-low, high)
+        return self.calibrated_range if self.calibrate else (-low, high)
 
     def refuse_weights(self, answers: Labels) -> None:
         """Refuse answers with weights if the model does not use them."""

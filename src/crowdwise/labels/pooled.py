@@ -35,7 +35,6 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import POSITIVE, SHARE, YES_NO, Rule, one_of, setting
-from ..kernels import EStepResult
 from ..kernels.layout import (
     Bools,
     ByRow,
@@ -50,6 +49,7 @@ from ..kernels.layout import (
     add_shard,
     find_rows,
     minus,
+    narrow,
     per_worker,
     weighted_counts,
 )
@@ -112,7 +112,8 @@ class Pooled(SharesByBayes):
     """The default model: between a vote and Dawid-Skene, depending on how much data each worker has."""
 
     params_type = Params
-    calibration_offset = (-1.7, 0.8)
+    calibration_offset = (-4.6, 0.8)
+    calibrated_range = (1.05, 1.05)  # 1.75 standard deviations of 0.6: decision 0027
     max_changed = 1e-5  # labels of large tables that are nearly tied may take many iterations to settle
     calibrate: bool = setting(True, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
     anchor: float | None = setting(
@@ -154,17 +155,6 @@ class Pooled(SharesByBayes):
         new = Local(shard.smoothed_votes(votes.by_row.values, votes.mean))
         counts = shard.kernels.confusion_counts(shard.layout, new.Z, shard.threads, shard.weight)
         return new, Summed(0.0, 0, Stats(shard.shares(new.Z), counts))
-
-    def posterior(self, shard: Shard, params: Any, local: Local) -> EStepResult:
-        shard = self.weighted(shard, params)
-        parts = (params.rows, self.prior(shard, params), shard.gold, local.Z, shard.threads, shard.weight)
-        return shard.kernels.confusion_posterior(shard.layout, *parts)
-
-    def statistics(self, shard: Shard, local: Local, shares: Floats, params: Any) -> Any:
-        if params is not None:
-            shard = self.weighted(shard, params)
-        counts = shard.kernels.confusion_counts(shard.layout, local.Z, shard.threads, shard.weight)
-        return Stats(shares, counts)
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         first = params is None
@@ -225,11 +215,9 @@ class Pooled(SharesByBayes):
             return params
         total = Stats(params.vote_n.copy(), params.vote_counts.copy())
         for sign, shard in ((minus, before), (_same, after)):
-            weight = (
-                params.vote_weight if shard.subset is None else params.vote_weight[np.asarray(shard.subset.workers)]
-            )
-            cluster = params.cluster if shard.subset is None else params.cluster[np.asarray(shard.subset.workers)]
-            votes = _Votes(ByRow(weight[shard.layout.row_worker]), params.mean, cluster, params.copying)
+            own = narrow(params, shard.subset)
+            by_row = ByRow(own.vote_weight[shard.layout.row_worker])
+            votes = _Votes(by_row, params.mean, own.cluster, params.copying)
             total = add_shard(total, sign(self._anchor(shard, None, votes)[1].stats), shard.subset)
         n, counts = np.maximum(total.shares, 0), np.maximum(total.counts, 0)
         return params._replace(vote_n=n, vote_counts=counts, vote_totals=counts[:0])

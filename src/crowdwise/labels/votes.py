@@ -44,6 +44,7 @@ class VoteModel(LabelModel):
     params_type = Params
     distinguishes_workers = False
     uses_weights = True
+    calibrated_range = (0.9, 1.7)  # shares of votes promise less than comes true
 
     def weights(self, answers: Labels, crowd: Crowd, shards: Executor[Shard]) -> Floats:
         """Return the weight (W,) of each worker's vote."""

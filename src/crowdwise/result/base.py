@@ -116,7 +116,7 @@ class BaseResult(ABC):
         """Write one self-contained HTML page about this result, and return its path. No model is fitted for it.
 
         Options of labels: `comparison`, the frame of `crowdwise.compare(answers, models, folds=0, against=result)`;
-        `cost`, a `crowdwise.cost_curve(result)` (default: one that is not checked); `judged`, methods compared with the
+        `cost`, a `crowdwise.cost_curve(result)` (default: that of this result); `judged`, methods compared with the
         truth. Options of clicks: `pictures`, a folder of images; `truth`, a table of true objects (image, x, y), which
         objects found match at a distance of up to `within`. Options of pairs: `pictures`, an array (items, height,
         width). Options of all: `content`, the texts and pictures of tasks, images or items (see
