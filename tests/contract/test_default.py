@@ -171,6 +171,8 @@ def test_workers_who_share_no_task_are_believed() -> None:
     answers = cw.Labels([f"t{i:04d}" for i in range(400)], [f"w{j:02d}" for j in worker], given)
     result = cw.aggregate(answers)
     assert (result.labels["label"].to_numpy() == given).all()
+    smoothed = (np.eye(2)[given] + result.params.mean) / 2
+    assert np.allclose(result.posterior, smoothed, atol=1e-6)  # the vote alone, with one more vote for all classes
     assert abs(reported(result) - right(result, truth)) < 0.08
     assert any("no task has answers of two workers" in warning for warning in result.warnings)
     assert cw.expected_accuracy(result) is None

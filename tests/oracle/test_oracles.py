@@ -370,6 +370,57 @@ def test_reported_probabilities_are_tempered_and_mixed_with_the_vote(kernels: An
     assert found.workers.equals(bare.workers)
 
 
+LONG = {"tol": 1e-12, "max_iter": 3000}  # the last posterior is then the one that the parameters were computed from
+
+
+def test_workers_are_judged_by_the_posterior_without_the_anchor(kernels: Any) -> None:
+    answers = small(3, 3)
+    result = cw.Pooled(anchor=0.3, copying=1.0, calibrate=False, **LONG).fit(answers, run=DOUBLE)
+    p, Z, given = result.params, result.posterior, list(zip(*answers.codes(), strict=True))
+    C, right = np.zeros((W, 3, 3)), np.zeros(W)
+    for i, j, m in given:
+        C[j, :, m] += Z[i]
+    for n, (i, j, m) in enumerate(given):
+        logs = expected_log(1 + p.n)
+        for other, (_, k, label) in enumerate(given):
+            if given[other][0] == i and other != n:
+                logs = logs + np.log((C[k, :, label] - Z[i] + p.a[:, label]) / (C[k].sum(1) - Z[i] + p.a.sum(1)))
+        right[j] += softmax(logs)[m]
+    assert np.allclose(result.left_out.right, right, atol=1e-5)
+
+
+@each_size
+def test_dawid_skene_leaves_the_task_out(K: int, kernels: Any) -> None:
+    answers = small(K, 4)
+    result = cw.DawidSkene(smoothing=0.3, **LONG).fit(answers, run=DOUBLE)
+    Z, given, C = result.posterior, list(zip(*answers.codes(), strict=True)), np.zeros((W, K, K))
+    for i, j, m in given:
+        C[j, :, m] += Z[i]
+    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy())
+    for i in range(T):
+        logs = np.log(result.params.rho)
+        for _, j, m in (row for row in given if row[0] == i):
+            logs = logs + np.log((C[j, :, m] - Z[i] + 0.3) / (C[j].sum(1) - Z[i] + 0.3 * K))
+        assert np.allclose(found[i], softmax(logs), atol=1e-5)
+
+
+@each_size
+def test_one_coin_leaves_the_task_out(K: int, kernels: Any) -> None:
+    answers = small(K, 4)
+    result = cw.OneCoin(**LONG).fit(answers, run=DOUBLE)
+    Z, given = result.posterior, list(zip(*answers.codes(), strict=True))
+    hits = np.zeros(W)
+    for i, j, m in given:
+        hits[j] += Z[i, m]
+    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy())
+    for i in range(T):
+        logs = np.log(result.params.rho)
+        for _, j, m in (row for row in given if row[0] == i):
+            hit = (hits[j] - Z[i, m] + 2) / (T - 1 + 3)  # two right and one wrong answer are the prior
+            logs = logs + np.log(np.where(np.arange(K) == m, hit, (1 - hit) / (K - 1)))
+        assert np.allclose(found[i], softmax(logs), atol=1e-5)
+
+
 # -------------------------------------------------------------------------------------- dependence between answers
 
 
