@@ -863,3 +863,17 @@ def test_blocks_and_threads_change_no_bit_of_groups(compiled: Any) -> None:
     ]
     assert found[0] == found[1] == found[2]
     assert np.allclose(compiled.group_counts(t.layout, C, member, 2), plain.group_counts(t.layout, C, member, 1))
+
+
+def test_loops_of_logarithms_and_exponentials_are_exact() -> None:
+    from crowdwise.kernels.fast.loops import LARGEST, exp_minus, log_all
+
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.exp(rng.uniform(-300, 300, 3000)), rng.uniform(0.5, 2, 3000), [1.0, 5e-308, 1.7e308]])
+    out, spare = np.empty_like(x), np.empty_like(x)
+    log_all(x, out, spare, len(x))
+    np.testing.assert_allclose(out, np.log(x), rtol=1e-15, atol=2e-16)
+    t = np.concatenate([rng.uniform(0, LARGEST, 3000), rng.uniform(0, 1, 3000), [0.0, LARGEST, 1e6]])
+    exp_minus(t, out, spare, len(t))
+    np.testing.assert_allclose(out[:-1], np.exp(-t[:-1]), rtol=1e-15)
+    assert 0 < out[-1] < 1e-300

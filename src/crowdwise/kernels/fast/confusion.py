@@ -406,9 +406,9 @@ def confusion_left_out(layout: Layout, P: Floats, gold: Ints, Z: Floats, threads
 
 
 @jit(inline="always")
-def _cavity_factor(C, totals, a, above, weight, Z, i, n, r, j, label, k):
+def _cavity_factor(C, totals, a, above, weight, Z, i, n, r, j, label, k):  # a is by label and class
     own = Z[i, k] * (weight[n] if len(weight) else 1.0)
-    factor = (max(C[r, k] - own, 0.0) + a[k, label]) / (max(totals[j, k] - own, 0.0) + above[k])
+    factor = (max(C[r, k] - own, 0.0) + a[label, k]) / (max(totals[j, k] - own, 0.0) + above[k])
     return factor ** weight[n] if len(weight) else factor
 
 
@@ -418,6 +418,9 @@ def _cavity_scores(C, totals, a, above, weight, prior, Z, i, first, last, pair, 
     of a few factors cannot underflow; those of many are summed as logarithms."""
     K = len(q)
     few = last - first <= MAX_CACHED_ANSWERS
+    for n in range(first, last):  # all rows of a task are fetched at once
+        prefetch(C, pair[n], 0)
+        prefetch(totals, row_worker[pair[n]], 0)
     for k in range(K):
         q[k] = prior[i if len(prior) > 1 else 0, k]
         if not few:
@@ -514,7 +517,7 @@ def _cavity_parts(
 ) -> tuple[Any, ...]:
     powers = np.zeros(0) if weight is None else np.asarray(weight, np.float64)
     rows = (layout.task_ptr, layout.pair, layout.row_worker, layout.row_label)
-    return *rows, counts, totals, a, a.sum(1), powers, prior
+    return *rows, counts, totals, np.ascontiguousarray(a.T), a.sum(1), powers, prior
 
 
 def _compiled(K: int) -> _Compiled:

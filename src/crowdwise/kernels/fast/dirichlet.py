@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import TINY
-from ..layout import Floats, RowTable
+from ..layout import Floats, Ints, RowTable
 from ..memory import empty
 from ..special import trigamma
 from .blocks import by_workers, jit, run
+from .loops import EXPONENT_AT, MANTISSA, ONE, WORD, ZERO, exp_minus, log_all
 
-MIN_PRODUCT, MAX_PRODUCT = 1e-150, 1e150  # a further factor neither underflows nor overflows
+STRIP = 2048  # numbers that a loop takes at a time: they stay in the nearest cache
 
 
 @jit(inline="always")
@@ -63,48 +64,139 @@ def _trigamma(x):
 
 
 @jit
-def _dirichlet(worker_ptr, row_label, C, a, above, base, P, totals, fit, start, stop):
-    """Return the sum of C times the expected log of the workers start:stop, and add their evidence to fit (K,);
-    base[k, l] = gammaln(a[k, l])."""
+def _gamma_parts(x, y, tail, product, trigamma, n):
+    """Write the parts of psi(x) = log(y) - tail and log Gamma(x) = stirling(y) - log(product), and the trigamma."""
+    for i in range(n):
+        value, slope, bend, shifted = x[i], 1.0, 0.0, x[i]  # bend is half the second derivative of the product
+        for step in range(1, 6):
+            bend = bend * (value + step) + slope
+            slope = slope * (value + step) + shifted
+            shifted *= value + step
+        top = value + 6.0
+        inverse = 1.0 / (top * shifted)
+        one, of_product = shifted * inverse, top * inverse
+        two = one * one
+        sums = slope * of_product  # of 1 / (x + i)
+        y[i], product[i] = top, shifted
+        tail[i] = (
+            sums + 0.5 * one + two * (1 / 12 - two * (1 / 120 - two * (1 / 252 - two * (1 / 240 - two / 132))))
+        )  # fmt: skip
+        trigamma[i] = (
+            sums * sums - 2 * bend * of_product
+            + 0.5 * two + one * (1 + two * (1 / 6 - two * (1 / 30 - two * (1 / 42 - two / 30))))
+        )  # fmt: skip
+
+
+@jit
+def _stirlings(y, log_y, out, n):
+    """Write log Gamma plus the logarithm of the product of the shift; out may be log_y."""
+    for i in range(n):
+        one = 1.0 / y[i]
+        two = one * one
+        series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two * (1 / 1680 - two / 1188))))
+        out[i] = (y[i] - 0.5) * log_y[i] - y[i] + 0.9189385332046727 + series
+
+
+@jit
+def _multiply(product, rows, mantissas, exponents):
+    """Multiply K numbers, as mantissas and exponents, by rows of products: their logarithms are taken at the end."""
+    K, bits = len(mantissas), mantissas.view(WORD)
+    for r in range(rows):
+        for k in range(K):
+            mantissas[k] *= product[r * K + k]
+        for k in range(K):
+            exponents[k] += bits[k] >> EXPONENT_AT
+            bits[k] = (bits[k] & MANTISSA) | ONE
+
+
+@jit
+def _add_logs(sign, mantissas, exponents, rows, out):
+    """Add the logarithms of the products of `rows` rows, times `sign`, to out (K,), and reset the products."""
+    for k in range(len(out)):
+        power = np.float64(exponents[k]) - 1023.0 * rows
+        out[k] += sign * (math.log(mantissas[k]) + power * 0.6931471805599453)
+        mantissas[k], exponents[k] = 1.0, ZERO
+
+
+@jit
+def _with_prior(row_label, C, by_label, first, last, x):
+    """Write C + a of the rows first:last, one after the other; by_label is the transpose of a. Return their number."""
     K = C.shape[1]
-    expected, none = 0.0, np.empty(K)
+    for r in range(first, last):
+        prior = by_label[row_label[r]]
+        for k in range(K):
+            x[(r - first) * K + k] = C[r, k] + prior[k]
+    return (last - first) * K
+
+
+@jit
+def _scratch(n):
+    return np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+
+
+@jit
+def _dirichlet(worker_ptr, row_worker, row_label, same, C, by_label, above, base, P, totals, fit, start, stop):
+    """Return the sum of C times the expected log of the workers start:stop, and add their evidence to fit (K,);
+    base[l, k] = gammaln(a[k, l]), and same (W,) is 0."""
+    K = C.shape[1]
+    strip = max(1, STRIP // K)
+    x, y, tail, product, logs, spare = _scratch(strip * K)
+    mantissas, exponents = np.ones(K), np.zeros(K, WORD)
+    expected, scale = np.zeros(K), np.empty((stop - start, K))  # scale: exp of minus psi of the totals
+    _sum_rows(worker_ptr, C, totals, start, stop)
+    for first in range(start, stop, strip):
+        last = min(first + strip, stop)
+        n = _with_prior(same, totals, above, first, last, x)
+        _gamma_parts(x, y, tail, product, spare, n)
+        log_all(y, logs, spare, n)
+        _stirlings(y, logs, x, n)
+        _multiply(product, last - first, mantissas, exponents)
+        exp_minus(tail, product, spare, n)
+        for j in range(first, last):
+            for k in range(K):
+                i = (j - first) * K + k
+                scale[j - start, k] = 1.0 / max(y[i] * product[i], TINY)
+                expected[k] -= totals[j, k] * (logs[i] - tail[i])
+                fit[k] -= x[i]
+    _add_logs(1.0, mantissas, exponents, stop - start, fit)
     for k in range(K):
-        none[k] = _lgamma(above[k])
+        fit[k] += (stop - start) * _lgamma(above[0, k])
+    for first in range(worker_ptr[start], worker_ptr[stop], strip):
+        last = min(first + strip, worker_ptr[stop])
+        n = _with_prior(row_label, C, by_label, first, last, x)
+        _gamma_parts(x, y, tail, product, spare, n)
+        log_all(y, logs, spare, n)
+        _stirlings(y, logs, x, n)
+        _multiply(product, last - first, mantissas, exponents)
+        exp_minus(tail, product, spare, n)
+        for r in range(first, last):
+            own, below = scale[row_worker[r] - start], base[row_label[r]]
+            for k in range(K):
+                i = (r - first) * K + k
+                P[r, k] = max(y[i] * product[i] * own[k], TINY)
+                expected[k] += C[r, k] * (logs[i] - tail[i])
+                fit[k] += x[i] - below[k]
+    _add_logs(-1.0, mantissas, exponents, worker_ptr[stop] - worker_ptr[start], fit)
+    return expected.sum()
+
+
+@jit
+def _sum_rows(worker_ptr, C, totals, start, stop):
+    """Add the rows of each worker to totals."""
     for j in range(start, stop):
         for r in range(worker_ptr[j], worker_ptr[j + 1]):
-            for k in range(K):
+            for k in range(C.shape[1]):
                 totals[j, k] += C[r, k]
-        for k in range(K):
-            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
-            log_total = math.log(y)
-            psi_total = log_total - tail
-            of_class = none[k] - _stirling(y, log_total, one)
-            products = 1.0 / product  # one logarithm for the products of many numbers
-            for r in range(worker_ptr[j], worker_ptr[j + 1]):
-                c, prior = C[r, k], a[k, row_label[r]]
-                y, tail, product, one = _digamma_parts(c + prior)
-                log_y = math.log(y)
-                elog = log_y - tail - psi_total
-                P[r, k] = max(math.exp(elog), TINY)
-                expected += c * elog
-                of_class += _stirling(y, log_y, one) - base[k, row_label[r]]
-                products *= product
-                if products > MAX_PRODUCT or products < MIN_PRODUCT:
-                    of_class -= math.log(products)
-                    products = 1.0
-            fit[k] += of_class - math.log(products)
-    return expected
 
 
 def dirichlet_rows(
     layout: RowTable, counts: Floats, a: Floats, dtype: DTypeLike, threads: int
 ) -> tuple[Floats, Floats, float, Floats]:
     P, totals = empty(counts.shape, dtype), np.zeros((layout.n_workers, counts.shape[1]))
-    base = gammaln(a)
-    above = a.sum(1)
     bounds = by_workers(layout)
     expected, fit = np.zeros(len(bounds) - 1), np.zeros((len(bounds) - 1, counts.shape[1]))
-    parts = (layout.worker_ptr, layout.row_label, counts, a, above, base, P, totals)
+    rows = (layout.worker_ptr, layout.row_worker, layout.row_label, _same(layout))
+    parts = (*rows, counts, *_transposed(a, gammaln(a)), P, totals)
 
     def work(b: int, start: int, stop: int) -> None:
         expected[b] = _dirichlet(*parts, fit[b], start, stop)
@@ -140,31 +232,49 @@ def gammaln(x: Floats) -> Floats:
 
 
 @jit
-def _slopes(worker_ptr, row_label, C, totals, a, above, base, psi, trigamma, top, below, curve, fit, start, stop):
-    """Add to top, below, curve and fit; base, psi and trigamma (K, K) are gammaln(a) and its derivatives."""
+def _slopes(rows, C, totals, by_label, above, base, psi, trigamma, top, below, curve, fit, start, stop):
+    """Add to top (K, K) by label and class, below, curve and fit; base, psi and trigamma (K, K) are gammaln and its
+    derivatives of `by_label`, the transpose of a; the last of `rows` is 0 for every worker."""
+    worker_ptr, row_label, same = rows
     K = C.shape[1]
+    strip = max(1, STRIP // K)
+    x, y, tail, product, logs, bend = _scratch(strip * K)
+    mantissas, exponents = np.ones(K), np.zeros(K, WORD)
+    for first in range(start, stop, strip):
+        last = min(first + strip, stop)
+        n = _with_prior(same, totals, above, first, last, x)
+        _gamma_parts(x, y, tail, product, bend, n)
+        log_all(y, logs, x, n)
+        _stirlings(y, logs, x, n)
+        _multiply(product, last - first, mantissas, exponents)
+        for j in range(last - first):
+            for k in range(K):
+                i = j * K + k
+                below[k] += logs[i] - tail[i]
+                curve[k] -= above[0, k] * above[0, k] * bend[i]
+                fit[k] -= x[i]
+    _add_logs(1.0, mantissas, exponents, stop - start, fit)
     for k in range(K):
-        first, second, none = _psi(above[k]), _trigamma(above[k]), _lgamma(above[k])
-        for j in range(start, stop):
-            y, tail, product, one = _digamma_parts(totals[j, k] + above[k])
-            log_y = math.log(y)
-            below[k] += log_y - tail - first
-            curve[k] -= above[k] * above[k] * (_trigamma(totals[j, k] + above[k]) - second)
-            of_worker = none - _stirling(y, log_y, one)
-            products = 1.0 / product
-            for r in range(worker_ptr[j], worker_ptr[j + 1]):
-                label = row_label[r]
-                prior = a[k, label]
-                y, tail, product, one = _digamma_parts(C[r, k] + prior)
-                log_y = math.log(y)
-                top[k, label] += log_y - tail - psi[k, label]
-                curve[k] += prior * prior * (_trigamma(C[r, k] + prior) - trigamma[k, label])
-                of_worker += _stirling(y, log_y, one) - base[k, label]
-                products *= product
-                if products > MAX_PRODUCT or products < MIN_PRODUCT:
-                    of_worker -= math.log(products)
-                    products = 1.0
-            fit[k] += of_worker - math.log(products)
+        total = above[0, k]
+        below[k] -= (stop - start) * _psi(total)
+        curve[k] += (stop - start) * total * total * _trigamma(total)
+        fit[k] += (stop - start) * _lgamma(total)
+    for first in range(worker_ptr[start], worker_ptr[stop], strip):
+        last = min(first + strip, worker_ptr[stop])
+        n = _with_prior(row_label, C, by_label, first, last, x)
+        _gamma_parts(x, y, tail, product, bend, n)
+        log_all(y, logs, x, n)
+        _stirlings(y, logs, x, n)
+        _multiply(product, last - first, mantissas, exponents)
+        for r in range(first, last):
+            label = row_label[r]
+            for k in range(K):
+                i = (r - first) * K + k
+                prior = by_label[label, k]
+                top[label, k] += logs[i] - tail[i] - psi[label, k]
+                curve[k] += prior * prior * (bend[i] - trigamma[label, k])
+                fit[k] += x[i] - base[label, k]
+    _add_logs(-1.0, mantissas, exponents, worker_ptr[stop] - worker_ptr[start], fit)
 
 
 def dirichlet_slopes(
@@ -173,10 +283,21 @@ def dirichlet_slopes(
     K = counts.shape[1]
     bounds = by_workers(layout)
     top, below, curve, fit = (np.zeros((len(bounds) - 1, *shape)) for shape in ((K, K), (K,), (K,), (K,)))
-    parts = (layout.worker_ptr, layout.row_label, counts, totals, a, a.sum(1), gammaln(a), digamma(a), trigamma(a))
+    tables = _transposed(a, gammaln(a), digamma(a), trigamma(a))
+    rows = (layout.worker_ptr, layout.row_label, _same(layout))
 
     def work(b: int, start: int, stop: int) -> None:
-        _slopes(*parts, top[b], below[b], curve[b], fit[b], start, stop)
+        _slopes(rows, counts, totals, *tables, top[b], below[b], curve[b], fit[b], start, stop)
 
     run(work, bounds, threads)
-    return top.sum(0), below.sum(0), curve.sum(0), fit.sum(0)
+    return np.ascontiguousarray(top.sum(0).T), below.sum(0), curve.sum(0), fit.sum(0)
+
+
+def _transposed(a: Floats, *others: Floats) -> list[Floats]:
+    """Return a by label and class, its row sums (1, K), and the others by label and class."""
+    return [np.ascontiguousarray(a.T), a.sum(1)[None], *(np.ascontiguousarray(each.T) for each in others)]
+
+
+def _same(layout: RowTable) -> Ints:
+    """Return 0 for every worker: all totals have the same prior."""
+    return np.zeros(layout.n_workers, layout.row_label.dtype)
