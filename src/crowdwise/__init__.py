@@ -42,6 +42,7 @@ _HOME = {
     "next_pairs": "acquisition",
     "cost_curve": "acquisition",
     "expected_accuracy": "acquisition",
+    "plan": "acquisition",
     "review": "acquisition",
     "compare": "comparison",
     "inspect": "inspection",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         next_images as next_images,
         next_pairs as next_pairs,
         next_tasks as next_tasks,
+        plan as plan,
         review as review,
     )
     from .aggregation import aggregate as aggregate, model as model, models as models

@@ -172,21 +172,30 @@ def cost_curve(result: LabelsResult) -> CostCurve:
         return CostCurve(_points([]), U, 0)
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)
     T = len(n)
-    every = [(EVERY, m * T, *_after(now, U, n, m)) for m in range(1, MAX_MORE + 1)]
+    every = [(EVERY, m * T, *after(now, U, n, with_each(n, n + m))) for m in range(1, MAX_MORE + 1)]
     some = [tasks for tasks in (round(share * T) for share in WORST_SHARES) if tasks]
-    worst = [(WORST, tasks * MAX_MORE, *_after(now, U, n, MAX_MORE, tasks / T)) for tasks in some]
+    x = with_each(n, n + MAX_MORE)
+    worst = [(WORST, tasks * MAX_MORE, *after(now, U, n, x * _part(tasks / T))) for tasks in some]
     points = _points([(EVERY, 0, *now), *every, (WORST, 0, *now), *worst])
     return CostCurve(points, U, known if known >= MIN_GOLD else 0)
 
 
-def _after(now: Accuracy, U: float, n: Floats, m: int, share: float = 1.0) -> Accuracy:
-    """Expected accuracy after m more answers for a share of the tasks. Errors of the present accuracy and of the gain
-    are added as independent ones; the latter has a part for chance, by the number of labels that change."""
-    x = float((1 / n - 1 / (n + m)).mean())
-    part = 1 - (1 - share) ** WORST_POWER
-    gain = min(GAIN * U * x * part, 1 - now.value)
-    changed = U * x * part * min(1 + 0.4 * float(n.mean()), 4.0)
-    error = DEVIATIONS * float(np.sqrt(changed / len(n) + (GAIN_ERROR * U * x * part) ** 2))
+def with_each(n: Floats, then: Floats | int) -> float:
+    """Return the mean of 1 / n - 1 / then over tasks with n (T,) answers that will have `then` answers, or more."""
+    return float((1 / n - 1 / np.maximum(n, then)).mean())
+
+
+def _part(share: float) -> float:
+    """Return the part of the gain that the least certain share of the tasks brings, eq (4)."""
+    return float(1 - (1 - share) ** WORST_POWER)
+
+
+def after(now: Accuracy, U: float, n: Floats, x: float) -> Accuracy:
+    """Expected accuracy after more answers, eq (3), with x from `with_each`. Errors of the present accuracy and of the
+    gain are added as independent ones; the latter has a part for chance, by the number of labels that change."""
+    gain = min(GAIN * U * x, 1 - now.value)
+    changed = U * x * min(1 + 0.4 * float(n.mean()), 4.0)
+    error = DEVIATIONS * float(np.sqrt(changed / len(n) + (GAIN_ERROR * U * x) ** 2))
     value = now.value + gain
     low, high = (float(np.hypot(side, error)) for side in (now.value - now.low, now.high - now.value))
     return Accuracy(value, max(value - low, 0.0), min(value + high, 1.0))

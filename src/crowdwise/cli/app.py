@@ -313,6 +313,27 @@ def next_(
     asked(next_answers(result, budget, batch=batch), result, budget, options)
 
 
+@_command("crowdwise plan --target 0.9 --accuracy 0.8 --classes 3 --tasks 2000; crowdwise plan pilot.csv --target 0.9")
+def plan(
+    source: opt.PilotSource,
+    target: Annotated[float, typer.Option(help="Share of the labels that are to be right, for instance 0.9")],
+    accuracy: Annotated[
+        float | None, typer.Option(help="Without a pilot: probability that one answer is right, for instance 0.8")
+    ] = None,
+    classes: Annotated[int | None, typer.Option(help="Without a pilot: number of classes, default 2")] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Number of tasks of the study, to count its answers")] = None,
+    price: Annotated[float | None, typer.Option(min=0.0, help="Price of one answer, to estimate the cost")] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Plan how many answers per task a study of labels needs. Before it, from the accuracy of one answer that you
+    expect; after a pilot, from its answers."""
+    from ..acquisition import plan as planned
+    from .show import planned_answers
+
+    found = planned(target, accuracy=accuracy, classes=classes, pilot=source.result(), seed=source.seed or 0)
+    planned_answers(found, tasks, price, as_json)
+
+
 @_command("crowdwise compare answers.csv --gold known.csv --folds 10")
 def compare(
     source: opt.AnswersOrResult,

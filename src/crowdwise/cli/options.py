@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
 
@@ -452,6 +452,19 @@ class FittedSource(FeatureOptions, AnswersOrResult):
         return Job(source=self, name=self.model, options=options, features=features).fitted(check)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PilotSource(FittedSource):
+    """The answers of a pilot, or its saved result; nothing before a study."""
+
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A pilot: its answers, or the folder of a saved result; omit it before one"),
+    ] = None  # type: ignore[assignment]
+
+    def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:
+        return None if self.file is None else super().result(check)
+
+
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
@@ -471,7 +484,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         known = _hints(kind)
         for each in fields(kind):
             first = each.name == "file"
-            default = inspect.Parameter.empty if first else each.default
+            default = inspect.Parameter.empty if each.default is MISSING else each.default
             parameters.insert(
                 0 if first else len(parameters),
                 inspect.Parameter(each.name, keyword, annotation=known[each.name], default=default),

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..acquisition import AnswerPlan
 from ..answers import Answers
 from ..inspection import Inspection
 from ..reproduce import Study
@@ -150,6 +151,50 @@ def asked(rows: pl.DataFrame, result: BaseResult, budget: int, options: ListOpti
     words(line.format(n=now, rows=rows.height, gain=rows["gain"].sum() if "gain" in rows.columns else 0.0))
     if budget > now:
         words(f"Ask these, add the answers to the file and run again: {budget - now} answers of the budget are left")
+
+
+def planned_answers(found: AnswerPlan, tasks: int | None, price: float | None, as_json: bool) -> None:
+    """Print how many answers per task a target accuracy needs."""
+    totals = {} if tasks is None or found.answers is None else _totals(found.answers, tasks, price)
+    if as_json:
+        say_json(found.as_dict() | totals)
+        return
+    needed = {found.answers, found.at_best, found.at_worst} - {None}
+    first = int(found.points["answers"][0])
+    last = max([*needed, first + 4]) + 1
+    rows = [row for row in found.points.rows() if row[0] <= last and (row[0] in needed or row[0] - first < 6)]
+    table(["answers", "accuracy", "low", "high"], rows, 3)
+    most = int(found.points["answers"][-1])
+    total = ""
+    if totals:
+        cost = f", which cost {totals['cost']:,.2f}" if "cost" in totals else ""
+        total = f": {totals['total_answers']:,} answers for {tasks:,} tasks{cost}"
+    print(f"{100 * found.target:g} % right labels need {_answers(found.answers, most)}{total}")
+    best, worst = (
+        ("if the true accuracies are the high ones", "if they are the low ones")
+        if found.pilot
+        else ("if workers share few errors", "if they share many")
+    )
+    print(f"{_answers(found.at_best, most)} {best}, {_answers(found.at_worst, most)} {worst}")
+    if found.answers is None:
+        words("A clearer question, fewer classes or better workers may help where more answers do not.")
+    words(
+        "answers: per task; low to high: the 90 % range of the accuracy"
+        if found.pilot
+        else "answers: per task; accuracy: of votes; low: if workers share many errors; high: if they share few. A pilot "
+        "of 50 to 100 tasks with three answers each says more: crowdwise plan FILE"
+    )
+
+
+def _totals(answers: int, tasks: int, price: float | None) -> dict[str, float]:
+    total: dict[str, float] = {"total_answers": answers * tasks}
+    return total if price is None else total | {"cost": round(answers * tasks * price, 2)}
+
+
+def _answers(count: int | None, most: int) -> str:
+    if count is None:
+        return f"more than {most} answers per task"
+    return f"{count} answer{'s' if count > 1 else ''} per task"
 
 
 def _and_more(count: int, what: str) -> None:
