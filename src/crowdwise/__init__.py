@@ -42,6 +42,7 @@ _HOME = {
     "next_pairs": "acquisition",
     "cost_curve": "acquisition",
     "expected_accuracy": "acquisition",
+    "label_sets": "acquisition",
     "plan": "acquisition",
     "review": "acquisition",
     "compare": "comparison",
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from .acquisition import (
         cost_curve as cost_curve,
         expected_accuracy as expected_accuracy,
+        label_sets as label_sets,
         next_answers as next_answers,
         next_images as next_images,
         next_pairs as next_pairs,

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as arrays
 import crowdwise as cw
 from crowdwise.acquisition import cost, tasks
 from crowdwise.acquisition.cost import EVERY, WORST, CostCurve
+from crowdwise.acquisition.known import left_out
 from crowdwise.kernels.special import classes_of
 
 DOUBLE = cw.Run(precision="double")
@@ -35,9 +36,9 @@ def result() -> cw.LabelsResult:
     return cw.aggregate(cw.Labels(sim.answers.frame(), gold=known), run=DOUBLE)
 
 
-def unhedged(fit: cw.LabelsResult) -> tuple[Any, Any]:
+def without_vote(fit: cw.LabelsResult) -> tuple[Any, Any]:
     """The posterior before any hedge, and how much it counts."""
-    return fit.model.unhedged(fit.params, fit.answers, fit.posterior)
+    return fit.model.all_without_vote(fit.params, fit.answers, fit.posterior)
 
 
 def found(fit: cw.LabelsResult) -> Any:
@@ -53,7 +54,7 @@ def test_two_classes_by_all_sequences_of_answers(model: str) -> None:
     V, pi = tasks.expected(fit, 4), fit.average_confusion
     for m in range(5):
         paths = [np.prod(pi[:, list(said)], axis=1) for said in product(range(2), repeat=m)]
-        Z, own = unhedged(fit)
+        Z, own = without_vote(fit)
         best = sum((Z * path).max(1) for path in paths)
         assert np.allclose(V[:, m], fit.posterior.max(1) + own * (best - Z.max(1)), atol=1e-9)
 
@@ -61,7 +62,7 @@ def test_two_classes_by_all_sequences_of_answers(model: str) -> None:
 def test_more_classes_by_all_sequences_of_label_rival_and_others() -> None:
     fit = cw.aggregate(one_coin(2, 4, tasks=15).answers, run=DOUBLE)
     V, pi = tasks.expected(fit, 3), fit.average_confusion
-    Z, own = unhedged(fit)
+    Z, own = without_vote(fit)
     for i, q in enumerate(Z):
         k, r = np.argsort(-q)[:2]
         says = np.array([[pi[t, k], pi[t, r], 1 - pi[t, k] - pi[t, r]] for t in (k, r)])
@@ -72,7 +73,7 @@ def test_more_classes_by_all_sequences_of_label_rival_and_others() -> None:
 
 def test_label_and_rival_are_the_two_likeliest(result: cw.LabelsResult) -> None:
     two = tasks.rivals(result)
-    order = np.sort(unhedged(result)[0], axis=1)[:, ::-1]
+    order = np.sort(without_vote(result)[0], axis=1)[:, ::-1]
     assert np.allclose(np.sort(two.q, axis=1)[:, ::-1], order[:, :2])
     assert (two.label == found(result)).all()
     assert (two.label != two.rival).all()
@@ -355,8 +356,12 @@ def test_known_labels_correct_the_accuracy_and_narrow_its_range() -> None:
 
 
 def test_the_correction_is_the_most_probable_shift(result: cw.LabelsResult) -> None:
-    p, right = cost.judged_without_gold(result)
-    odds, open_ = cost._odds(p), cost._odds(result.posterior[result.answers.gold < 0].max(1).astype(float))
+    known = left_out(result)
+    right = known.right
+    odds, open_ = (
+        cost._odds(known.probability),
+        cost._odds(result.posterior[result.answers.gold < 0].max(1).astype(float)),
+    )
     shifts = np.linspace(-3, 3, 60_001)
     logs = [np.log(1 / (1 + np.exp(-np.where(right, 1, -1) * (odds + d)))).sum() - d**2 / (2 * 0.6**2) for d in shifts]
     best = shifts[int(np.argmax(logs))]

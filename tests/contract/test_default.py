@@ -268,5 +268,5 @@ def test_leave_one_out_posteriors_have_not_seen_the_task() -> None:
     wanted = prior * crowd / (prior * crowd).sum()
     shard = model.shard_of(result.answers)
     Z = np.array(cw.aggregate(cw.Labels(frame), **free, calibrate=False).posterior)
-    found = model.leave_one_out(shard, params, Z)[result.answers.task_number("new")]
+    found = model.leave_one_out(shard, params, Z, shard.gold)[result.answers.task_number("new")]
     assert np.allclose(found, wanted, atol=1e-6)

@@ -396,7 +396,7 @@ def test_dawid_skene_leaves_the_task_out(K: int, kernels: Any) -> None:
     Z, given, C = result.posterior, list(zip(*answers.codes(), strict=True)), np.zeros((W, K, K))
     for i, j, m in given:
         C[j, :, m] += Z[i]
-    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy())
+    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy(), answers.gold)
     for i in range(T):
         logs = np.log(result.params.rho)
         for _, j, m in (row for row in given if row[0] == i):
@@ -412,7 +412,7 @@ def test_one_coin_leaves_the_task_out(K: int, kernels: Any) -> None:
     hits = np.zeros(W)
     for i, j, m in given:
         hits[j] += Z[i, m]
-    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy())
+    found = result.model.leave_one_out(Shard.of(answers, DOUBLE), result.params, Z.copy(), answers.gold)
     for i in range(T):
         logs = np.log(result.params.rho)
         for _, j, m in (row for row in given if row[0] == i):

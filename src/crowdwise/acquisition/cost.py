@@ -24,6 +24,7 @@ from ..kernels.layout import Bools, Floats, vote_parts
 from ..kernels.special import classes_of, expit
 from ..result import LabelsResult
 from ..result.base import result_of
+from .known import left_out, n_known
 
 if TYPE_CHECKING:
     from ..labels.model import LabelModel
@@ -78,7 +79,7 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     if not len(answers) or answers.mean() < MIN_ANSWERS_PER_TASK:
         return None
     p = _label_probabilities(result, result.posterior)[open_]
-    if _gold_tasks(result).sum() < MIN_GOLD:
+    if n_known(result) < MIN_GOLD:
         return accuracy_range(float(p.mean()), len(p), result.model)
     return _corrected(result, p)
 
@@ -101,28 +102,15 @@ def accuracy_range(mean: float, tasks: int, model: LabelModel) -> Accuracy:
     return Accuracy(mean, min(below, mean), max(above, mean))
 
 
-def _gold_tasks(result: LabelsResult) -> Bools:
-    return np.asarray((result.answers.gold >= 0) & (result.answers.answers_per_task > 0))
-
-
 def _label_probabilities(result: LabelsResult, posterior: Floats) -> Floats:
     label = classes_of(posterior, result.prevalence, np.full(len(posterior), -1))
     return posterior[np.arange(len(posterior)), label].astype(np.float64)
 
 
-def judged_without_gold(result: LabelsResult) -> tuple[Floats, Bools]:
-    """Return the probabilities of the labels of tasks with gold and answers, as they would be without gold, and whether
-    these labels are right."""
-    known = _gold_tasks(result)
-    some = result.answers.with_gold(None).only(np.flatnonzero(known))
-    posterior = result.model.infer(result.params, result.answers.row_table, some, some.layout.row_worker)
-    label = classes_of(posterior, result.prevalence, some.gold)
-    return posterior[np.arange(len(label)), label].astype(np.float64), label == result.answers.gold[known]
-
-
 def _corrected(result: LabelsResult, p: Floats) -> Accuracy:
     """Eq (2): the accuracy of labels with probabilities p."""
-    of_gold, right = judged_without_gold(result)
+    found = left_out(result)
+    of_gold, right = found.probability, found.right
     low, high = result.model.error_range
     middle, spread = (high - low) / 2, max((high + low) / (2 * DEVIATIONS), 0.1)
     odds, open_odds = (_odds(each) for each in (of_gold, p))
@@ -167,7 +155,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
     """
     result = result_of(result, "labels", "cost_curve")
     now, U = expected_accuracy(result), disagreement(result)
-    known = int(_gold_tasks(result).sum())
+    known = n_known(result)
     if now is None or U is None:
         return CostCurve(_points([]), U, 0)
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)

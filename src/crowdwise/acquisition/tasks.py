@@ -43,7 +43,7 @@ class Rivals(NamedTuple):
 
 def rivals(result: LabelsResult) -> Rivals:
     """Return labels and rivals by the posterior without the vote, which is what more answers change."""
-    Z, _ = _unhedged(result)
+    Z, _ = _without_vote(result)
     label = classes_of(result.posterior, result.prevalence, result.answers.gold)
     others = Z.astype(np.float64)
     rows = np.arange(len(Z))
@@ -53,9 +53,9 @@ def rivals(result: LabelsResult) -> Rivals:
     return Rivals(label, rival, np.stack([first, np.maximum(others[rows, rival], 0)], axis=1))
 
 
-def _unhedged(result: LabelsResult) -> tuple[Floats, Floats]:
+def _without_vote(result: LabelsResult) -> tuple[Floats, Floats]:
     """Return the posterior (T, K) without the vote, and its weight (T,) in the reported posterior."""
-    return result.model.unhedged(result.params, result.answers, result.posterior)
+    return result.model.all_without_vote(result.params, result.answers, result.posterior)
 
 
 def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = None) -> Floats:
@@ -71,7 +71,7 @@ def expected(result: LabelsResult, most: int = MAX_AHEAD, tasks: Ints | None = N
         return np.ones((T, most + 1))
     both, pi = rivals(result), result.average_confusion
     two = Rivals(both.label[chosen], both.rival[chosen], both.q[chosen])
-    _, own = _unhedged(result)
+    _, own = _without_vote(result)
     by_task = result.model.difficulty(result.params) is not None
     size = min(MAX_BATCH_TASKS, max(1, MAX_MATRIX_CELLS // K**2)) if by_task else MAX_BATCH_TASKS
     V = np.empty((T, most + 1))

@@ -458,7 +458,9 @@ class PilotSource(FittedSource):
 
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="A pilot: its answers, or the folder of a saved result; omit it before one"),
+        typer.Argument(
+            metavar="FILE", help="A pilot: its answers, or the folder of a saved result; omit it before one"
+        ),
     ] = None  # type: ignore[assignment]
 
     def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:

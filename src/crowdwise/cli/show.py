@@ -159,10 +159,9 @@ def planned_answers(found: AnswerPlan, tasks: int | None, price: float | None, a
     if as_json:
         say_json(found.as_dict() | totals)
         return
-    needed = {found.answers, found.at_best, found.at_worst} - {None}
+    needed = {n for n in (found.answers, found.at_best, found.at_worst) if n is not None}
     first = int(found.points["answers"][0])
-    last = max([*needed, first + 4]) + 1
-    rows = [row for row in found.points.rows() if row[0] <= last and (row[0] in needed or row[0] - first < 6)]
+    rows = [row for row in found.points.rows() if row[0] in needed or row[0] - first < 6]
     table(["answers", "accuracy", "low", "high"], rows, 3)
     most = int(found.points["answers"][-1])
     total = ""
@@ -181,8 +180,8 @@ def planned_answers(found: AnswerPlan, tasks: int | None, price: float | None, a
     words(
         "answers: per task; low to high: the 90 % range of the accuracy"
         if found.pilot
-        else "answers: per task; accuracy: of votes; low: if workers share many errors; high: if they share few. A pilot "
-        "of 50 to 100 tasks with three answers each says more: crowdwise plan FILE"
+        else "answers: per task; accuracy: of votes; low: if workers share many errors; high: if they share few. A "
+        "pilot of 50 to 100 tasks with three answers each says more: crowdwise plan FILE"
     )
 
 

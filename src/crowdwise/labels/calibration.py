@@ -47,6 +47,17 @@ class Weights(NamedTuple):
     vote: Floats  # of the smoothed vote; the rest is the uniform distribution
 
 
+class TaskParts(NamedTuple):
+    """What the reported probabilities of one task are made of, eqs (1) to (6); the rest is uniform."""
+
+    power: float  # kappa
+    effective_votes: float
+    model: float  # weight of the tempered posterior
+    posterior: Floats  # (K,) the tempered posterior
+    vote: float  # weight of the smoothed vote
+    shares: Floats  # (K,) the smoothed vote
+
+
 def weights(n: Floats, how: Calibration) -> Weights:
     """Return the weights of tasks with `n` (T,) votes."""
     y = np.maximum(how.shared, 1 - np.clip((n - FEW_VOTES) / (ENOUGH_VOTES - FEW_VOTES), 0, 1))

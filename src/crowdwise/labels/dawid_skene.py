@@ -88,11 +88,11 @@ class DawidSkene(RowModel):
     def prevalence(self, params: Params) -> Floats:
         return params.rho
 
-    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats, gold: Ints) -> Floats:
         s, K = max(self.smoothing, TINY), shard.layout.n_classes
         below = (params.totals + K * self.smoothing)[shard.layout.row_worker]
         counts = np.maximum(params.rows * below - self.smoothing, 0)  # eq (5), solved for the counts
-        parts = (counts, params.totals, np.full((K, K), s), self.prior(shard, params), shard.gold)
+        parts = (counts, params.totals, np.full((K, K), s), self.prior(shard, params), gold)
         shard.kernels.cavity_posterior(shard.layout, *parts, Z, shard.threads)
         return Z
 

@@ -20,7 +20,7 @@ from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..rating.workers import Clusters
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
-from .calibration import Calibration, calibrated, effective_votes, uncalibrated
+from .calibration import Calibration, TaskParts, calibrated, effective_votes, smoothed_votes, uncalibrated, weights
 from .shard import Crowd, Shard, spread
 from .split import split_fields
 
@@ -161,12 +161,23 @@ class LabelModel(Model[Labels, LabelsResult]):
         """Return the posterior reported to users; Z may be overwritten."""
         if not self.calibrate:
             return Z
-        return self._calibrated(self.weighted(shard, params), params, self.leave_one_out(shard, params, Z))
+        return self._calibrated(self.weighted(shard, params), params, self.leave_one_out(shard, params, Z, shard.gold))
 
-    def leave_one_out(self, shard: Shard, params: Any, Z: Floats) -> Floats:
-        """Return the posterior (T, K) of each task, by parameters to which the task did not contribute; Z may be
-        overwritten. By default Z, for models in which one task hardly matters to the parameters."""
+    def leave_one_out(self, shard: Shard, params: Any, Z: Floats, gold: Ints) -> Floats:
+        """Return the posterior (T, K) of each task without `gold` (T,), by parameters to which the task did not
+        contribute; Z may be overwritten. By default Z, for models in which one task hardly matters to the parameters.
+        """
         return Z
+
+    def without_gold(self, params: Any, answers: Labels) -> Floats:
+        """Return the posteriors (T, K) of tasks with known labels, as they would be if these were not known; those of
+        other tasks have no meaning."""
+        free = answers.with_gold(None)
+        if type(self).leave_one_out is LabelModel.leave_one_out:
+            return self.infer(params, answers.row_table, free, answers.layout.row_worker)
+        shard = self.shard_of(answers)
+        Z = self.leave_one_out(shard, params, shard.vote_shares(), free.gold)
+        return self._calibrated(self.weighted(self.shard_of(free), params), params, Z) if self.calibrate else Z
 
     def calibration(self, params: Any) -> Calibration:
         """Return what the calibration of this model depends on."""
@@ -219,7 +230,7 @@ class LabelModel(Model[Labels, LabelsResult]):
             return posterior, np.ones(len(posterior))
         return uncalibrated(posterior, votes, self.vote_mean(params, votes.shape[1]), self.calibration(params))
 
-    def unhedged(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, Floats]:
+    def all_without_vote(self, params: Any, answers: Labels, posterior: Floats) -> tuple[Floats, Floats]:
         """Return the same of all tasks of a fit; tasks with gold have weight 1."""
         Z, own = posterior.astype(np.float64), np.ones(len(posterior))
         if not self.calibrate:
@@ -233,15 +244,25 @@ class LabelModel(Model[Labels, LabelsResult]):
 
     def task_posterior(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the posterior (K,) of a task if it had exactly these answers (M,); `explain` uses it."""
-        logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
-        logs += self.factors(params, layout, worker, label, task).sum(0)
-        q = softmax(logs)
         if not self.calibrate:
-            return q
-        K = layout.n_classes
+            return softmax(self._scores(params, layout, worker, label, task))
+        parts = self.task_parts(params, layout, worker, label, task)
+        rest = (1 - parts.model - parts.vote) / layout.n_classes
+        return parts.model * parts.posterior + parts.vote * parts.shares + rest
+
+    def _scores(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
+        """Return the log-posterior (K,) of a task if it had exactly these answers, up to a constant."""
+        logs = np.log(np.maximum(self.class_prior(params, layout.n_classes, task), 1e-300))
+        return np.asarray(logs + self.factors(params, layout, worker, label, task).sum(0))
+
+    def task_parts(self, params: Any, layout: RowTable, worker: Ints, label: Ints, task: int) -> TaskParts:
+        """Return what the calibrated probabilities of a task with these answers (M,) are made of."""
+        K, scores = layout.n_classes, self._scores(params, layout, worker, label, task)
         votes = weighted_counts(label, self.answer_weights(params, worker), K)
-        found = calibrated(q[None], votes[None], self.vote_mean(params, K), self.calibration(params))
-        return np.asarray(found[0])
+        found = weights(np.array([votes.sum()]), self.calibration(params))
+        power, model, vote = (float(each[0]) for each in found)
+        shares = smoothed_votes(votes[None], self.vote_mean(params, K))[0]
+        return TaskParts(power, power * float(votes.sum()), model, softmax(power * scores), vote, shares)
 
     def answers_needed(self, n_classes: int) -> int:
         """Return how many answers per worker the model needs to estimate a worker's parameters."""

@@ -76,7 +76,7 @@ class OneCoin(EMModel[Params, Stats]):
         odds = np.repeat(params.hit / (1 - params.hit) * others, worker_answers(shard.layout))
         return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
 
-    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats, gold: Ints) -> Floats:
         layout, K = shard.layout, shard.layout.n_classes
         task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
         worker, label = layout.row_worker[layout.pair], layout.row_label[layout.pair]
@@ -85,7 +85,7 @@ class OneCoin(EMModel[Params, Stats]):
         miss = np.log((1 - hit) / max(K - 1, 1))
         scores = weighted_counts(task * K + label, np.log(hit) - miss, Z.size).reshape(Z.shape)
         scores += weighted_counts(task, miss, len(Z))[:, None] + np.log(params.rho)
-        Z[:] = np.where((shard.gold < 0)[:, None], softmax(scores), Z)
+        Z[:] = np.where((gold < 0)[:, None], softmax(scores), Z)
         return Z
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:

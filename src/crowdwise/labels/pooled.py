@@ -264,9 +264,9 @@ class Pooled(SharesByBayes):
         parts = (counts, totals, params.a, self.prior(shard, params), shard.gold)
         return LeftOut(*shard.kernels.cavity_left_out(shard.layout, *parts, Z, shard.threads, shard.weight))
 
-    def leave_one_out(self, shard: Shard, params: Params, Z: Floats) -> Floats:
+    def leave_one_out(self, shard: Shard, params: Params, Z: Floats, gold: Ints) -> Floats:
         shard, U = self.fitted_with(shard, params, Z)
-        parts = (params.counts, params.totals, params.a, self.prior(shard, params), shard.gold)
+        parts = (params.counts, params.totals, params.a, self.prior(shard, params), gold)
         shard.kernels.cavity_posterior(shard.layout, *parts, U, shard.threads, shard.weight)
         return U
 

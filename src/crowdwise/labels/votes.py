@@ -17,6 +17,7 @@ from ..engine import Executor, Run, Trace
 from ..kernels.layout import ByRow, Floats, Ints, PerRow, PerWorker, RowTable, per_worker, weighted_counts
 from ..rating.skills import vote_agreement, vote_left_out, vote_odds
 from ..result import LeftOut
+from .calibration import TaskParts, smoothed_votes
 from .em import Local
 from .model import LabelModel, Learnt, even_log
 from .shard import Crowd, Shard
@@ -112,11 +113,16 @@ class VoteModel(LabelModel):
     def without_vote(self, params: Any, posterior: Floats, votes: Floats) -> tuple[Floats, Floats]:
         return posterior, np.ones(len(posterior))
 
+    def task_parts(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> TaskParts:
+        K = layout.n_classes
+        votes = weighted_counts(label, _weight(params, worker), K) / max(float(params.crowd[0]), 1e-300)
+        shares = smoothed_votes(votes[None], np.full(K, 1 / K))[0]
+        return TaskParts(1.0, float(votes.sum()), 0.0, shares, 1.0, shares)
+
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        votes = weighted_counts(label, _weight(params, worker), layout.n_classes)
         if self.calibrate:
-            votes = votes / max(float(params.crowd[0]), 1e-300) + 1 / layout.n_classes
-            return np.asarray(votes / votes.sum())
+            return super().task_posterior(params, layout, worker, label, task)
+        votes = weighted_counts(label, _weight(params, worker), layout.n_classes)
         if votes.sum() == 0:
             votes = np.bincount(label, minlength=layout.n_classes) + (0.0 if len(label) else 1.0)
         return np.asarray(self.decided(votes[None] / votes.sum())[0])

@@ -19,6 +19,37 @@ MAX_ADDITIONS = 100  # additional answers tried to flip a label
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """What a calibrated probability is made of."""
+
+    answers: int
+    effective_votes: float  # independent votes that the answers are worth
+    power: float  # of the model's probabilities: effective votes per vote
+    model_weight: float
+    model_probability: float  # of the label, by the model, after `power`
+    vote_weight: float
+    vote_share: float  # of the label, with one more vote for all classes together
+    chance_weight: float  # weight of equal probabilities; 0 unless the crowd is hardly better than chance
+    chance: float
+
+    def __str__(self) -> str:
+        parts = (
+            (self.model_weight, self.model_probability, "model"),
+            (self.vote_weight, self.vote_share, "vote"),
+            (self.chance_weight, self.chance, "chance"),
+        )
+        terms = [f"{weight:.2f} x {value:.4f} ({of})" for weight, value, of in parts if weight >= 0.005]
+        made = f"probability = {' + '.join(terms)}"
+        if not self.model_weight:
+            return made
+        many = f"{self.answers} answer{'s' * (self.answers != 1)}"
+        return (
+            f"{many} count as {self.effective_votes:.1f} independent votes: log-odds of the model are multiplied by "
+            f"{self.power:.2f}\n{made}"
+        )
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The log-odds of a task's label against the next most probable class, as a sum over answers."""
 
@@ -31,6 +62,7 @@ class Explanation:
     total: float  # prior plus all answers
     removals: list[Any] | None  # smallest set of workers whose answers must be removed to flip the label, if any
     additions: int | None  # additional answers of average workers for the rival that flip it, if any number does
+    mixture: Mixture | None = None  # how model and vote make up the probability, if it is calibrated
 
     @property
     def flip(self) -> str:
@@ -50,11 +82,12 @@ class Explanation:
         head = f"task {self.task}: {self.label}, probability {self.probability:.4f}"
         if self.rival is None:
             return f"{head}\n{self.flip}"
+        made = "" if self.mixture is None else f"{self.mixture}\n"
         rows = "\n".join(f"  {row[0]!s:<20} {row[1]!s:<16} {row[2]:+8.2f}" for row in self.answers.iter_rows())
         return (
             f"{head}\nlog-odds for {self.label} against {self.rival}:\n"
             f"  {'before any answer':<37} {self.prior:+8.2f}\n{rows}\n"
-            f"  {'sum':<37} {self.total:+8.2f}\n{self.flip}"
+            f"  {'sum':<37} {self.total:+8.2f}\n{made}{self.flip}"
         )
 
 
@@ -98,6 +131,24 @@ def explain(result: LabelsResult, task: Any) -> Explanation:
         total=before + float(odds.sum()),
         removals=None if removed is None else answers.workers[worker[removed]].to_list(),
         additions=None if known else _additions(label_of, worker, label, second),
+        mixture=None if known or not len(rows) else _mixture(result, worker, label, i, first),
+    )
+
+
+def _mixture(result: LabelsResult, worker: Ints, label: Ints, i: int, first: int) -> Mixture | None:
+    if not result.model.calibrate:
+        return None
+    parts = result.model.task_parts(result.params, result.answers.layout, worker, label, i)
+    return Mixture(
+        answers=len(label),
+        effective_votes=parts.effective_votes,
+        power=parts.power,
+        model_weight=parts.model,
+        model_probability=float(parts.posterior[first]),
+        vote_weight=parts.vote,
+        vote_share=float(parts.shares[first]),
+        chance_weight=max(0.0, 1 - parts.model - parts.vote),
+        chance=1 / len(parts.shares),
     )
 
 

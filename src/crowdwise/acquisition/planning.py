@@ -87,11 +87,11 @@ def _assumptions(target: float, accuracy: float | None, classes: int) -> tuple[f
             "a pilot"
         )
     if not isinstance(classes, Integral) or isinstance(classes, bool) or classes < 2 or classes > 1000:
-        raise ParameterError(f"{option('classes')} is {classes!r}; it can be a whole number from 2 to 1000")
+        raise ParameterError(f"{option('classes', classes)} is not a whole number from 2 to 1000")
     _check_share("accuracy", accuracy)
     if accuracy <= 1 / classes:
         raise ParameterError(
-            f"{option('accuracy')} is {accuracy:g}, which random answers to {classes} classes reach: no number of "
+            f"{option('accuracy', accuracy)} is what random answers to {classes} classes reach, or less: no number of "
             "answers helps"
         )
     return float(accuracy), int(classes)
@@ -102,7 +102,7 @@ def _check_share(name: str, value: object) -> None:
         hint = ""
         if isinstance(value, Real) and 1 < float(value) < 100:
             hint = f". For {float(value):g} percent, write {float(value) / 100:g}"
-        raise ParameterError(f"{option(name)} is {value!r}; it can be a number between 0 and 1{hint}")
+        raise ParameterError(f"{option(name, value)} is not a number between 0 and 1{hint}")
 
 
 def _before(accuracy: float, classes: int, seed: int) -> list[tuple[int, Accuracy]]:
@@ -141,10 +141,8 @@ def _after_pilot(result: LabelsResult) -> list[tuple[int, Accuracy]]:
         )
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)
     first = max(1, round(float(n.mean())))
-    points = [(first, now)]
-    for each in range(first + 1, MAX_ANSWERS + 1):
-        points.append((each, after(now, U, n, with_each(n, each))))
-    return points
+    more = range(first + 1, MAX_ANSWERS + 1)
+    return [(first, now), *((each, after(now, U, n, with_each(n, each))) for each in more)]
 
 
 def _made(target: float, points: list[tuple[int, Accuracy]], pilot: bool) -> AnswerPlan:
