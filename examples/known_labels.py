@@ -1,4 +1,4 @@
-"""Known labels (gold): models keep them, and estimate worker skills better from them."""
+"""Known labels (gold): models keep them, estimate worker skills better from them, and label sets are made from them."""
 
 import crowdwise as cw
 
@@ -14,3 +14,8 @@ for name, result in (("without gold", without_gold), ("with gold for a third", w
     labels = dict(zip(result.labels["task"], result.labels["label"], strict=True))
     accuracy = sum(labels[task] == truth[task] for task in unknown) / len(unknown)
     print(f"{name}: {accuracy:.1%} of the other tasks are right")
+
+sets = cw.label_sets(with_gold)  # contain the true label of 90 % of the tasks
+inside = sum(truth[task] == label for task, label in sets.select("task", "label").rows() if task in unknown)
+sizes = sets.unique("task")["size"]
+print(f"label sets: {inside / len(unknown):.1%} contain the true label, {sizes.mean():.2f} labels on average")

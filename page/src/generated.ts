@@ -2,6 +2,7 @@
 import { draw as labels_prevalence } from "./sections/labels/prevalence";
 import { draw as labels_workers } from "./sections/labels/workers";
 import { draw as labels_tasks } from "./sections/labels/tasks";
+import { draw as labels_meaning } from "./sections/labels/meaning";
 import { draw as labels_mixups } from "./sections/labels/mixups";
 import { draw as labels_curve } from "./sections/labels/curve";
 import { draw as labels_times } from "./sections/labels/times";
@@ -108,6 +109,20 @@ export interface Vote {
   label: number;
   skill: number | null;
 }
+
+export interface Meaning {
+  headline: string;
+  facts: Fact[];
+  bins_headline: string;
+  bins: ReliabilityBin[];
+}
+
+export interface Fact {
+  name: string;
+  text: string;
+}
+
+export type ReliabilityBin = [probability: number, right: number, low: number, high: number, tasks: number];
 
 export interface MixUps {
   headline: string;
@@ -410,6 +425,7 @@ export interface Sections {
   "labels/prevalence": Prevalence;
   "labels/workers": Workers;
   "labels/tasks": Tasks;
+  "labels/meaning": Meaning;
   "labels/mixups": MixUps;
   "labels/curve": Curve;
   "labels/times": Times;
@@ -434,6 +450,7 @@ export const SECTIONS: { [Path in keyof Sections]: Draw<Sections[Path]> } = {
   "labels/prevalence": labels_prevalence,
   "labels/workers": labels_workers,
   "labels/tasks": labels_tasks,
+  "labels/meaning": labels_meaning,
   "labels/mixups": labels_mixups,
   "labels/curve": labels_curve,
   "labels/times": labels_times,

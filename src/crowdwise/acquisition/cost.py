@@ -15,7 +15,7 @@ more. docs/maths/acquisition.md has the reasons and the errors. All ranges are 9
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -53,7 +53,7 @@ class Accuracy(NamedTuple):
 class CostCurve:
     """Expected accuracy of the labels for more answers."""
 
-    points: pl.DataFrame  # plan, answers (added), accuracy, low, high
+    points: pl.DataFrame  # plan, answers (added), accuracy, low, high, gain, gain_low, gain_high
     disagreement: float | None  # U of eq (3)
     gold: int  # known labels that corrected the accuracy, eq (2)
 
@@ -151,7 +151,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
     >>> import crowdwise as cw
     >>> result = cw.aggregate(cw.simulate.crowd(tasks=100, workers=10, seed=1).answers)
     >>> cw.cost_curve(result).points.columns
-    ['plan', 'answers', 'accuracy', 'low', 'high']
+    ['plan', 'answers', 'accuracy', 'low', 'high', 'gain', 'gain_low', 'gain_high']
     """
     result = result_of(result, "labels", "cost_curve")
     now, U = expected_accuracy(result), disagreement(result)
@@ -160,12 +160,16 @@ def cost_curve(result: LabelsResult) -> CostCurve:
         return CostCurve(_points([]), U, 0)
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)
     T = len(n)
-    every = [(EVERY, m * T, *after(now, U, n, with_each(n, n + m))) for m in range(1, MAX_MORE + 1)]
-    some = [tasks for tasks in (round(share * T) for share in WORST_SHARES) if tasks]
-    x = with_each(n, n + MAX_MORE)
-    worst = [(WORST, tasks * MAX_MORE, *after(now, U, n, x * _part(tasks / T))) for tasks in some]
-    points = _points([(EVERY, 0, *now), *every, (WORST, 0, *now), *worst])
-    return CostCurve(points, U, known if known >= MIN_GOLD else 0)
+
+    def row(plan: str, added: int, x: float) -> tuple[Any, ...]:
+        gain, error = gain_of(now, U, n, x)
+        return plan, added, *after(now, U, n, x), gain, gain - error, gain + error
+
+    every = [row(EVERY, m * T, with_each(n, n + m)) for m in range(MAX_MORE + 1)]
+    some = [0, *(tasks for tasks in (round(share * T) for share in WORST_SHARES) if tasks)]
+    most = with_each(n, n + MAX_MORE)
+    worst = [row(WORST, tasks * MAX_MORE, most * _part(tasks / T)) for tasks in some]
+    return CostCurve(_points([*every, *worst]), U, known if known >= MIN_GOLD else 0)
 
 
 def with_each(n: Floats, then: Floats | int) -> float:
@@ -178,12 +182,18 @@ def _part(share: float) -> float:
     return float(1 - (1 - share) ** WORST_POWER)
 
 
-def after(now: Accuracy, U: float, n: Floats, x: float) -> Accuracy:
-    """Expected accuracy after more answers, eq (3), with x from `with_each`. Errors of the present accuracy and of the
-    gain are added as independent ones; the latter has a part for chance, by the number of labels that change."""
-    gain = min(GAIN * U * x, 1 - now.value)
+def gain_of(now: Accuracy, U: float, n: Floats, x: float) -> tuple[float, float]:
+    """Return the gain of more answers, eq (3) with x from `with_each`, and half its 90 % range, which has a part for
+    chance, by the number of labels that change."""
     changed = U * x * min(1 + 0.4 * float(n.mean()), 4.0)
     error = DEVIATIONS * float(np.sqrt(changed / len(n) + (GAIN_ERROR * U * x) ** 2))
+    return min(GAIN * U * x, 1 - now.value), error
+
+
+def after(now: Accuracy, U: float, n: Floats, x: float) -> Accuracy:
+    """Expected accuracy after more answers. Errors of the present accuracy and of the gain are added as independent
+    ones."""
+    gain, error = gain_of(now, U, n, x)
     value = now.value + gain
     low, high = (float(np.hypot(side, error)) for side in (now.value - now.low, now.high - now.value))
     return Accuracy(value, max(value - low, 0.0), min(value + high, 1.0))
@@ -191,10 +201,11 @@ def after(now: Accuracy, U: float, n: Floats, x: float) -> Accuracy:
 
 def one_more(result: LabelsResult) -> float | None:
     """Return the expected gain in accuracy from one more answer per task, or None if it is not known."""
-    points = cost_curve(result).points.filter(plan=EVERY)["accuracy"]
-    return float(points[1] - points[0]) if len(points) else None
+    gains = cost_curve(result).points.filter(plan=EVERY)["gain"]
+    return float(gains[1]) if len(gains) else None
 
 
-def _points(rows: list[tuple[str, int, float, float, float]]) -> pl.DataFrame:
-    kinds = {"plan": pl.String, "answers": pl.Int64, "accuracy": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+def _points(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    numbers = ("accuracy", "low", "high", "gain", "gain_low", "gain_high")
+    kinds = {"plan": pl.String, "answers": pl.Int64} | dict.fromkeys(numbers, pl.Float64)
     return pl.DataFrame(rows, schema=kinds, orient="row")

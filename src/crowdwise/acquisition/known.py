@@ -6,8 +6,8 @@ label of the n known tasks, in ascending order,
     (1)  threshold = p_(j),   j = floor((n + 1) (1 - coverage))
     (2)  set of a task = all classes with at least this probability, and the label found
 A further task misses its set with probability at most 1 - coverage, whatever the model, if known and other tasks are
-judged alike. So the model is fitted again without the known labels. Beyond `MAX_REFIT_ANSWERS` answers, and for results
-of a classifier, known tasks are judged by parameters to which they did not contribute (leave-one-out), which is close.
+judged alike. So the model is fitted again without the known labels. For results of a classifier, known tasks are judged
+by parameters to which they did not contribute (leave-one-out), and the coverage is approximate.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..result import LabelsResult
 from ..result.base import result_of
 
 COVERAGE = 0.9
-MAX_REFIT_ANSWERS = 200_000
+MAX_QUICK_ANSWERS = 200_000  # up to which one more fit for the known tasks is quick
 BINS = 10
 
 
@@ -61,16 +61,15 @@ def judged(result: LabelsResult) -> Judged:
 
 
 def _judged(result: LabelsResult) -> Judged:
-    answers = result.answers
-    if result.model.kind != "labels" or answers.n_answers > MAX_REFIT_ANSWERS or not n_known(result):
+    if result.model.kind != "labels" or not n_known(result):
         return left_out(result)
-    again = result.model.fit(answers.with_gold(None), run=Run(seed=result.seed))
+    again = result.model.fit(result.answers.with_gold(None), run=Run(seed=result.seed))
     return _of(result, again.posterior, again.posterior, again.prevalence)
 
 
 def left_out(result: LabelsResult) -> Judged:
-    """Return the same, judged by parameters to which the task did not contribute. Other known labels did: this shows how
-    good the labels of tasks without gold are."""
+    """Return the same, judged by parameters to which the task did not contribute. Other known labels did: this shows
+    how good the labels of tasks without gold are."""
     posterior = result.model.without_gold(result.params, result.answers) if n_known(result) else result.posterior
     return _of(result, posterior, result.posterior, result.prevalence)
 

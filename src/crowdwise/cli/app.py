@@ -101,6 +101,13 @@ def aggregate(
     content: opt.Content = None,
     truth: opt.Truth = None,
     within: opt.Within = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="With known labels: how often sets of sets.csv contain the true label, default 0.9",
+        ),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -116,14 +123,14 @@ def aggregate(
 ) -> None:
     """Estimate the truth behind answers of any kind. The answers are labels, clicks on images, or same/different
     answers about pairs; the kind is recognised from the columns of FILE. Writes the tables of the result as CSV,
-    report.html and the saved result to --out; without --out, the main table (labels, objects or clusters) goes to
-    stdout as CSV."""
+    report.html and the saved result to --out, and sets.csv if labels are known; without --out, the main table (labels,
+    objects or clusters) goes to stdout as CSV."""
     from ..errors import ParameterError, check_choice
     from .fits import PageOptions, fit
     from .job import Job
 
     settings = {"max_iter": max_iter, "tol": tol}
-    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, coverage=coverage)
     job = Job(
         source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
     )

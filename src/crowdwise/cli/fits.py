@@ -34,6 +34,7 @@ class PageOptions:
     truth: Path | None = None
     within: float | None = None
     ask: int | None = None  # pairs worth asking next that are written
+    coverage: float | None = None  # of label sets
 
     def __post_init__(self) -> None:
         check_folder(self.pictures, "--pictures")
@@ -66,6 +67,16 @@ class PageOptions:
             refuse_parts(answers, shown)
         if self.about is not None:
             self.about.check(getattr(answers, f"{ABOUT[answers.kind]}s").to_list(), ABOUT[answers.kind])
+
+    def sets(self, result: Any) -> pl.DataFrame | None:
+        """Label sets: if their coverage is given, or if enough labels are known and the table is not large."""
+        from ..acquisition.known import COVERAGE, MAX_QUICK_ANSWERS, known_needed, label_sets, n_known
+
+        if self.coverage is not None:
+            return label_sets(result, self.coverage)
+        if result.in_parts or result.answers.n_answers > MAX_QUICK_ANSWERS or n_known(result) < known_needed(COVERAGE):
+            return None
+        return label_sets(result)
 
     def _given(self) -> dict[str, Path | None]:
         return {"--truth": self.truth, "--content": self.content, "--pictures": self.pictures}
@@ -144,6 +155,8 @@ def fit(job: Job, page: PageOptions) -> None:
             from ..acquisition import next_pairs
 
             further = {"next": next_pairs(result, page.ask or 100)}
+        if answers.kind == "labels":
+            further = {"sets": page.sets(result)}
         files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
     if problem is not None:
         raise problem

@@ -47,6 +47,14 @@ class Weights(NamedTuple):
     vote: Floats  # of the smoothed vote; the rest is the uniform distribution
 
 
+class Dependence(NamedTuple):
+    """How far answers depend on each other, and what that does to the fit and its probabilities."""
+
+    shared: float | None  # x: evidence for shared errors; None if too few tasks have enough answers
+    anchor: float  # weight of the vote in the fit
+    vote: tuple[float, float]  # weight of the vote in reported probabilities: of tasks with many and with few answers
+
+
 class TaskParts(NamedTuple):
     """What the reported probabilities of one task are made of, eqs (1) to (6); the rest is uniform."""
 
@@ -66,6 +74,12 @@ def weights(n: Floats, how: Calibration) -> Weights:
     own = how.trust * (1 - how.fallback) * (1 - g)
     vote = how.trust - own + (1 - how.trust) * VOTE_AT_CHANCE
     return Weights(1 / (1 + rho * np.maximum(n - 1, 0)), own, vote)
+
+
+def vote_range(how: Calibration) -> tuple[float, float]:
+    """Return the weight of the vote in the probabilities of tasks with many and with few answers."""
+    many, few = weights(np.array([ENOUGH_VOTES, FEW_VOTES]), how).vote
+    return float(many), float(few)
 
 
 def effective_votes(n: Floats, how: Calibration) -> Floats:

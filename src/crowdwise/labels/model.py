@@ -20,7 +20,16 @@ from ..kernels.memory import reused
 from ..kernels.special import softmax
 from ..rating.workers import Clusters
 from ..result import Grouping, LabelsResult, LeftOut, SplitResult
-from .calibration import Calibration, TaskParts, calibrated, effective_votes, smoothed_votes, uncalibrated, weights
+from .calibration import (
+    Calibration,
+    Dependence,
+    TaskParts,
+    calibrated,
+    effective_votes,
+    smoothed_votes,
+    uncalibrated,
+    weights,
+)
 from .shard import Crowd, Shard, spread
 from .split import split_fields
 
@@ -211,9 +220,18 @@ class LabelModel(Model[Labels, LabelsResult]):
         parts = [effective_votes(votes.sum(1, dtype=np.float64), how) for _, votes in shard.votes_by_part()]
         return np.concatenate([np.zeros(0), *parts])
 
+    def dependence(self, params: Any) -> Dependence | None:
+        """Return how far answers depend on each other, if the model estimates that."""
+        return None
+
     def clusters(self, params: Any, n_workers: int) -> Clusters:
         """Return workers who copy each other, if the model looks for them."""
         return Clusters(np.full(n_workers, -1), np.zeros(0))
+
+    def groups_found(self, params: Any, n_workers: int) -> tuple[Clusters, Clusters]:
+        """Return workers who copy each other, and groups that agree beyond the crowd but whose answers count fully."""
+        none = Clusters(np.full(n_workers, -1), np.zeros(0))
+        return self.clusters(params, n_workers), none
 
     def guard_warnings(self, params: Any, workers: Any) -> list[str]:
         """Return warnings about answers on which the model is not to be trusted; `workers` are ids."""

@@ -56,7 +56,7 @@ from ..kernels.layout import (
 from ..kernels.special import softmax
 from ..rating.workers import Clusters
 from ..result import LeftOut
-from .calibration import Calibration
+from .calibration import Calibration, Dependence, vote_range
 from .confusions import SharesByBayes, Stats, expected_shares
 from .dependence import Found, assess, independent, sample_of
 from .em import STAGE, EMModel, Local, Summed
@@ -274,8 +274,16 @@ class Pooled(SharesByBayes):
         h, shared, trust = params.found[:3].tolist()
         return Calibration(shared, _fallback(params, h, shared), trust)
 
+    def dependence(self, params: Params) -> Dependence | None:
+        h, shared, _, _, error = params.found[:5].tolist()
+        vote = vote_range(self.calibration(params)) if self.calibrate else (0.0, 0.0)
+        return Dependence(None if np.isinf(error) else shared, h, vote)
+
     def clusters(self, params: Params, n_workers: int) -> Clusters:
         return Clusters(params.cluster, params.copying)
+
+    def groups_found(self, params: Params, n_workers: int) -> tuple[Clusters, Clusters]:
+        return self.clusters(params, n_workers), Clusters(params.group, params.agreeing)
 
     def guard_warnings(self, params: Params, workers: Any) -> list[str]:
         h, _, trust, _, _, alone, inverted = params.found.tolist()

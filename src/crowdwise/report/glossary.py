@@ -34,6 +34,8 @@ GLOSSARY = {
     "divergence": "The distance between two confusion matrices, in bits. 0: the same. 1: nothing in common.",
     "doubtful/pairs": f"An item whose cluster has a probability below {percent(DOUBTFUL_ITEM, 0)}.",
     "doubtful/points": f"An object whose probability is below {percent(DOUBTFUL_OBJECT, 0)}.",
+    "effective votes": "The number of independent votes that the answers to a task are worth. It is smaller if answers "
+                       "share errors or are copied.",
     "ellipse": "About 86 of 100 clicks on an object fall inside its ellipse (two standard deviations).",
     "entropy": "Uncertainty in bits. 0: certain. 1: a toss-up between two classes.",
     "entropy of a row": "How varied the labels are for one true class, in bits. 0: always the same label.",

@@ -37,21 +37,25 @@ class Curve:
 )  # fmt: skip
 def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | None:
     found = cost_curve(result) if cost is None else cost
-    points = [CurvePoint(plan, n, *(rounded(p, DIGITS) for p in numbers)) for plan, n, *numbers in found.points.rows()]
+    rows = found.points.select("plan", "answers", "accuracy", "low", "high").rows()
+    points = [CurvePoint(plan, n, *(rounded(p, DIGITS) for p in numbers)) for plan, n, *numbers in rows]
     if not points:
         return None
-    return Curve(_headline(points, found.gold), points)
+    return Curve(_headline(points, found), points)
 
 
-def _headline(points: list[CurvePoint], gold: int) -> str:
+def _headline(points: list[CurvePoint], found: CostCurve) -> str:
     """Return what more answers would bring, in words."""
+    gold, gains = found.gold, found.points.filter(plan=EVERY).select("gain", "gain_low", "gain_high").rows()
+    if found.disagreement == 0:
+        return "Everybody agrees. That cannot show errors that all workers make."
     every = [point for point in points if point.plan == EVERY]
     now, five = every[0], every[-1]
     checked = f"Checked on {many(gold, 'known task')}: " if gold else ""
     ends = f"{percent(now.low, 0)} to {percent(now.high, 0)}"
     known = f"{checked}about {percent(now.accuracy, 0)} of the labels are right ({ends})"
     first = f"{known[0].upper()}{known[1:]}."
-    more = [f"One more answer per task: {_points(now, every[1])}.", f"Five more: {_points(now, five)}."]
+    more = [f"One more answer per task: {_points(*gains[1])}.", f"Five more: {_points(*gains[-1])}."]
     some = [p for p in points if p.plan != EVERY and 0 < p.answers <= 0.4 * five.answers]
     if some and five.accuracy > now.accuracy:
         share = (some[-1].accuracy - now.accuracy) / (five.accuracy - now.accuracy)
@@ -63,7 +67,9 @@ def _headline(points: list[CurvePoint], gold: int) -> str:
     return " ".join([first, *more, "Errors that the workers share stay."])
 
 
-def _points(now: CurvePoint, then: CurvePoint) -> str:
-    """Return a gain in points."""
-    gain = 100 * (then.accuracy - now.accuracy)
-    return f"about +{gain:.1f} points" if gain >= 0.05 else "hardly any gain"
+def _points(gain: float, low: float, high: float) -> str:
+    """Return a gain in points, with its range."""
+    if gain < 0.0005:
+        return "hardly any gain"
+    least = "may bring nothing" if low < 0.0005 else f"at least +{100 * low:.1f}"
+    return f"about +{100 * gain:.1f} points ({least}, at most +{100 * high:.1f})"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....acquisition import expected, expected_accuracy, one_more, open_tasks
-from ....acquisition.cost import Accuracy, accuracy_from_sums
+from ....acquisition.cost import MIN_GOLD, Accuracy, accuracy_from_sums
+from ....acquisition.known import n_known
 from ....inter_rater import measured
 from ....kernels.layout import Floats
 from ....result import FittedLabels, LabelsResult, SplitResult
@@ -39,6 +40,11 @@ class Summary(BaseSummary):
     flagged: int  # workers with a flag
     gain: float | None  # in expected accuracy, by one more answer per task
     ties: int
+    known: int  # tasks with gold and answers, by which expected accuracy is corrected
+    effective_votes: float | None  # independent votes that the answers to a task are worth, on average
+    shared_errors: float | None  # evidence for errors that many workers share, from 0 to 1
+    copies: list[list[Any]]  # workers who copy each other, group by group
+    agreeing: list[list[Any]]  # workers who agree beyond the crowd: shared errors, or better knowledge
 
     @property
     def title(self) -> str:
@@ -57,8 +63,7 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
             "Expected accuracy of the labels",
             _percent(values["expected_accuracy"]),
             _range(values["expected_low"], values["expected_high"], _percent),
-            "How many labels are right. The range is how far such estimates were off on 18 real datasets whose truth "
-            "is known; 30 tasks with known labels would about halve it.",
+            _known_note(values["known"]),
         ),
         Tile(
             "Agreement (Krippendorff's alpha)",
@@ -88,6 +93,18 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
     ]
 
 
+def _known_note(known: int) -> str:
+    if known >= MIN_GOLD:
+        return (
+            f"How many of the labels that are not known are right, checked on {many(known, 'known task')} that were "
+            "judged without their label."
+        )
+    return (
+        "How many labels are right. The range is how far such estimates were off on 18 real datasets whose truth is "
+        "known; 30 tasks with known labels would about halve it."
+    )
+
+
 def _reviewed(values: dict[str, Any]) -> str:
     """Return how many tasks there are, and how many labels are expected to be wrong."""
     wrong, all_tasks = round(values["expected_wrong"]), f"of {many(values['tasks'], 'task')}"
@@ -111,9 +128,14 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     """Return the summary of a result of labels."""
     if isinstance(result, SplitResult):
         return _of_parts(result, language)
-    wrong, review = doubtful(expected(result, 0)[open_tasks(result), 0])
+    p, accuracy = expected(result, 0)[open_tasks(result), 0], expected_accuracy(result)
+    wrong, review = doubtful(p)
+    wrong = wrong if accuracy is None else (1 - accuracy.value) * len(p)
+    effective, answered = result.tasks["effective_votes"], result.answers.answers_per_task > 0
     alpha = measured(result.answers, ["krippendorff-alpha"]).row(0, named=True)
-    values = _common(result, expected_accuracy(result)) | {
+    values = _common(result, accuracy) | {
+        "known": n_known(result),
+        "effective_votes": effective.filter(answered).mean(),
         "alpha": alpha["value"],
         "alpha_low": alpha["low"],
         "alpha_high": alpha["high"],
@@ -139,7 +161,18 @@ def _common(result: FittedLabels, accuracy: Accuracy | None) -> dict[str, Any]:
         "expected_low": low,
         "expected_high": high,
         "flagged": int((result.workers["flags"] != "").sum()),
+        **_dependence(result),
     }
+
+
+def _dependence(result: FittedLabels) -> dict[str, Any]:
+    """Return the evidence for shared errors, and groups of workers who copy each other or agree beyond the crowd."""
+    found, names = result.model.dependence(result.params), result.answers.workers
+    copies, agreeing = (
+        [names.filter(np.asarray(each.of) == number).to_list() for number in range(len(each.rate))]
+        for each in result.model.groups_found(result.params, len(names))
+    )
+    return {"shared_errors": None if found is None else found.shared, "copies": copies, "agreeing": agreeing}
 
 
 def _counted(values: dict[str, Any]) -> str:
@@ -161,6 +194,8 @@ def _of_parts(result: SplitResult, language: Language) -> Summary:
         "to_review": review,
         "gain": None,
         "ties": result.ties,
+        "known": 0,
+        "effective_votes": None,
     }
     tiles = _tiles(values, "not measured for answers in parts")
     return Summary.of(result, language, counted=_counted(values), tiles=tiles, **values)
