@@ -19,7 +19,9 @@ products x_ab x_cd over four different workers have expectation 0 given k. Their
 share of disagreeing pairs,
     (3)  excess = mean over tasks of sum_k q[i, k] * mean of x_ab x_cd,  / (U (1 - U))
 is the variance between tasks of the chance that two answers agree: it is positive if some tasks mislead many workers.
-    (4)  x = clip((excess + error / 2) / 0.04, 0, 1),     or 1 if fewer than 20 tasks have four answers
+    (4)  x = clip(t excess / 0.03 + 1 - t, 0, 1),     t = 0.08^2 / (0.08^2 + error^2)
+t is the trust in the estimate: 0.08 is the standard deviation of the excess between real datasets. With fewer than 20
+tasks that have four answers, t = 0 and x = 1: as long as nothing is known, errors count as shared.
 
 *Chance.* z combines the agreement of pairs of answers with how well answers are predicted by the others (leave-one-out)
 beyond label shares:
@@ -51,7 +53,8 @@ MAX_TASK_ANSWERS = 60  # answers of a task that are paired
 MAX_ITERATIONS, TOLERANCE = 25, 1e-3  # of a fit to the sample
 MAX_ANCHOR = 0.4  # anchor of fits that must not be dominated by copies
 MIN_RELEVANT = 0.01  # probability from which a class matters to a pair of answers
-EXCESS_SCALE = 0.04  # excess at which errors count as fully shared, eq (4)
+EXCESS_SCALE = 0.03  # excess at which errors count as fully shared, eq (4)
+EXCESS_SPREAD = 0.08  # standard deviation of the excess between real datasets, eq (4)
 MIN_TASKS = 20  # tasks with two answers from which anything is estimated; with four, from which the excess is
 MAX_ROUNDS, MAX_CANDIDATES, MAX_STEPS, EIGENVECTORS = 6, 4, 40, 3
 EIGEN_ITERATIONS = 40
@@ -176,7 +179,7 @@ def assess(model: Pooled, sample: Labels, run: Run) -> Found:
     free = search.fit(0.0)
     excess, error = shared_errors(free, search.cluster)
     trust = _trust(free)
-    x = 1.0 if np.isinf(error) else float(np.clip((excess + error / 2) / EXCESS_SCALE, 0, 1))
+    x = shared_share(excess, error)
     x = max(x, 1 - trust)
     anchor = MAX_ANCHOR * x if model.anchor is None else model.anchor
     rates = np.array(search.rates)
@@ -549,6 +552,12 @@ def shared_errors(of: Fit, cluster: Ints) -> tuple[float, float]:
     if scale < CLIP**2:
         return 0.0, np.inf
     return float(value.mean() / scale), float(value.std() / np.sqrt(len(value)) / scale)
+
+
+def shared_share(excess: float, error: float) -> float:
+    """Eq (4)."""
+    trusted = 0.0 if np.isinf(error) else EXCESS_SPREAD**2 / (EXCESS_SPREAD**2 + error**2)
+    return float(np.clip(trusted * excess / EXCESS_SCALE + 1 - trusted, 0, 1))
 
 
 def _one_per_cluster(of: Fit, cluster: Ints) -> Bools:
