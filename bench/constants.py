@@ -111,8 +111,8 @@ def section() -> str:
     parts = [
         HEADING,
         "",
-        "Each constant is chosen again without each dataset, by the log-loss of the others, and measured on the dataset "
-        "that was left out (`python bench/constants.py --page docs/quality.md`).",
+        "Each constant is chosen again without each dataset, by the log-loss of the others, and measured on the "
+        "dataset that was left out (`python bench/constants.py --page docs/quality.md`).",
         "",
         "| constant | answers per task | values chosen | present value: accuracy / log-loss / calibration error | left "
         "out |",
@@ -161,9 +161,10 @@ def _gain_line() -> str:
     error = gain - np.array(slopes) * x
     present = gain - 0.65 * x
     line = (
-        f"- Gain from three answers to all, {len(found)} datasets: with 0.65 off by {100 * np.abs(present).mean():.1f} points, "
-        f"bias {-100 * present.mean():+.1f}; with the constant fitted to the other datasets ({min(slopes):.2f} to "
-        f"{max(slopes):.2f}) off by {100 * np.abs(error).mean():.1f}, bias {-100 * error.mean():+.1f}."
+        f"- Gain from three answers to all, {len(found)} datasets: with 0.65 off by "
+        f"{100 * np.abs(present).mean():.1f} points, bias {-100 * present.mean():+.1f}; with the constant fitted to "
+        f"the other datasets ({min(slopes):.2f} to {max(slopes):.2f}) off by {100 * np.abs(error).mean():.1f}, bias "
+        f"{-100 * error.mean():+.1f}."
     )
     print(line, flush=True)
     return line

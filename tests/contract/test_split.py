@@ -210,7 +210,7 @@ def test_a_summary_in_parts_is_that_of_the_whole(split: StoredLabels) -> None:
         elif two[name] is not None:
             assert one[name] == two[name], name
     assert {name for name in one if two[name] is None and one[name] is not None} == {
-        "alpha", "alpha_low", "alpha_high", "gain"
+        "alpha", "alpha_low", "alpha_high", "gain", "known", "effective_votes"
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from scipy.special import expit, gammaln, logsumexp, psi, softmax, xlogy
 
 import crowdwise as cw
 from crowdwise.engine.registry import MODELS
-from crowdwise.labels import dependence, groups
+from crowdwise.labels import copies, dependence, groups, sampled
 from crowdwise.labels.em import EMModel, Local
 from crowdwise.labels.shard import Shard, spread
 
@@ -308,7 +308,7 @@ def anchored_fit(answers: cw.Labels, h: float, iterations: int) -> tuple[Any, An
     """Fit with an anchor h and with workers 0 and 1 as copies; return the parameters, the posterior, the smoothed votes
     of the anchor and the weights of the answers."""
     crowd, shards = spread(answers, DOUBLE)
-    found = dependence.independent(W, h)._replace(cluster=np.array([0, 0, -1]), copying=np.array([0.8]))
+    found = sampled.independent(W, h)._replace(cluster=np.array([0, 0, -1]), copying=np.array([0.8]))
     learnt = cw.Pooled().learn_given(found, answers, crowd, shards, DOUBLE.begin(), max_iter=iterations)
     weight = np.array([1 / 1.8 if j < 2 else 1.0 for j in answers.codes()[1]])
     votes = np.tile(learnt.params.mean, (T, 1))
@@ -424,17 +424,17 @@ def test_one_coin_leaves_the_task_out(K: int, kernels: Any) -> None:
 # -------------------------------------------------------------------------------------- dependence between answers
 
 
-def sample_fit(K: int) -> dependence.Fit:
+def sample_fit(K: int) -> sampled.Fit:
     """A fit to 30 tasks with 4 to 6 answers, in which workers 0 and 1 are copies."""
     rng = np.random.default_rng(K)
     task, worker = np.nonzero(rng.random((30, 8)) < 0.65)
     label = (task % K + (rng.random(len(task)) < 0.3) * rng.integers(1, K, len(task))) % K
     answers = cw.Labels(task, worker, label)
     cluster = np.array([0, 0, *[-1] * (answers.n_workers - 2)])
-    return dependence.fit(cw.Pooled(), answers, DOUBLE, 0.2, cluster, [0.8])
+    return sampled.fit(cw.Pooled(), answers, DOUBLE, 0.2, cluster, [0.8])
 
 
-def matrix_without(of: dependence.Fit, n: int) -> Any:
+def matrix_without(of: sampled.Fit, n: int) -> Any:
     """(K, K) matrix of the worker of answer n, without the contribution of its task."""
     C = dense(of.sample, of.params.counts)[of.worker[n]] + of.params.a
     C[:, of.label[n]] -= of.weight[n] * of.U[of.task[n]]
@@ -453,14 +453,14 @@ def test_expected_agreement_leaves_out_both_workers(K: int) -> None:
                 if n not in (a, b):
                     scores += of.weight[n] * np.log(matrix_without(of, n)[:, of.label[n]])
             q = softmax(scores)
-            q = np.where(q >= dependence.MIN_RELEVANT, q, 0)
+            q = np.where(q >= sampled.MIN_RELEVANT, q, 0)
             agree = (q / q.sum() * (one * two).sum(1)).sum()
             found = wanted.setdefault(tuple(sorted((int(of.worker[a]), int(of.worker[b])))), [0.0, 0.0, 0.0])
             for at, value in enumerate((1.0, float(of.label[a] == of.label[b]), agree)):
                 found[at] += value
     shares = np.stack([np.bincount(of.label[of.worker == j], minlength=K) for j in range(8)]).astype(float)
     shares /= shares.sum(1, keepdims=True)
-    pairs = dependence.pair_agreement(of)
+    pairs = copies.pair_agreement(of)
     assert len(pairs.first) == len(wanted) > 20
     for j, k, m, A, E in zip(*pairs, strict=True):
         assert [m, A] == wanted[j, k][:2]
@@ -477,7 +477,7 @@ def test_the_excess_is_a_mean_over_four_different_workers(K: int) -> None:
         if len(kept) < 4:
             continue
         total = weight = 0.0
-        for k in np.flatnonzero(of.Z[i] >= dependence.MIN_RELEVANT):
+        for k in np.flatnonzero(of.Z[i] >= sampled.MIN_RELEVANT):
             rest = {
                 (a, b): float(of.label[a] == of.label[b]) - matrix_without(of, a)[k] @ matrix_without(of, b)[k]
                 for a, b in product(kept, repeat=2)
@@ -627,3 +627,17 @@ def test_weights_from_a_column(kernels: Any) -> None:
     result = cw.WeightedVote(learn_from="column").fit(cw.Labels(frame))
     assert np.allclose(result.posterior, [[3 / 5.5, 2.5 / 5.5], [0.2, 0.8]])
     assert result.params.weight.tolist() == [1, 1, 1]
+
+
+def test_the_evidence_for_shared_errors_is_shrunk_to_what_is_assumed() -> None:
+    """A normal estimate with a normal prior around the scale: known exactly, it counts alone; unknown, errors count as
+    shared."""
+    scale, spread = dependence.EXCESS_SCALE, dependence.EXCESS_SPREAD
+    assert dependence.shared_share(0.0, 0.0) == 0
+    assert dependence.shared_share(scale / 2, 0.0) == 0.5
+    assert dependence.shared_share(-1.0, np.inf) == 1
+    for excess, error in ((0.0, 0.02), (0.01, 0.05), (-0.01, 0.08)):
+        grid = np.linspace(-1, 1, 200_001)
+        density = np.exp(-((grid - excess) ** 2) / (2 * error**2) - (grid - scale) ** 2 / (2 * spread**2))
+        mean = (grid * density).sum() / density.sum()
+        assert np.isclose(dependence.shared_share(excess, error), np.clip(mean / scale, 0, 1), atol=1e-6)

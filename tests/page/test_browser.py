@@ -32,8 +32,8 @@ from crowdwise.report.sections.labels.groups import Compared, Group, Groups
 from crowdwise.report.sections.labels.roc import Roc, RocCurve, RocPoint
 
 SECTIONS = [
-    "summary", "prevalence", "workers", "tasks", "mixups", "curve", "times", "pictures", "models", "about",
-    "glossary", "again",
+    "summary", "prevalence", "workers", "tasks", "meaning", "mixups", "curve", "times", "pictures", "models",
+    "about", "glossary", "again",
 ]  # fmt: skip
 BOX = "e.getBoundingClientRect()"
 Report = Literal[
@@ -261,7 +261,7 @@ def test_curves_of_methods_and_workers_class_by_class_are_drawn_where_given(
 ) -> None:
     page = read(name)
     order = section_ids(page)
-    assert order[6:10] == ["pictures", "expertise", "roc", "about"]
+    assert order[7:11] == ["pictures", "expertise", "roc", "about"]
     assert links(page) == [f"#{section}" for section in order]
     assert page.get_by_text("could not be drawn").count() == 0
     titles = page.locator("#roc .chart title").all_text_contents()
@@ -296,11 +296,22 @@ def matrices(within: Locator) -> list[list[str]]:
     return [table.locator("td:not(.corner)").all_inner_texts() for table in within.locator("table").all()]
 
 
+def test_the_reliability_diagram_shows_known_tasks(look: Any, tmp_path: Path) -> None:
+    made = cw.simulate.crowd("confusion", tasks=200, workers=20, classes=3, per_task=5, accuracy=0.6, seed=4)
+    result = cw.aggregate(cw.Labels(made.answers.frame(), gold=made.truth.head(60)))
+    page = look(result.report(tmp_path / "known.html"))
+    assert page.locator("#meaning dt").all_inner_texts()[-1] == "Label sets"
+    rows = page.locator("#meaning .twin tbody tr")
+    assert page.locator("#meaning .chart circle").count() == rows.count() > 2
+    assert "Checked on 60 known tasks" in page.locator("#meaning figcaption").inner_text()
+    assert page.get_by_text("could not be drawn").count() == 0
+
+
 def test_groups_and_compared_workers_show_the_numbers_of_the_data(read: Any) -> None:
     page, told = read("groups"), _groups()["groups"]
     assert told is not None
     order = section_ids(page)
-    assert order[7:11] == ["expertise", "groups", "scaling", "roc"]
+    assert order[8:12] == ["expertise", "groups", "scaling", "roc"]
     assert links(page) == [f"#{section}" for section in order]
     groups, pairs = page.locator("#groups figure").all()
     assert groups.locator("figcaption").inner_text() == told.headline

@@ -22,6 +22,7 @@ from conftest import HOSTILE
 
 import crowdwise as cw
 from crowdwise import report as reporting
+from crowdwise.acquisition import CostCurve
 from crowdwise.engine.registry import MODELS
 from crowdwise.kernels.special import classes_of
 from crowdwise.report import summarise
@@ -523,14 +524,72 @@ def test_the_row_of_the_result_is_the_result_itself() -> None:
 def test_the_value_of_more_answers_in_words() -> None:
     points = [CurvePoint(EVERY, 100 * m, 0.79 + 0.01 * m, 0.55, 0.92) for m in range(6)]
     points += [CurvePoint("the most uncertain tasks", n, a, 0.55, 0.92) for n, a in ((0, 0.79), (200, 0.835))]
-    assert _headline(points, 0).replace("\u202f", " ") == (
-        "About 79 % of the labels are right (55 % to 92 %). One more answer per task: about +1.0 points. "
-        "Five more: about +5.0 points. Five more only for the 40 % least certain tasks: about 90 % of that, for 40 % "
-        "of the answers. Errors that the workers share stay."
+
+    def said(points: list[CurvePoint], gold: int, spread: float) -> str:
+        rows = [(*vars(p).values(), p.accuracy - 0.79, p.accuracy - 0.79 - spread, p.accuracy - 0.79 + spread)
+                for p in points]  # fmt: skip
+        names = ["plan", "answers", "accuracy", "low", "high", "gain", "gain_low", "gain_high"]
+        curve = CostCurve(pl.DataFrame(rows, schema=names, orient="row"), 0.3, gold)
+        return _headline(points, curve).replace("\u202f", " ")
+
+    assert said(points, 0, 0.02) == (
+        "About 79 % of the labels are right (55 % to 92 %). One more answer per task: about +1.0 points (may bring "
+        "nothing, at most +3.0). Five more: about +5.0 points (at least +3.0, at most +7.0). Five more only for the "
+        "40 % least certain tasks: about 90 % of that, for 40 % of the answers. Errors that the workers share stay."
     )
     flat = [CurvePoint(EVERY, 100 * m, 0.79, 0.55, 0.92) for m in range(6)]
-    assert "Checked on 30 known tasks: about 79" in _headline(flat, 30)
-    assert "One more answer per task: hardly any gain." in _headline(flat, 30)
+    assert "Checked on 30 known tasks: about 79" in said(flat, 30, 0.01)
+    assert "One more answer per task: hardly any gain." in said(flat, 30, 0.01)
+
+
+def known_page(count: int, model: str = "pooled", **settings: Any) -> Any:
+    """The section on probabilities, of a crowd with some known labels."""
+    made = cw.simulate.crowd("confusion", tasks=200, workers=20, classes=3, per_task=5, accuracy=0.6, seed=4)
+    answers = cw.Labels(made.answers.frame(), gold=made.truth.head(count) if count else None)
+    return page_of(cw.aggregate(answers, model, **settings), {})["meaning"]
+
+
+def test_the_page_says_what_the_probabilities_mean() -> None:
+    found = known_page(0)
+    facts = {fact.name: fact.text for fact in found.facts}
+    assert list(facts) == ["What is reported", "Shared errors", "Vote and model", "Effective votes", "Copies"]
+    assert "Disagreement" in facts["Shared errors"]
+    assert "A task has 5.0 answers on average. They count as 3." in facts["Effective votes"]
+    assert facts["Copies"].startswith("No workers were found")
+    assert found.bins == []
+    plain = known_page(0, calibrate=False)
+    assert "too certain" in plain.headline
+    assert "Effective votes" not in {fact.name for fact in plain.facts}
+    assert [fact.name for fact in known_page(0, "dawid-skene").facts] == ["What is reported"]
+
+
+def test_copies_and_unknown_errors_are_said_on_the_page() -> None:
+    frame = cw.simulate.crowd("one-coin", tasks=150, workers=7, classes=2, per_task=7, seed=1).answers.frame()
+    coin = frame.filter(pl.col("worker") == "w1").with_columns(
+        label=pl.Series(np.random.default_rng(1).choice(["c1", "c2"], 150))
+    )
+    copies = [coin.with_columns(worker=pl.lit(name)) for name in ("x", "y", "z")]
+    page = page_of(cw.aggregate(pl.concat([frame, *copies])), {})
+    facts = {fact.name: fact.text for fact in page["meaning"].facts}
+    assert facts["Copies"] == "3 workers in 1 group give the same answers as if copied. Each group shares one vote."
+    assert facts["Effective votes"].endswith("or copy each other.")
+    assert page.summary.copies == [["x", "y", "z"]]
+    assert page.summary.effective_votes < 10
+    few = cw.simulate.crowd(tasks=100, workers=10, per_task=3, seed=1).answers
+    facts = {fact.name: fact.text for fact in page_of(cw.aggregate(few), {})["meaning"].facts}
+    assert facts["Shared errors"].startswith("Too few tasks have four answers")
+
+
+def test_known_labels_check_the_probabilities() -> None:
+    found = known_page(60)
+    assert sum(each.tasks for each in found.bins) == 60
+    assert found.bins_headline.startswith(
+        "Checked on 60 known tasks, judged as if their labels were not known: the mean"
+    )
+    assert all(each.low <= each.right <= each.high for each in found.bins)
+    assert "of the tasks have one possible label" in {fact.name: fact.text for fact in found.facts}["Label sets"]
+    few = known_page(12)  # enough for sets, not for the diagram
+    assert (few.bins, few.facts[-1].name) == ([], "Label sets")
 
 
 def test_an_overused_label_has_its_share_of_the_answers() -> None:

@@ -310,7 +310,7 @@ def test_expected_accuracy_is_the_same_everywhere(folder: Path, command: Any, tm
     said = result.summary()
     assert (said.expected_accuracy, said.expected_low, said.expected_high) == (value, low, high)
     for plan in cw.cost_curve(result).points.filter(answers=0).rows():
-        assert plan[2:] == pytest.approx((value, low, high), abs=1e-12)
+        assert plan[2:] == pytest.approx((value, low, high, 0, 0, 0), abs=1e-12)
     text = f"{100 * value:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)"
     out = command("aggregate", folder / "answers.csv", "--json", "--out", tmp_path)[1]
     told = json.loads(out)

@@ -74,9 +74,9 @@ class PageOptions:
 
         if self.coverage is not None:
             return label_sets(result, self.coverage)
-        if result.in_parts or result.answers.n_answers > MAX_QUICK_ANSWERS or n_known(result) < known_needed(COVERAGE):
+        if result.in_parts or not (result.answers.gold < 0).any() or result.answers.n_answers > MAX_QUICK_ANSWERS:
             return None
-        return label_sets(result)
+        return label_sets(result) if n_known(result) >= known_needed(COVERAGE) else None
 
     def _given(self) -> dict[str, Path | None]:
         return {"--truth": self.truth, "--content": self.content, "--pictures": self.pictures}

@@ -58,9 +58,10 @@ from ..rating.workers import Clusters
 from ..result import LeftOut
 from .calibration import Calibration, Dependence, vote_range
 from .confusions import SharesByBayes, Stats, expected_shares
-from .dependence import Found, assess, independent, sample_of
+from .dependence import assess
 from .em import STAGE, EMModel, Local, Summed
 from .model import Learnt
+from .sampled import Found, independent, sample_of
 from .shard import Crowd, Shard
 
 MIN_A, MAX_A = 1e-3, 1e4  # bounds of the pseudo-counts a
@@ -99,7 +100,7 @@ class Params(NamedTuple):
     copying: Floats  # (G,)    probability of copying in each cluster
     group: PerWorker  # (W,)    group of workers who agree beyond the crowd, or -1
     agreeing: Floats  # (G',)   their excess agreement
-    found: Floats  # (7,)    h, shared, trust, excess, error and alone of `dependence.Found`, share of inverted answers
+    found: Floats  # (7,)    h, shared, trust, excess, error and alone of `sampled.Found`, share of inverted answers
 
 
 @register(

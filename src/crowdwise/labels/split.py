@@ -20,7 +20,7 @@ from ..result import LeftOut
 from ..result.labels import confusion_matrices
 from ..result.split import count_doubts
 from ..result.tables import STATES, decided, label_table, task_table
-from .dependence import chosen_tasks, joined, task_sample
+from .sampled import chosen_tasks, joined, task_sample
 from .shard import Crowd, Shard
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....acquisition import open_tasks
 from ....acquisition.known import (
     COVERAGE,
     MAX_QUICK_ANSWERS,
@@ -18,12 +19,12 @@ from ....acquisition.known import (
     n_known,
     reliability,
 )
-from ....labels.calibration import Dependence
 from ....result import LabelsResult
 from ...registry import section
 from ...text import many, percent, rounded
 
 MIN_KNOWN = 20  # known tasks from which the diagram is drawn
+VOTES = "Effective votes"
 MANY_SHARED, FEW_SHARED = 0.75, 0.25  # evidence for shared errors
 
 
@@ -52,16 +53,17 @@ class Meaning:
 
     @property
     def terms(self) -> Sequence[str]:
-        return ("gold",) if self.bins else ()
+        votes = ("effective votes",) if any(fact.name == VOTES for fact in self.facts) else ()
+        return (*votes, *(("gold",) if self.bins else ()))
 
 
 @section(
     "labels", "meaning", order=35, nav="Probabilities", title="What the probabilities mean",
     intro="What a probability promises, why these probabilities, and where labels are known, how often they come true.",
-    terms=("probability", "effective votes"),
+    terms=("probability",),
 )  # fmt: skip
 def meaning(result: LabelsResult) -> Meaning | None:
-    if result.answers.n_classes < 2 or not result.answers.n_answers:
+    if result.answers.n_classes < 2 or not open_tasks(result).any():
         return None
     calibrated = result.model.calibrate
     headline = (
@@ -105,7 +107,10 @@ def _reasons(result: LabelsResult) -> list[Fact]:
     """Why these probabilities: shared errors, the weight of the vote, effective votes, copies."""
     facts, found = [], result.model.dependence(result.params)
     if found is not None:
-        facts += [Fact("Shared errors", shared_errors(found)), Fact("Vote and model", _vote_and_model(found))]
+        facts += [
+            Fact("Shared errors", shared_errors(found.shared)),
+            Fact("Vote and model", _vote_and_model(found.anchor, found.vote)),
+        ]
     if result.model.calibrate:
         effective, n = result.tasks["effective_votes"], result.answers.answers_per_task
         answered = n > 0
@@ -114,7 +119,7 @@ def _reasons(result: LabelsResult) -> list[Fact]:
             mean = float(n[answered].mean())
             facts.append(
                 Fact(
-                    "Effective votes",
+                    VOTES,
                     f"A task has {mean:.1f} answers on average. They count as {worth:.1f} independent votes, since "
                     "workers share errors" + (" or copy each other." if _copies(result) else "."),
                 )
@@ -124,19 +129,19 @@ def _reasons(result: LabelsResult) -> list[Fact]:
     return facts
 
 
-def shared_errors(found: Dependence) -> str:
+def shared_errors(shared: float | None) -> str:
     """Return what the answers show about shared errors."""
-    if found.shared is None:
+    if shared is None:
         return (
             "Too few tasks have four answers to show whether workers share errors. The probabilities assume that they "
             "do, as real crowds do."
         )
-    if found.shared >= MANY_SHARED:
+    if shared >= MANY_SHARED:
         return (
             "Disagreement gathers on some tasks, as it does if these mislead many workers: more answers of the same "
             "people will settle them less than it seems."
         )
-    if found.shared <= FEW_SHARED:
+    if shared <= FEW_SHARED:
         return (
             "Disagreement is spread evenly over tasks, as if workers erred independently: the true figures may be "
             "better than shown."
@@ -144,14 +149,14 @@ def shared_errors(found: Dependence) -> str:
     return "Disagreement gathers on some tasks a little more than it would if workers erred independently."
 
 
-def _vote_and_model(found: Dependence) -> str:
+def _vote_and_model(anchor: float, vote: tuple[float, float]) -> str:
     first = (
-        f"While the model is fitted, the votes count for {percent(found.anchor, 0)} and the model's own estimates for "
+        f"While the model is fitted, the votes count for {percent(anchor, 0)} and the model's own estimates for "
         "the rest: the more errors are shared, the more the votes count."
-        if found.anchor >= 0.005
+        if anchor >= 0.005
         else "Since errors seem independent, the model is fitted without regard to the votes."
     )
-    low, high = found.vote
+    low, high = vote
     if high == 0:
         return first
     share = percent(low, 0) if round(100 * low) == round(100 * high) else f"{percent(low, 0)} to {percent(high, 0)}"

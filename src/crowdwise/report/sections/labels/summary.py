@@ -40,7 +40,7 @@ class Summary(BaseSummary):
     flagged: int  # workers with a flag
     gain: float | None  # in expected accuracy, by one more answer per task
     ties: int
-    known: int  # tasks with gold and answers, by which expected accuracy is corrected
+    known: int | None  # tasks with gold and answers, by which expected accuracy is corrected
     effective_votes: float | None  # independent votes that the answers to a task are worth, on average
     shared_errors: float | None  # evidence for errors that many workers share, from 0 to 1
     copies: list[list[Any]]  # workers who copy each other, group by group
@@ -93,8 +93,8 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
     ]
 
 
-def _known_note(known: int) -> str:
-    if known >= MIN_GOLD:
+def _known_note(known: int | None) -> str:
+    if known is not None and known >= MIN_GOLD:
         return (
             f"How many of the labels that are not known are right, checked on {many(known, 'known task')} that were "
             "judged without their label."
@@ -194,7 +194,7 @@ def _of_parts(result: SplitResult, language: Language) -> Summary:
         "to_review": review,
         "gain": None,
         "ties": result.ties,
-        "known": 0,
+        "known": None,
         "effective_votes": None,
     }
     tiles = _tiles(values, "not measured for answers in parts")
