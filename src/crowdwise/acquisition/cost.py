@@ -79,7 +79,7 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     if not len(answers) or answers.mean() < MIN_ANSWERS_PER_TASK:
         return None
     p = _label_probabilities(result, result.posterior)[open_]
-    if n_known(result) < MIN_GOLD:
+    if n_known(result.answers) < MIN_GOLD:
         return accuracy_range(float(p.mean()), len(p), result.model)
     return _corrected(result, p)
 
@@ -155,7 +155,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
     """
     result = result_of(result, "labels", "cost_curve")
     now, U = expected_accuracy(result), disagreement(result)
-    known = n_known(result)
+    known = n_known(result.answers)
     if now is None or U is None:
         return CostCurve(_points([]), U, 0)
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
+from ..answers import Labels
 from ..engine import Run
 from ..errors import ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
@@ -61,7 +62,7 @@ def judged(result: LabelsResult) -> Judged:
 
 
 def _judged(result: LabelsResult) -> Judged:
-    if result.model.kind != "labels" or not n_known(result):
+    if result.model.kind != "labels" or not n_known(result.answers):
         return left_out(result)
     again = result.model.fit(result.answers.with_gold(None), run=Run(seed=result.seed))
     return _of(result, again.posterior, again.posterior, again.prevalence)
@@ -70,7 +71,9 @@ def _judged(result: LabelsResult) -> Judged:
 def left_out(result: LabelsResult) -> Judged:
     """Return the same, judged by parameters to which the task did not contribute. Other known labels did: this shows
     how good the labels of tasks without gold are."""
-    posterior = result.model.without_gold(result.params, result.answers) if n_known(result) else result.posterior
+    posterior = (
+        result.model.without_gold(result.params, result.answers) if n_known(result.answers) else result.posterior
+    )
     return _of(result, posterior, result.posterior, result.prevalence)
 
 
@@ -81,9 +84,9 @@ def _of(result: LabelsResult, posterior: Floats, others: Floats, prevalence: Flo
     return Judged(tasks, gold[tasks], posterior[tasks], label, others)
 
 
-def n_known(result: LabelsResult) -> int:
+def n_known(answers: Labels) -> int:
     """Return the number of tasks with known labels and answers."""
-    return int(((result.answers.gold >= 0) & (result.answers.answers_per_task > 0)).sum())
+    return int(((answers.gold >= 0) & (answers.answers_per_task > 0)).sum())
 
 
 class Bin(NamedTuple):
@@ -119,6 +122,18 @@ def _interval(share: float, n: int, z: float = 1.645) -> tuple[float, float]:
     return max(0.0, min(share, float(middle - half))), min(1.0, max(share, float(middle + half)))
 
 
+def check_coverage(coverage: float, answers: Labels) -> None:
+    """Refuse a coverage that these answers cannot have."""
+    if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0 < float(coverage) < 1:
+        raise ParameterError(f"{option('coverage', coverage)} is not a number between 0 and 1, such as 0.9")
+    known, needed = n_known(answers), known_needed(float(coverage))
+    if known < needed:
+        raise ParameterError(
+            f"label sets of coverage {coverage:g} need at least {needed} tasks with answers whose label is known; "
+            f"there are {known}. Give more known labels with {option('gold')}, or lower the coverage"
+        )
+
+
 def known_needed(coverage: float) -> int:
     """Return how many known tasks label sets of this coverage need."""
     return int(np.ceil(coverage / (1 - coverage) - 1e-9))
@@ -143,14 +158,7 @@ def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame
     (['task', 'label', 'probability', 'size'], 200)
     """
     result = result_of(result, "labels", "label_sets")
-    if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0 < float(coverage) < 1:
-        raise ParameterError(f"{option('coverage', coverage)} is not a number between 0 and 1, such as 0.9")
-    known, needed = n_known(result), known_needed(float(coverage))
-    if known < needed:
-        raise ParameterError(
-            f"label sets of coverage {coverage:g} need at least {needed} tasks with answers whose label is known; "
-            f"there are {known}. Give more known labels with {option('gold')}, or lower the coverage"
-        )
+    check_coverage(coverage, result.answers)
     answers, Z, found = result.answers, result.posterior, judged(result)
     inside = (found.others >= threshold(found, float(coverage))) & (answers.gold < 0)[:, None]
     inside[np.arange(len(Z)), classes_of(Z, result.prevalence, answers.gold)] = True

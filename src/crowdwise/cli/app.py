@@ -135,6 +135,8 @@ def aggregate(
         source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
     )
     check_choice("--engine", engine, ("memory", "spark"))
+    if coverage is not None and out is None:
+        raise ParameterError("--coverage needs --out, the folder for sets.csv")
     if master is not None and engine != "spark":
         raise ParameterError("--master needs --engine spark")
     if engine == "spark":

@@ -62,11 +62,21 @@ class PageOptions:
         flag = next((flag for flag, value in self._given().items() if value is not None), None)
         if flag is not None and answers.kind not in SCORERS:
             raise ParameterError(f"{flag} does not apply to {answers.title}. Omit it")
+        if self.coverage is not None:
+            self._check_coverage(answers)
         shown = next((flag for flag in ("--content", "--pictures") if self._given()[flag] is not None), None)
         if shown is not None:
             refuse_parts(answers, shown)
         if self.about is not None:
             self.about.check(getattr(answers, f"{ABOUT[answers.kind]}s").to_list(), ABOUT[answers.kind])
+
+    def _check_coverage(self, answers: Any) -> None:
+        from ..acquisition.known import check_coverage
+
+        if answers.kind != "labels":
+            raise ParameterError(f"--coverage does not apply to {answers.title}. Omit it")
+        refuse_parts(answers, "--coverage")
+        check_coverage(float(self.coverage or 0), answers)
 
     def sets(self, result: Any) -> pl.DataFrame | None:
         """Label sets: if their coverage is given, or if enough labels are known and the table is not large."""
@@ -76,7 +86,7 @@ class PageOptions:
             return label_sets(result, self.coverage)
         if result.in_parts or not (result.answers.gold < 0).any() or result.answers.n_answers > MAX_QUICK_ANSWERS:
             return None
-        return label_sets(result) if n_known(result) >= known_needed(COVERAGE) else None
+        return label_sets(result) if n_known(result.answers) >= known_needed(COVERAGE) else None
 
     def _given(self) -> dict[str, Path | None]:
         return {"--truth": self.truth, "--content": self.content, "--pictures": self.pictures}

@@ -72,7 +72,7 @@ def meaning(result: LabelsResult) -> Meaning | None:
         else "These are the probabilities of the model. On real data they are often too certain."
     )
     quick = result.answers.n_answers <= MAX_QUICK_ANSWERS
-    known = n_known(result) if quick else 0
+    known = n_known(result.answers) if quick else 0
     found = judged(result) if known >= min(MIN_KNOWN, known_needed(COVERAGE)) else None
     drawn = found if found is not None and known >= MIN_KNOWN else None
     facts = [*_promise(result), *_reasons(result), *_sets(result, known)]

@@ -134,7 +134,7 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     effective, answered = result.tasks["effective_votes"], result.answers.answers_per_task > 0
     alpha = measured(result.answers, ["krippendorff-alpha"]).row(0, named=True)
     values = _common(result, accuracy) | {
-        "known": n_known(result),
+        "known": n_known(result.answers),
         "effective_votes": effective.filter(answered).mean(),
         "alpha": alpha["value"],
         "alpha_low": alpha["low"],
