@@ -20,6 +20,7 @@ import numpy as np
 from quality import SETS, Crowd, load, score
 
 import crowdwise as cw
+from crowdwise.acquisition.cost import GAIN, with_each
 from crowdwise.labels import calibration, dependence
 
 CUTS = (0, 3)
@@ -101,7 +102,7 @@ def gains() -> list[tuple[str, float, float]]:
         gain = (score(more.posterior, whole.gold).accuracy - score(result.posterior, few.gold).accuracy) / 100
         n = few.answers.answers_per_task.astype(float)
         used = n > 0
-        x = float((1 / n[used] - 1 / np.maximum(n[used], then.mean())).mean())
+        x = with_each(n[used], float(then.mean()))
         found.append((name, gain, float(cw.cost_curve(result).disagreement or 0) * x))
     return found
 
@@ -159,9 +160,9 @@ def _gain_line() -> str:
         float((np.delete(gain, n) @ np.delete(x, n)) / (np.delete(x, n) @ np.delete(x, n))) for n in range(len(x))
     ]
     error = gain - np.array(slopes) * x
-    present = gain - 0.65 * x
+    present = gain - GAIN * x
     line = (
-        f"- Gain from three answers to all, {len(found)} datasets: with 0.65 off by "
+        f"- Gain from three answers to all, {len(found)} datasets: with {GAIN} off by "
         f"{100 * np.abs(present).mean():.1f} points, bias {-100 * present.mean():+.1f}; with the constant fitted to "
         f"the other datasets ({min(slopes):.2f} to {max(slopes):.2f}) off by {100 * np.abs(error).mean():.1f}, bias "
         f"{-100 * error.mean():+.1f}."
@@ -176,8 +177,9 @@ def main() -> None:
     page = parser.parse_args().page
     made = section()
     if page is not None:
-        head = page.read_text().split(HEADING)[0].rstrip()
-        page.write_text(f"{head}\n\n{made}")
+        head, _, tail = page.read_text().partition(HEADING)
+        rest = tail.partition("\n## ")[2]
+        page.write_text(f"{head.rstrip()}\n\n{made}" + (f"\n## {rest}" if rest else ""))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def option(name: str, *values: object) -> str:
     """
     python = f"{name}={', '.join(map(repr, values))}" if len(values) < 2 else f"{name}={list(values)!r}"
     shell = f"--{name.replace('_', '-')}"
-    if values not in ((True,), ()):
+    if values and values[0] is not True:
         shell += " " + shlex.quote(",".join(map(str, values)))
     return f"\x02{python if values else f'{name}='}\x03{shell}\x03"
 

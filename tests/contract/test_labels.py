@@ -514,6 +514,28 @@ def test_explanations_recompute_the_posterior(name: str, kernels: Any, fitted: F
     assert np.allclose(again, result.posterior, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_explanations_of_calibrated_probabilities_add_up(name: str, fitted: Fitted) -> None:
+    result = fitted(name, calibrate=True)
+    again = [believed(result, i, *spoken(result, i)) for i in range(result.answers.n_tasks)]
+    assert np.allclose(again, result.posterior, atol=2e-6)
+    for task in result.answers.tasks[:20]:
+        why = result.explain(task)
+        parts = why.mixture
+        assert parts is not None
+        made = parts.model_weight * parts.model_probability + parts.vote_weight * parts.vote_share
+        assert np.isclose(made + parts.chance_weight * parts.chance, why.probability, atol=2e-6)
+        assert f"{parts.vote_weight:.2f} x {parts.vote_share:.4f} (vote)" in str(why)
+
+
+def test_a_known_label_is_explained_as_known(crowd: Any) -> None:
+    task, label = crowd.truth.row(0)
+    wrong = next(name for name in crowd.answers.classes if name != label)
+    why = cw.aggregate(cw.Labels(crowd.answers.frame(), gold={task: wrong})).explain(task)
+    assert (why.known, why.mixture) == (True, None)
+    assert str(why).endswith("the label is known (gold), whatever the answers say")
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_removals_are_the_fewest_that_flip(name: str, classes: int) -> None:

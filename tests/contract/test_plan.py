@@ -36,6 +36,13 @@ def test_votes_are_as_accurate_as_enumeration_says(s: float, classes: int, rho: 
     assert found[0] == s
 
 
+@pytest.mark.parametrize(("s", "classes", "rho"), [(0.99, 100, 0.3), (0.95, 200, 0.3), (0.6, 2, 0.05)])
+def test_more_answers_never_make_a_vote_much_worse(s: float, classes: int, rho: float) -> None:
+    found = vote_accuracy(s, classes, rho, seed=1)
+    assert found[1] == s  # a second answer decides nothing
+    assert (np.diff(found) > -0.004).all()
+
+
 def test_the_number_is_the_smallest_that_reaches_the_target() -> None:
     plan = cw.plan(0.9, accuracy=0.8)
     for count, column in ((plan.answers, "accuracy"), (plan.at_best, "high"), (plan.at_worst, "low")):
@@ -82,7 +89,7 @@ def test_a_pilot_replaces_the_assumptions() -> None:
     [
         ({}, "give accuracy=, the probability that one answer is right"),
         ({"accuracy": 0.5}, "accuracy=0.5 is what random answers to 2 classes reach"),
-        ({"accuracy": 80}, "accuracy=80 is not a number between 0 and 1. For 80 percent, write 0.8"),
+        ({"accuracy": 80}, "accuracy=80 is not a number above 0 and below 1. For 80 percent, write 0.8"),
         ({"accuracy": 0.8, "classes": 1}, "classes=1 is not a whole number from 2"),
         ({"accuracy": 0.8, "classes": 2.5}, "classes=2.5 is not"),
     ],
@@ -104,3 +111,7 @@ def test_a_pilot_must_show_agreement() -> None:
         cw.plan(0.9, pilot=alone)
     with pytest.raises(cw.errors.ParameterError, match="accuracy= is for a study without a pilot"):
         cw.plan(0.9, accuracy=0.8, pilot=alone)
+    with pytest.raises(cw.errors.DataError, match=r"plan\(..., pilot=crowdwise.aggregate\(answers\)\)"):
+        cw.plan(0.9, pilot=alone.answers)  # type: ignore[arg-type]
+    with pytest.raises(cw.errors.ParameterError, match="seed=-1 is not"):
+        cw.plan(0.9, accuracy=0.8, seed=-1)

@@ -10,6 +10,7 @@ from scipy import special as scipy_special
 
 from crowdwise.kernels import TINY, fast, plain, special
 from crowdwise.kernels.layout import (
+    WorkerRows,
     find_rows,
     per_worker,
     round_posterior,
@@ -877,3 +878,13 @@ def test_loops_of_logarithms_and_exponentials_are_exact() -> None:
     exp_minus(t, out, spare, len(t))
     np.testing.assert_allclose(out[:-1], np.exp(-t[:-1]), rtol=1e-15)
     assert 0 < out[-1] < 1e-300
+
+
+def test_small_pseudo_counts_do_not_underflow() -> None:
+    """Rows of workers without counts of a class, whose totals are tiny: exp of psi is below any floor."""
+    label = np.array([0, 1], np.int32)
+    rows = WorkerRows(2, np.zeros(2, np.int32), label, np.array([0, 2]), np.array([3, 4]))
+    counts, a = np.array([[0.0, 2.0], [0.0, 5.0]]), np.array([[0.018, 0.001], [0.5, 2.0]])
+    both = [of.dirichlet_rows(rows, counts, a, np.float64, 1) for of in (fast, plain)]
+    for ours, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)

@@ -569,7 +569,7 @@ def test_known_labels_give_label_sets(files: Path, tmp_path: Path, command: Any)
     assert pl.read_csv(out / "sets.csv").height <= sets.height
     for words, message in (
         (("--coverage", "0.99"), "need at least 99 tasks with answers whose label is known; there are 20"),
-        (("--coverage", "90"), "--coverage 90.0 is not a number between 0 and 1"),
+        (("--coverage", "90"), "--coverage 90.0 is not a number above 0 and below 1"),
     ):
         status, _, told = command("aggregate", "answers.csv", "--gold", known, "--out", out, *words)
         assert (status, message in told) == (2, True)
@@ -584,21 +584,29 @@ def test_a_plan_says_how_many_answers(files: Path, command: Any) -> None:
     status, out, told = command("plan", "--target", "0.9", "--accuracy", "0.8", "--tasks", "1000", "--price", "0.05")
     assert status == 0
     plan = cw.plan(0.9, accuracy=0.8)
-    assert f"90 % right labels need {plan.answers} answers per task: " in out
+    assert f"For 90 % right labels, ask {plan.answers} answers per task: " in out
     assert f"{plan.answers * 1000:,} answers for 1,000 tasks, which cost {plan.answers * 50:.2f}" in out  # type: ignore[operator]
-    assert f"{plan.at_best} answers per task if workers share few errors, more than 25 answers per task if they" in out
+    assert f"{plan.at_best} answers if workers share few errors, more than 25 answers if they share many" in out
     assert "A pilot" in told
     found = json.loads(command("plan", "--target", "0.9", "--accuracy", "0.8", "--tasks", "10", "--json")[1])
     assert (found["answers"], found["total_answers"]) == (plan.answers, 10 * plan.answers)  # type: ignore[operator]
     found = json.loads(command("plan", "answers.csv", "--target", "0.8", "--json")[1])
     assert found == cw.plan(0.8, pilot=cw.aggregate(cw.read("answers.csv"))).as_dict()
     assert "90 % range" in command("plan", "answers.csv", "--target", "0.8")[2]
+    assert "ask at most 5 answers per task" in command("plan", "answers.csv", "--target", "0.1")[1]
+    found = json.loads(command("plan", "--target", "0.999", "--accuracy", "0.6", "--tasks", "10", "--json")[1])
+    assert (found["answers"], found["total_answers"]) == (None, None)
+    assert command("simulate", "clicks", "--out", "made")[0] == 0
+    told = command("plan", "made/clicks.csv", "--target", "0.9")[2]
+    assert "plan works on labels of tasks; clicks.csv holds clicks" in told
     for words, message in (
         (
             ("--target", "90", "--accuracy", "0.8"),
-            "--target 90.0 is not a number between 0 and 1. For 90 percent, write 0.9",
+            "--target 90.0 is not a number above 0 and below 1. For 90 percent, write 0.9",
         ),
         (("--target", "0.9"), "give --accuracy, the probability that one answer is right"),
+        (("--target", "1", "--accuracy", "0.8"), "--target 1.0 is not a number above 0 and below 1"),
+        (("--target", "0.9", "--accuracy", "0.8", "--price", "1"), "--price needs --tasks"),
         (("answers.csv", "--target", "0.9", "--classes", "3"), "--classes is for a study without a pilot"),
     ):
         status, _, told = command("plan", *words)

@@ -38,7 +38,7 @@ DEVIATIONS = 1.75  # standard deviations in half a 90 % range: a little more tha
 MIN_ANSWERS_PER_TASK = 1.5  # with fewer answers, agreement is hardly observed
 MIN_GOLD = 5  # tasks with gold and answers from which the accuracy is corrected
 MIN_PROBABILITY, MAX_PROBABILITY = 0.01, 0.995  # of a label, in eq (2)
-NEWTON_STEPS = 30
+MAX_SHIFT, BISECTIONS = 30.0, 60
 
 
 class Accuracy(NamedTuple):
@@ -78,10 +78,20 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
     answers = result.answers.answers_per_task[open_]
     if not len(answers) or answers.mean() < MIN_ANSWERS_PER_TASK:
         return None
-    p = _label_probabilities(result, result.posterior)[open_]
-    if n_known(result.answers) < MIN_GOLD:
+    p = _label_probabilities(result)[open_]
+    if n_known(result) < MIN_GOLD:
         return accuracy_range(float(p.mean()), len(p), result.model)
-    return _corrected(result, p)
+    shift, error = _shift(result)
+    value, below, above = (float(expit(_odds(p) + shift + side).mean()) for side in (0.0, -error, error))
+    chance = 1.645 * np.sqrt(value * (1 - value) / len(p))
+    ends = value - float(np.hypot(value - below, chance)), value + float(np.hypot(above - value, chance))
+    return Accuracy(value, max(ends[0], 0.0), min(ends[1], 1.0))
+
+
+def open_probabilities(result: LabelsResult) -> Floats:
+    """Return the probabilities of the labels of open tasks, corrected by known labels as expected accuracy is."""
+    p = _label_probabilities(result)[open_tasks(result)]
+    return p if n_known(result) < MIN_GOLD else expit(_odds(p) + _shift(result)[0])
 
 
 def accuracy_from_sums(sums: Floats, labels: int, n_answers: int, model: LabelModel) -> Accuracy | None:
@@ -102,28 +112,25 @@ def accuracy_range(mean: float, tasks: int, model: LabelModel) -> Accuracy:
     return Accuracy(mean, min(below, mean), max(above, mean))
 
 
-def _label_probabilities(result: LabelsResult, posterior: Floats) -> Floats:
+def _label_probabilities(result: LabelsResult) -> Floats:
+    posterior = result.posterior
     label = classes_of(posterior, result.prevalence, np.full(len(posterior), -1))
     return posterior[np.arange(len(posterior)), label].astype(np.float64)
 
 
-def _corrected(result: LabelsResult, p: Floats) -> Accuracy:
-    """Eq (2): the accuracy of labels with probabilities p."""
+def _shift(result: LabelsResult) -> tuple[float, float]:
+    """Return the shift d of eq (2) and half its 90 % range, found by bisection: the objective is concave in d."""
     found = left_out(result)
-    of_gold, right = found.probability, found.right
+    odds, right = _odds(found.probability), found.right
     low, high = result.model.error_range
     middle, spread = (high - low) / 2, max((high + low) / (2 * DEVIATIONS), 0.1)
-    odds, open_odds = (_odds(each) for each in (of_gold, p))
-    shift = middle
-    for _ in range(NEWTON_STEPS):
-        q = expit(odds + shift)
-        curve = float((q * (1 - q)).sum()) + spread**-2
-        shift += (float((right - q).sum()) - (shift - middle) / spread**2) / curve
-    error = 1.645 / np.sqrt(curve)
-    value, below, above = (float(expit(open_odds + shift + side).mean()) for side in (0.0, -error, error))
-    chance = 1.645 * np.sqrt(value * (1 - value) / len(p))
-    ends = value - float(np.hypot(value - below, chance)), value + float(np.hypot(above - value, chance))
-    return Accuracy(value, max(ends[0], 0.0), min(ends[1], 1.0))
+    below, above = middle - MAX_SHIFT, middle + MAX_SHIFT
+    for _ in range(BISECTIONS):
+        shift = (below + above) / 2
+        slope = float((right - expit(odds + shift)).sum()) - (shift - middle) / spread**2
+        below, above = (shift, above) if slope > 0 else (below, shift)
+    q = expit(odds + shift)
+    return shift, float(1.645 / np.sqrt(float((q * (1 - q)).sum()) + spread**-2))
 
 
 def _odds(p: Floats) -> Floats:
@@ -155,7 +162,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
     """
     result = result_of(result, "labels", "cost_curve")
     now, U = expected_accuracy(result), disagreement(result)
-    known = n_known(result.answers)
+    known = n_known(result)
     if now is None or U is None:
         return CostCurve(_points([]), U, 0)
     n = result.answers.answers_per_task[open_tasks(result)].astype(np.float64)
@@ -163,7 +170,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
 
     def row(plan: str, added: int, x: float) -> tuple[Any, ...]:
         gain, error = gain_of(now, U, n, x)
-        return plan, added, *after(now, U, n, x), gain, gain - error, gain + error
+        return plan, added, *after(now, U, n, x), gain, gain - error, min(gain + error, 1 - now.value)
 
     every = [row(EVERY, m * T, with_each(n, n + m)) for m in range(MAX_MORE + 1)]
     some = [0, *(tasks for tasks in (round(share * T) for share in WORST_SHARES) if tasks)]
@@ -172,7 +179,7 @@ def cost_curve(result: LabelsResult) -> CostCurve:
     return CostCurve(_points([*every, *worst]), U, known if known >= MIN_GOLD else 0)
 
 
-def with_each(n: Floats, then: Floats | int) -> float:
+def with_each(n: Floats, then: Floats | float) -> float:
     """Return the mean of 1 / n - 1 / then over tasks with n (T,) answers that will have `then` answers, or more."""
     return float((1 / n - 1 / np.maximum(n, then)).mean())
 
@@ -192,11 +199,11 @@ def gain_of(now: Accuracy, U: float, n: Floats, x: float) -> tuple[float, float]
 
 def after(now: Accuracy, U: float, n: Floats, x: float) -> Accuracy:
     """Expected accuracy after more answers. Errors of the present accuracy and of the gain are added as independent
-    ones."""
+    ones; the range does not reach below that of the present accuracy."""
     gain, error = gain_of(now, U, n, x)
     value = now.value + gain
     low, high = (float(np.hypot(side, error)) for side in (now.value - now.low, now.high - now.value))
-    return Accuracy(value, max(value - low, 0.0), min(value + high, 1.0))
+    return Accuracy(value, max(value - low, now.low), min(value + high, 1.0))
 
 
 def one_more(result: LabelsResult) -> float | None:

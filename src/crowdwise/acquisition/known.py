@@ -5,6 +5,7 @@ A label set contains the true label with a given probability, the coverage. Spli
 label of the n known tasks, in ascending order,
     (1)  threshold = p_(j),   j = floor((n + 1) (1 - coverage))
     (2)  set of a task = all classes with at least this probability, and the label found
+All probabilities of (1) and (2) are those of the fit without known labels.
 A further task misses its set with probability at most 1 - coverage, whatever the model, if known and other tasks are
 judged alike. So the model is fitted again without the known labels. For results of a classifier, known tasks are judged
 by parameters to which they did not contribute (leave-one-out), and the coverage is approximate.
@@ -57,36 +58,41 @@ _remembered: WeakKeyDictionary[LabelsResult, Judged] = WeakKeyDictionary()
 def judged(result: LabelsResult) -> Judged:
     """Return the tasks with known labels and answers, as they would be judged if no label were known."""
     if result not in _remembered:
-        _remembered[result] = _judged(result)
+        found = _judged(result)
+        if result.answers.n_answers > MAX_QUICK_ANSWERS:
+            return found
+        _remembered[result] = found
     return _remembered[result]
 
 
 def _judged(result: LabelsResult) -> Judged:
-    if result.model.kind != "labels" or not n_known(result.answers):
+    if result.model.kind != "labels" or result.model.needs_gold or not n_known(result):
         return left_out(result)
     again = result.model.fit(result.answers.with_gold(None), run=Run(seed=result.seed))
-    return _of(result, again.posterior, again.posterior, again.prevalence)
+    return _of(result, again.posterior[_known(result.answers)], again.posterior, again.prevalence)
 
 
 def left_out(result: LabelsResult) -> Judged:
     """Return the same, judged by parameters to which the task did not contribute. Other known labels did: this shows
     how good the labels of tasks without gold are."""
-    posterior = (
-        result.model.without_gold(result.params, result.answers) if n_known(result.answers) else result.posterior
-    )
+    posterior = result.model.without_gold(result.params, result.answers, _known(result.answers))
     return _of(result, posterior, result.posterior, result.prevalence)
 
 
 def _of(result: LabelsResult, posterior: Floats, others: Floats, prevalence: Floats) -> Judged:
-    gold = result.answers.gold
-    tasks = np.flatnonzero((gold >= 0) & (result.answers.answers_per_task > 0))
-    label = classes_of(posterior[tasks], prevalence, np.full(len(tasks), -1))
-    return Judged(tasks, gold[tasks], posterior[tasks], label, others)
+    tasks = _known(result.answers)
+    label = classes_of(posterior, prevalence, np.full(len(tasks), -1))
+    return Judged(tasks, result.answers.gold[tasks], posterior, label, others)
 
 
-def n_known(answers: Labels) -> int:
-    """Return the number of tasks with known labels and answers."""
-    return int(((answers.gold >= 0) & (answers.answers_per_task > 0)).sum())
+def _known(answers: Labels) -> Ints:
+    """Return the numbers of tasks with known labels and answers."""
+    return np.flatnonzero((answers.gold >= 0) & (answers.answers_per_task > 0))
+
+
+def n_known(result: LabelsResult) -> int:
+    """Return the number of tasks with known labels and answers, if the model can judge them without these labels."""
+    return len(_known(result.answers)) if result.model.judges_known else 0
 
 
 class Bin(NamedTuple):
@@ -125,8 +131,8 @@ def _interval(share: float, n: int, z: float = 1.645) -> tuple[float, float]:
 def check_coverage(coverage: float, answers: Labels) -> None:
     """Refuse a coverage that these answers cannot have."""
     if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0 < float(coverage) < 1:
-        raise ParameterError(f"{option('coverage', coverage)} is not a number between 0 and 1, such as 0.9")
-    known, needed = n_known(answers), known_needed(float(coverage))
+        raise ParameterError(f"{option('coverage', coverage)} is not a number above 0 and below 1, such as 0.9")
+    known, needed = len(_known(answers)), known_needed(float(coverage))
     if known < needed:
         raise ParameterError(
             f"label sets of coverage {coverage:g} need at least {needed} tasks with answers whose label is known; "
@@ -136,19 +142,21 @@ def check_coverage(coverage: float, answers: Labels) -> None:
 
 def known_needed(coverage: float) -> int:
     """Return how many known tasks label sets of this coverage need."""
-    return int(np.ceil(coverage / (1 - coverage) - 1e-9))
+    return max(1, int(np.ceil(coverage / (1 - coverage) - 1e-9)))
 
 
 def threshold(found: Judged, coverage: float) -> float:
     """Eq (1)."""
     p = np.sort(found.posterior[np.arange(len(found.truth)), found.truth].astype(np.float64))
-    return float(p[int(np.floor((len(p) + 1) * (1 - coverage) + 1e-9)) - 1])
+    place = int(np.floor((len(p) + 1) * (1 - coverage) + 1e-9))
+    return float(p[min(max(place, 1), len(p)) - 1])
 
 
 def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame:
     """Return sets of labels that contain the true one with probability `coverage`: one row per task and label of its
     set, with columns task, label, probability and size (labels of the set). It needs known labels (gold) of tasks that
-    were chosen at random: nine for a coverage of 0.9, and more for smaller sets. A known task has its known label.
+    were chosen at random: nine for a coverage of 0.9, and more for smaller sets. Probabilities are those of a fit
+    without the known labels; a known task has its known label.
 
     >>> import crowdwise as cw
     >>> sim = cw.simulate.crowd(tasks=200, workers=20, seed=1)
@@ -158,16 +166,22 @@ def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame
     (['task', 'label', 'probability', 'size'], 200)
     """
     result = result_of(result, "labels", "label_sets")
+    if not result.model.judges_known:
+        raise ParameterError(
+            f"label sets are not available with the worker side {result.model.name!r}, which cannot judge a task as if "
+            "its label were not known. Use workers='pooled', or a model of labels"
+        )
     check_coverage(coverage, result.answers)
-    answers, Z, found = result.answers, result.posterior, judged(result)
+    answers, found = result.answers, judged(result)
     inside = (found.others >= threshold(found, float(coverage))) & (answers.gold < 0)[:, None]
-    inside[np.arange(len(Z)), classes_of(Z, result.prevalence, answers.gold)] = True
+    inside[np.arange(len(inside)), classes_of(result.posterior, result.prevalence, answers.gold)] = True
     task, of = np.nonzero(inside)
+    p = np.where(answers.gold[task] >= 0, 1.0, found.others[task, of].astype(np.float64))
     return pl.DataFrame(
         [
             answers.tasks[task].alias("task"),
             answers.classes[of].alias("label"),
-            pl.Series("probability", Z[task, of].astype(np.float64)),
+            pl.Series("probability", p),
             pl.Series("size", inside.sum(1)[task].astype(np.int64)),
         ]
     )

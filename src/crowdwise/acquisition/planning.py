@@ -26,14 +26,15 @@ from ..result.base import result_of
 from .cost import Accuracy, after, disagreement, expected_accuracy, open_tasks, with_each
 
 MAX_ANSWERS = 25  # answers per task that are considered
-USUAL, SHARED, INDEPENDENT = 0.15, 0.3, 0.05  # correlation of errors: median, and quartiles, of real datasets
+USUAL, SHARED, INDEPENDENT = 0.15, 0.3, 0.05  # correlation of errors on real datasets: median, 90 %, lower quartile
 TASKS = 50_000  # simulated
 MAX_CELLS = 20_000_000  # tasks x classes
 
 
 @dataclass(frozen=True)
 class AnswerPlan:
-    """How many answers per task a target accuracy needs. Numbers are None if `MAX_ANSWERS` answers do not suffice."""
+    """How many answers per task a target accuracy needs. Numbers are None if those of `points`, up to 25, do not
+    suffice. After a pilot they start at the answers per task that it has: it does not show what fewer would do."""
 
     target: float
     answers: int | None  # per task, as expected
@@ -70,17 +71,19 @@ def plan(
     True
     """
     _check_share("target", target)
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ParameterError(f"{option('seed', seed)} is not a whole number from 0")
     if pilot is not None:
         if accuracy is not None or classes is not None:
             name = option("accuracy") if accuracy is not None else option("classes")
             raise ParameterError(f"{name} is for a study without a pilot. Omit it: the pilot's answers replace it")
-        points = _after_pilot(result_of(pilot, "labels", "plan"))
+        points = _after_pilot(result_of(pilot, "labels", "plan", argument="pilot"))
     else:
-        points = _before(*_assumptions(target, accuracy, 2 if classes is None else classes), seed)
+        points = _before(*_assumptions(accuracy, 2 if classes is None else classes), seed)
     return _made(float(target), points, pilot is not None)
 
 
-def _assumptions(target: float, accuracy: float | None, classes: int) -> tuple[float, int]:
+def _assumptions(accuracy: float | None, classes: int) -> tuple[float, int]:
     if accuracy is None:
         raise ParameterError(
             f"give {option('accuracy')}, the probability that one answer is right, for instance 0.8, or the answers of "
@@ -102,7 +105,7 @@ def _check_share(name: str, value: object) -> None:
         hint = ""
         if isinstance(value, Real) and 1 < float(value) < 100:
             hint = f". For {float(value):g} percent, write {float(value) / 100:g}"
-        raise ParameterError(f"{option(name, value)} is not a number between 0 and 1{hint}")
+        raise ParameterError(f"{option(name, value)} is not a number above 0 and below 1{hint}")
 
 
 def _before(accuracy: float, classes: int, seed: int) -> list[tuple[int, Accuracy]]:
@@ -120,7 +123,7 @@ def vote_accuracy(
     strength = (1 - correlation) / correlation
     shape = np.full(classes, strength * (1 - accuracy) / (classes - 1))
     shape[0] = strength * accuracy  # class 0 is the truth
-    shares = rng.standard_gamma(np.broadcast_to(np.maximum(shape, 1e-3), (T, classes)))
+    shares = rng.standard_gamma(np.broadcast_to(shape, (T, classes)))
     edges = np.cumsum(shares, axis=1)
     votes, rows, right = np.zeros((T, classes), np.int16), np.arange(T), np.empty(most)
     for n in range(most):
@@ -128,7 +131,7 @@ def vote_accuracy(
         votes[rows, np.minimum((drawn[:, None] > edges).sum(1), classes - 1)] += 1
         top = votes.max(1)
         right[n] = np.where(votes[:, 0] == top, 1 / (votes == top[:, None]).sum(1), 0).mean()
-    right[0] = accuracy  # exactly
+    right[:2] = accuracy  # exactly: a second answer decides nothing, since a tie counts half
     return right
 
 

@@ -105,7 +105,7 @@ def aggregate(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="With known labels: how often sets of sets.csv contain the true label, default 0.9",
+            help="With known labels: share of tasks whose set in sets.csv contains the true label, default 0.9",
         ),
     ] = None,
     engine: Annotated[
@@ -337,9 +337,14 @@ def plan(
     """Plan how many answers per task a study of labels needs. Before it, from the accuracy of one answer that you
     expect; after a pilot, from its answers."""
     from ..acquisition import plan as planned
+    from ..errors import ParameterError
+    from .job import check_kind
     from .show import planned_answers
 
-    found = planned(target, accuracy=accuracy, classes=classes, pilot=source.result(), seed=source.seed or 0)
+    if price is not None and tasks is None:
+        raise ParameterError("--price needs --tasks, the number of tasks of the study")
+    pilot = source.result(lambda answers: check_kind(answers, "labels", "plan"))
+    found = planned(target, accuracy=accuracy, classes=classes, pilot=pilot, seed=source.seed or 0)
     planned_answers(found, tasks, price, as_json)
 
 

@@ -86,14 +86,14 @@ class PageOptions:
             return label_sets(result, self.coverage)
         if result.in_parts or not (result.answers.gold < 0).any() or result.answers.n_answers > MAX_QUICK_ANSWERS:
             return None
-        return label_sets(result) if n_known(result.answers) >= known_needed(COVERAGE) else None
+        return label_sets(result) if n_known(result) >= known_needed(COVERAGE) else None
 
     def _given(self) -> dict[str, Path | None]:
         return {"--truth": self.truth, "--content": self.content, "--pictures": self.pictures}
 
     def page(self, result: Any, features: Any = None) -> dict[str, Any]:
         """The options of the page of a result that follow from these."""
-        found: dict[str, Any] = {"content": self.about}
+        found: dict[str, Any] = {"content": self.about, "coverage": self.coverage}
         if result.kind == "pairs" and features is not None and _are_images(features.x.shape):
             found["pictures"] = features.x
         if result.kind == "points" and self.truth is not None:

@@ -181,6 +181,13 @@ def default_model(kind: str) -> str:
     return DEFAULTS[kind]
 
 
+def check_kind(answers: Any, kind: str, verb: str) -> None:
+    """Refuse answers of another kind before they are fitted."""
+    if answers.kind != kind:
+        wanted = KINDS[kind].title
+        raise ParameterError(f"{verb} works on {wanted}; {answers.intake.source} holds {answers.title}")
+
+
 def check_file(file: Path | None, flag: str) -> None:
     """Refuse a file that is not there, before long work starts."""
     if file is not None and not file.is_file():

@@ -155,28 +155,32 @@ def asked(rows: pl.DataFrame, result: BaseResult, budget: int, options: ListOpti
 
 def planned_answers(found: AnswerPlan, tasks: int | None, price: float | None, as_json: bool) -> None:
     """Print how many answers per task a target accuracy needs."""
-    totals = {} if tasks is None or found.answers is None else _totals(found.answers, tasks, price)
+    totals = {} if tasks is None else _totals(found.answers, tasks, price)
     if as_json:
         say_json(found.as_dict() | totals)
         return
     needed = {n for n in (found.answers, found.at_best, found.at_worst) if n is not None}
-    first = int(found.points["answers"][0])
-    rows = [row for row in found.points.rows() if row[0] in needed or row[0] - first < 6]
+    first, most = int(found.points["answers"][0]), int(found.points["answers"][-1])
+    rows = [row for row in found.points.rows() if row[0] in needed or row[0] - first < 6 or row[0] == most]
     table(["answers", "accuracy", "low", "high"], rows, 3)
-    most = int(found.points["answers"][-1])
     total = ""
-    if totals:
+    if totals and found.answers is not None:
         cost = f", which cost {totals['cost']:,.2f}" if "cost" in totals else ""
         total = f": {totals['total_answers']:,} answers for {tasks:,} tasks{cost}"
-    print(f"{100 * found.target:g} % right labels need {_answers(found.answers, most)}{total}")
+    fewest = first if found.pilot else 0
+    print(f"For {100 * found.target:g} % right labels, ask {_answers(found.answers, most, fewest)} per task{total}")
     best, worst = (
-        ("if the true accuracies are the high ones", "if they are the low ones")
+        ("at the high end of the range", "at the low end")
         if found.pilot
         else ("if workers share few errors", "if they share many")
     )
-    print(f"{_answers(found.at_best, most)} {best}, {_answers(found.at_worst, most)} {worst}")
+    if found.at_best != found.at_worst:
+        ends = (_answers(each, most, fewest) for each in (found.at_best, found.at_worst))
+        print(f"{next(ends)} {best}, {next(ends)} {worst}")
     if found.answers is None:
         words("A clearer question, fewer classes or better workers may help where more answers do not.")
+    if found.answers == fewest:
+        words(f"The pilot has {first} answers per task; it does not show what fewer would do.")
     words(
         "answers: per task; low to high: the 90 % range of the accuracy"
         if found.pilot
@@ -185,15 +189,16 @@ def planned_answers(found: AnswerPlan, tasks: int | None, price: float | None, a
     )
 
 
-def _totals(answers: int, tasks: int, price: float | None) -> dict[str, float]:
-    total: dict[str, float] = {"total_answers": answers * tasks}
-    return total if price is None else total | {"cost": round(answers * tasks * price, 2)}
+def _totals(answers: int | None, tasks: int, price: float | None) -> dict[str, float | None]:
+    count = None if answers is None else answers * tasks
+    total: dict[str, float | None] = {"total_answers": count}
+    return total if price is None else total | {"cost": None if count is None else round(count * price, 2)}
 
 
-def _answers(count: int | None, most: int) -> str:
+def _answers(count: int | None, most: int, fewest: int) -> str:
     if count is None:
-        return f"more than {most} answers per task"
-    return f"{count} answer{'s' if count > 1 else ''} per task"
+        return f"more than {most} answers"
+    return f"{'at most ' * (count == fewest)}{count} answer{'s' * (count != 1)}"
 
 
 def _and_more(count: int, what: str) -> None:

@@ -51,6 +51,7 @@ class Dependence(NamedTuple):
     """How far answers depend on each other, and what that does to the fit and its probabilities."""
 
     shared: float | None  # x: evidence for shared errors; None if too few tasks have enough answers
+    seen: bool  # whether the answers show shared errors beyond chance
     anchor: float  # weight of the vote in the fit
     vote: tuple[float, float]  # weight of the vote in reported probabilities: of tasks with many and with few answers
 

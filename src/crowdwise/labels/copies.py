@@ -29,7 +29,7 @@ from .sampled import MIN_RELEVANT, Fit, answer_pairs, by_class, fit, label_share
 if TYPE_CHECKING:
     from .pooled import Pooled
 
-MAX_ANCHOR = 0.4  # anchor of fits that must not be dominated by copies
+FIRM_ANCHOR = 0.4  # anchor of fits that must not be dominated by copies
 MAX_ROUNDS, MAX_CANDIDATES, MAX_STEPS, EIGENVECTORS = 6, 4, 40, 3
 EIGEN_ITERATIONS = 40
 FIRST_RATE = 0.8  # copying rate with which a candidate is first merged
@@ -76,7 +76,7 @@ class Search:
     def find_copies(self) -> None:
         """Merge clusters of copies until no further one is found."""
         for _ in range(MAX_ROUNDS):
-            found = [set_ for anchor in (0.0, MAX_ANCHOR) for set_ in self._candidates(self.fit(anchor))]
+            found = [set_ for anchor in (0.0, FIRM_ANCHOR) for set_ in self._candidates(self.fit(anchor))]
             new = [set_ for set_ in dict.fromkeys(found) if set_ not in self.seen][:MAX_CANDIDATES]
             accepted = sorted(((*self._tested(set_), set_) for set_ in new), reverse=True)
             before = len(self.rates)
@@ -120,7 +120,7 @@ class Search:
         cluster, rate = self.cluster.copy(), FIRST_RATE
         cluster[some] = len(self.rates)
         for _ in range(2):
-            merged = fit(self.model, self.sample, self.run, MAX_ANCHOR, cluster, [*self.rates, rate])
+            merged = fit(self.model, self.sample, self.run, FIRM_ANCHOR, cluster, [*self.rates, rate])
             pairs = pair_agreement(merged)
             e = _expected(pairs, cluster)
             inside = np.isin(pairs.first, some) & np.isin(pairs.second, some)
@@ -142,7 +142,7 @@ class Search:
         """Return whether the answers marked (N,) agree with those of other workers better than these do among
         themselves, so that their workers may be experts; also if the others cannot tell."""
         rest = self.sample.take(~own)
-        others = fit(self.model, rest, self.run, MAX_ANCHOR, self.cluster, self.rates)
+        others = fit(self.model, rest, self.run, FIRM_ANCHOR, self.cluster, self.rates)
         task, _, label = self.sample.codes()
         answered = np.isin(others.task, task[own])
         if not answered.any():

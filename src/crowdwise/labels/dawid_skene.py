@@ -21,7 +21,8 @@ from ..answers import Labels
 from ..engine import Executor, register
 from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
-from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, per_worker
+from ..kernels.layout import Floats, Ints, Layout, PerRow, PerWorker, RowTable, find_rows, per_worker
+from ..kernels.special import softmax
 from .confusions import RowModel, Stats, mean_rows, row_logs
 from .em import Local
 from .shard import Crowd, Shard
@@ -95,6 +96,22 @@ class DawidSkene(RowModel):
         parts = (counts, params.totals, np.full((K, K), s), self.prior(shard, params), gold)
         shard.kernels.cavity_posterior(shard.layout, *parts, Z, shard.threads)
         return Z
+
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
+        """With `calibrate`, rows without the contribution of the task, as in `leave_one_out`."""
+        means = self.emission(params, layout, worker, label)
+        if not (self.calibrate and isinstance(layout, Layout)):
+            return means
+        given = layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]
+        prior = np.maximum(self.class_prior(params, layout.n_classes, task), TINY)
+        own = softmax(np.log(prior) + np.log(np.maximum(params.rows[given].astype(np.float64), TINY)).sum(0))
+        at, there = find_rows(layout, worker, label)
+        lost = np.isin(at, given)[:, None] * own
+        s, K = max(self.smoothing, TINY), layout.n_classes
+        totals = params.totals[worker]
+        counts = np.maximum(params.rows[at] * (totals + K * self.smoothing) - self.smoothing, 0)
+        left = np.log((np.maximum(counts - lost, 0) + s) / (np.maximum(totals - lost, 0) + K * s))
+        return np.asarray(np.where(there[:, None], left, means))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
         K, rows = answers.n_classes, answers.row_table.n_rows

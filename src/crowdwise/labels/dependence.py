@@ -28,12 +28,13 @@ from ..answers import Labels
 from ..engine import Run
 from ..kernels.layout import Bools, Ints, weighted_counts
 from ..kernels.special import softmax
-from .copies import CLIP, MAX_ANCHOR, MIN_PAIRS, Search, comparable_pairs
+from .copies import CLIP, MIN_PAIRS, Search, comparable_pairs
 from .sampled import MIN_RELEVANT, Fit, Found, answer_pairs, by_class, independent, label_shares
 
 if TYPE_CHECKING:
     from .pooled import Pooled
 
+MAX_ANCHOR = 0.4  # weight of the vote in the fit, if errors are fully shared
 EXCESS_SCALE = 0.03  # excess at which errors count as fully shared, eq (4)
 EXCESS_SPREAD = 0.08  # standard deviation of the excess between real datasets, eq (4)
 MIN_TASKS = 20  # tasks with two answers from which anything is estimated; with four, from which the excess is

@@ -178,15 +178,25 @@ class LabelModel(Model[Labels, LabelsResult]):
         """
         return Z
 
-    def without_gold(self, params: Any, answers: Labels) -> Floats:
-        """Return the posteriors (T, K) of tasks with known labels, as they would be if these were not known; those of
-        other tasks have no meaning."""
+    @property
+    def judges_known(self) -> bool:
+        """Whether a task with a known label can be judged as if it were not known."""
+        return self.kind == "labels" or type(self).leave_one_out is not LabelModel.leave_one_out
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether the model cannot be fitted without known labels."""
+        return False
+
+    def without_gold(self, params: Any, answers: Labels, tasks: Ints) -> Floats:
+        """Return the posteriors (G, K) of tasks with known labels, as they would be if these were not known."""
         free = answers.with_gold(None)
         if type(self).leave_one_out is LabelModel.leave_one_out:
-            return self.infer(params, answers.row_table, free, answers.layout.row_worker)
+            some = free.only(tasks)
+            return self.infer(params, answers.row_table, some, some.layout.row_worker)
         shard = self.shard_of(answers)
         Z = self.leave_one_out(shard, params, shard.vote_shares(), free.gold)
-        return self._calibrated(self.weighted(self.shard_of(free), params), params, Z) if self.calibrate else Z
+        return (self._calibrated(self.weighted(self.shard_of(free), params), params, Z) if self.calibrate else Z)[tasks]
 
     def calibration(self, params: Any) -> Calibration:
         """Return what the calibration of this model depends on."""

@@ -17,7 +17,17 @@ import numpy as np
 from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
-from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, weighted_counts, worker_answers
+from ..kernels.layout import (
+    Floats,
+    Ints,
+    Layout,
+    PerRow,
+    PerWorker,
+    RowTable,
+    find_rows,
+    weighted_counts,
+    worker_answers,
+)
 from ..kernels.special import softmax
 from ..rating.skills import match_left_out
 from ..result import LeftOut
@@ -87,6 +97,19 @@ class OneCoin(EMModel[Params, Stats]):
         scores += weighted_counts(task, miss, len(Z))[:, None] + np.log(params.rho)
         Z[:] = np.where((gold < 0)[:, None], softmax(scores), Z)
         return Z
+
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
+        """With `calibrate`, skills without the contribution of the task, as in `leave_one_out`."""
+        if not (self.calibrate and isinstance(layout, Layout)):
+            return self.emission(params, layout, worker, label)
+        given = layout.pair[layout.task_ptr[task] : layout.task_ptr[task + 1]]
+        logs = self.emission(params, layout, layout.row_worker[given], layout.row_label[given])
+        own = softmax(np.log(params.rho) + logs.sum(0))
+        at, there = find_rows(layout, worker, label)
+        total = params.total[worker]
+        left = np.clip((params.hit[worker] * total - own[label]) / np.maximum(total - 1, 1e-9), 1e-9, 1 - 1e-9)
+        hit = np.where(worker >= 0, params.hit[worker], params.crowd)
+        return even_log(np.where(there & np.isin(at, given), left, hit), label, layout.n_classes)
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         return even_log(np.where(worker >= 0, params.hit[worker], params.crowd), label, layout.n_classes)

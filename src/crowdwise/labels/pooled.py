@@ -88,7 +88,7 @@ class Params(NamedTuple):
     counts: PerRow  # (R, K)  C, observed (j, l) only
     totals: PerWorker  # (W, K)  C[j, k, .]
     rows: PerRow  # (R, K)  the factors of eq (5)
-    bound: Floats  # ()      eq (8) without its first two terms
+    bound: Floats  # ()      eq (10) without its first two terms
     sweeps: Floats  # ()      iterations so far
     vote_n: Floats  # (K,)    n of (6) with s in place of q
     vote_counts: PerRow  # (R, K)  C of (6) with s in place of q; empty without an anchor
@@ -276,9 +276,9 @@ class Pooled(SharesByBayes):
         return Calibration(shared, _fallback(params, h, shared), trust)
 
     def dependence(self, params: Params) -> Dependence | None:
-        h, shared, _, _, error = params.found[:5].tolist()
+        h, shared, _, excess, error = params.found[:5].tolist()
         vote = vote_range(self.calibration(params)) if self.calibrate else (0.0, 0.0)
-        return Dependence(None if np.isinf(error) else shared, h, vote)
+        return Dependence(None if np.isinf(error) else shared, bool(excess > 2 * error), h, vote)
 
     def clusters(self, params: Params, n_workers: int) -> Clusters:
         return Clusters(params.cluster, params.copying)
@@ -409,7 +409,7 @@ def _with_copies(shard: Shard, cluster: Ints, copying: Floats, *, by_row: bool =
 
 
 def _copy_weights(task: Ints, cluster: Ints, copying: Floats) -> Floats:
-    """Return the weight of each answer (N,), by its task and cluster: eq (2) of `dependence`."""
+    """Return the weight of each answer (N,), by its task and cluster: eq (2) of `copies`."""
     weight, members = np.ones(len(task)), np.flatnonzero(cluster >= 0)
     if len(members):
         key = task[members].astype(np.int64) * len(copying) + cluster[members]

@@ -31,9 +31,9 @@ class Found(NamedTuple):
     """What was found about the dependence between answers."""
 
     anchor: float  # weight h of the vote in the fit
-    shared: float  # x of eq (4)
-    trust: float  # of eq (5)
-    excess: float  # of eq (3)
+    shared: float  # x of eq (4) of `dependence`
+    trust: float  # of eq (5) of `dependence`
+    excess: float  # of eq (3) of `dependence`
     error: float  # its standard error; infinite if the excess is not known
     cluster: Ints  # (W,) cluster of copies of each worker, or -1
     copying: Floats  # (G,) rate r of each cluster

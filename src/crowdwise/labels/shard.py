@@ -120,7 +120,7 @@ class Crowd(NamedTuple):
     seed: int  # for random starts
     workers: Any  # ids
     truth: Any = None  # as in Shard
-    found: Any = None  # how far answers depend on each other, for models that use it: `dependence.Found`
+    found: Any = None  # how far answers depend on each other, for models that use it: `sampled.Found`
 
 
 @dataclass(frozen=True)

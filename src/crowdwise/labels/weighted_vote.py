@@ -60,6 +60,10 @@ class WeightedVote(VoteModel):
                     f"weighted-vote: the weight of {worker!r} is {weight!r}; it must be a number of at least 0"
                 )
 
+    @property
+    def needs_gold(self) -> bool:
+        return self.learn_from == "gold"
+
     def weights(self, answers: Labels, crowd: Crowd, shards: Executor[Shard]) -> Floats:
         if self.given is not None:
             return self._given(crowd)

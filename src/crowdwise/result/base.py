@@ -150,17 +150,20 @@ class BaseResult(ABC):
         return write(self, Path(path))
 
 
-def any_result(value: Any, verb: str) -> Any:
+def any_result(value: Any, verb: str, argument: str = "") -> Any:
     """A result of any kind, or an error that says what `verb` takes."""
     if isinstance(value, BaseResult):
         return value
     got = "answers" if isinstance(value, Answers) else type(value).__name__
-    raise DataError(f"{verb} takes a result; got {got}. Fit the answers first: {verb}(crowdwise.aggregate(answers))")
+    call = (
+        f"{verb}(..., {argument}=crowdwise.aggregate(answers))" if argument else f"{verb}(crowdwise.aggregate(answers))"
+    )
+    raise DataError(f"{verb} takes a result; got {got}. Fit the answers first: {call}")
 
 
-def result_of(value: Any, kind: str, verb: str, *, in_parts: bool = False) -> Any:
+def result_of(value: Any, kind: str, verb: str, *, in_parts: bool = False, argument: str = "") -> Any:
     """A result of one kind, in parts only if the verb takes that, or an error that says what it takes."""
-    found = any_result(value, verb)
+    found = any_result(value, verb, argument)
     if found.kind != kind:
         raise DataError(f"{verb} takes a result of {kind}; this is a result of {found.kind} ({found!r})")
     if not in_parts:

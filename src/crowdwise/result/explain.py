@@ -63,12 +63,15 @@ class Explanation:
     removals: list[Any] | None  # smallest set of workers whose answers must be removed to flip the label, if any
     additions: int | None  # additional answers of average workers for the rival that flip it, if any number does
     mixture: Mixture | None = None  # how model and vote make up the probability, if it is calibrated
+    known: bool = False  # whether the label is gold
 
     @property
     def flip(self) -> str:
         """What would flip the label, as text."""
         if self.rival is None:
             return "there is only one class, so nothing can flip the label"
+        if self.known:
+            return "the label is known (gold), whatever the answers say"
         changes = []
         if self.removals is not None:
             answers = f"the answer{'s' * (len(self.removals) != 1)} of {', '.join(map(str, self.removals))}"
@@ -132,6 +135,7 @@ def explain(result: LabelsResult, task: Any) -> Explanation:
         removals=None if removed is None else answers.workers[worker[removed]].to_list(),
         additions=None if known else _additions(label_of, worker, label, second),
         mixture=None if known or not len(rows) else _mixture(result, worker, label, i, first),
+        known=known,
     )
 
 

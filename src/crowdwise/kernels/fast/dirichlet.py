@@ -14,6 +14,7 @@ from ..special import trigamma
 from .blocks import by_workers, jit, run
 from .loops import EXPONENT_AT, MANTISSA, ONE, WORD, ZERO, exp_minus, log_all
 
+SMALLEST = 1e-300  # a positive number whose inverse is finite
 STRIP = 2048  # numbers that a loop takes at a time: they stay in the nearest cache
 
 
@@ -155,7 +156,7 @@ def _dirichlet(worker_ptr, row_worker, row_label, same, C, by_label, above, base
         for j in range(first, last):
             for k in range(K):
                 i = (j - first) * K + k
-                scale[j - start, k] = 1.0 / max(y[i] * product[i], TINY)
+                scale[j - start, k] = 1.0 / max(y[i] * product[i], SMALLEST)
                 expected[k] -= totals[j, k] * (logs[i] - tail[i])
                 fit[k] -= x[i]
     _add_logs(1.0, mantissas, exponents, stop - start, fit)

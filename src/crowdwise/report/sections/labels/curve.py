@@ -47,7 +47,7 @@ def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | Non
 def _headline(points: list[CurvePoint], found: CostCurve) -> str:
     """Return what more answers would bring, in words."""
     gold, gains = found.gold, found.points.filter(plan=EVERY).select("gain", "gain_low", "gain_high").rows()
-    if found.disagreement == 0:
+    if found.disagreement == 0 and not gold:
         return "Everybody agrees. That cannot show errors that all workers make."
     every = [point for point in points if point.plan == EVERY]
     now, five = every[0], every[-1]

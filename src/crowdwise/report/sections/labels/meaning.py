@@ -59,11 +59,13 @@ class Meaning:
 
 @section(
     "labels", "meaning", order=35, nav="Probabilities", title="What the probabilities mean",
-    intro="What a probability promises, why these probabilities, and where labels are known, how often they come true.",
+    intro="What a probability promises, why it has its value and, where labels are known, how often it comes true.",
     terms=("probability",),
 )  # fmt: skip
-def meaning(result: LabelsResult) -> Meaning | None:
-    if result.answers.n_classes < 2 or not open_tasks(result).any():
+def meaning(result: LabelsResult, *, coverage: float | None = None) -> Meaning | None:
+    quick = coverage is not None or result.answers.n_answers <= MAX_QUICK_ANSWERS
+    known = n_known(result) if quick else 0
+    if result.answers.n_classes < 2 or not (open_tasks(result).any() or known >= MIN_KNOWN):
         return None
     calibrated = result.model.calibrate
     headline = (
@@ -71,11 +73,8 @@ def meaning(result: LabelsResult) -> Meaning | None:
         if calibrated
         else "These are the probabilities of the model. On real data they are often too certain."
     )
-    quick = result.answers.n_answers <= MAX_QUICK_ANSWERS
-    known = n_known(result.answers) if quick else 0
-    found = judged(result) if known >= min(MIN_KNOWN, known_needed(COVERAGE)) else None
-    drawn = found if found is not None and known >= MIN_KNOWN else None
-    facts = [*_promise(result), *_reasons(result), *_sets(result, known)]
+    drawn = judged(result) if known >= MIN_KNOWN else None
+    facts = [*_promise(result), *_reasons(result), *_sets(result, known, coverage or COVERAGE)]
     bins = [] if drawn is None else reliability(drawn)
     rows = [
         ReliabilityBin(rounded(b.probability), rounded(b.right), rounded(b.right_low), rounded(b.right_high), b.tasks)
@@ -94,11 +93,13 @@ def _checked(found: Judged) -> str:
 
 def _promise(result: LabelsResult) -> list[Fact]:
     if not result.model.calibrate:
-        text = "The posterior of the model, as the textbook has it. `calibrate=True` reports calibrated probabilities."
+        text = (
+            "The posterior of the model, as in textbooks. The setting calibrate=True reports calibrated probabilities."
+        )
         return [Fact("What is reported", text)]
     text = (
-        "Probabilities are calibrated. On 18 real datasets whose truth is known, those of the default model were off "
-        "by about 6 points on average. Errors that everybody makes cannot be seen."
+        "Probabilities are calibrated as on 18 real datasets whose truth is known. There, those of the default model "
+        "were off by about 6 points on average. Errors that everybody makes cannot be seen."
     )
     return [Fact("What is reported", text)]
 
@@ -108,7 +109,7 @@ def _reasons(result: LabelsResult) -> list[Fact]:
     facts, found = [], result.model.dependence(result.params)
     if found is not None:
         facts += [
-            Fact("Shared errors", shared_errors(found.shared)),
+            Fact("Shared errors", shared_errors(found.shared, found.seen)),
             Fact("Vote and model", _vote_and_model(found.anchor, found.vote)),
         ]
     if result.model.calibrate:
@@ -121,7 +122,7 @@ def _reasons(result: LabelsResult) -> list[Fact]:
                 Fact(
                     VOTES,
                     f"A task has {mean:.1f} answers on average. They count as {worth:.1f} independent votes, since "
-                    "workers share errors" + (" or copy each other." if _copies(result) else "."),
+                    "workers tend to share errors" + (", and some copy each other." if _copies(result) else "."),
                 )
             )
     if found is not None:
@@ -129,24 +130,26 @@ def _reasons(result: LabelsResult) -> list[Fact]:
     return facts
 
 
-def shared_errors(shared: float | None) -> str:
+def shared_errors(shared: float | None, seen: bool) -> str:
     """Return what the answers show about shared errors."""
     if shared is None:
         return (
             "Too few tasks have four answers to show whether workers share errors. The probabilities assume that they "
             "do, as real crowds do."
         )
-    if shared >= MANY_SHARED:
+    if seen and shared >= MANY_SHARED:
         return (
-            "Disagreement gathers on some tasks, as it does if these mislead many workers: more answers of the same "
-            "people will settle them less than it seems."
+            "Disagreement gathers on some tasks, as it does if these mislead many workers: more answers from the same "
+            "people will help less than they seem to."
         )
     if shared <= FEW_SHARED:
         return (
             "Disagreement is spread evenly over tasks, as if workers erred independently: the true figures may be "
             "better than shown."
         )
-    return "Disagreement gathers on some tasks a little more than it would if workers erred independently."
+    if seen:
+        return "Disagreement gathers on some tasks a little more than it would if workers erred independently."
+    return "The answers do not show clearly whether workers share errors, so the probabilities are cautious."
 
 
 def _vote_and_model(anchor: float, vote: tuple[float, float]) -> str:
@@ -154,7 +157,7 @@ def _vote_and_model(anchor: float, vote: tuple[float, float]) -> str:
         f"While the model is fitted, the votes count for {percent(anchor, 0)} and the model's own estimates for "
         "the rest: the more errors are shared, the more the votes count."
         if anchor >= 0.005
-        else "Since errors seem independent, the model is fitted without regard to the votes."
+        else "The model is fitted without regard to the votes."
     )
     low, high = vote
     if high == 0:
@@ -170,23 +173,23 @@ def _copies(result: LabelsResult) -> bool:
 def _copied(result: LabelsResult) -> str:
     found = result.model.clusters(result.params, result.answers.n_workers)
     if not len(found.rate):
-        return "No workers were found who give the same answers as if they copied each other."
+        return "No workers seem to copy each other."
     workers = int((np.asarray(found.of) >= 0).sum())
     groups = many(len(found.rate), "group")
     return f"{many(workers, 'worker')} in {groups} give the same answers as if copied. Each group shares one vote."
 
 
-def _sets(result: LabelsResult, known: int) -> list[Fact]:
-    if known < known_needed(COVERAGE):
+def _sets(result: LabelsResult, known: int, coverage: float) -> list[Fact]:
+    if known < known_needed(coverage):
         return []
     free = result.answers.gold < 0
-    sizes = label_sets(result).unique("task", maintain_order=True)["size"].to_numpy()[free]
+    sizes = label_sets(result, coverage).unique("task", maintain_order=True)["size"].to_numpy()[free]
     if not len(sizes):
         return []
     one = float((sizes == 1).mean())
     more = f", the others {sizes[sizes > 1].mean():.1f} on average" if one < 1 else ""
     text = (
-        f"Sets that contain the true label of {percent(COVERAGE, 0)} of the tasks: {percent(one, 0)} of the tasks have "
-        f"one possible label{more}. sets.csv, or crowdwise.label_sets, lists them."
+        f"For sets that contain the true label of about {percent(coverage, 0)} of the tasks, {percent(one, 0)} of the "
+        f"tasks have one possible label{more}. crowdwise.label_sets lists them; crowdwise aggregate writes sets.csv."
     )
     return [Fact("Label sets", text)]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ....acquisition import expected, expected_accuracy, one_more, open_tasks
-from ....acquisition.cost import MIN_GOLD, Accuracy, accuracy_from_sums
+from ....acquisition import expected_accuracy, one_more
+from ....acquisition.cost import MIN_GOLD, Accuracy, accuracy_from_sums, open_probabilities
 from ....acquisition.known import n_known
 from ....inter_rater import measured
 from ....kernels.layout import Floats
@@ -63,7 +63,7 @@ def _tiles(values: dict[str, Any], alpha_note: str) -> list[Tile]:
             "Expected accuracy of the labels",
             _percent(values["expected_accuracy"]),
             _range(values["expected_low"], values["expected_high"], _percent),
-            _known_note(values["known"]),
+            _known_note(values["known"] if values["expected_accuracy"] is not None else None),
         ),
         Tile(
             "Agreement (Krippendorff's alpha)",
@@ -128,13 +128,12 @@ def summarise(result: LabelsResult, language: Language) -> Summary:
     """Return the summary of a result of labels."""
     if isinstance(result, SplitResult):
         return _of_parts(result, language)
-    p, accuracy = expected(result, 0)[open_tasks(result), 0], expected_accuracy(result)
-    wrong, review = doubtful(p)
-    wrong = wrong if accuracy is None else (1 - accuracy.value) * len(p)
+    accuracy = expected_accuracy(result)
+    wrong, review = doubtful(open_probabilities(result))
     effective, answered = result.tasks["effective_votes"], result.answers.answers_per_task > 0
     alpha = measured(result.answers, ["krippendorff-alpha"]).row(0, named=True)
     values = _common(result, accuracy) | {
-        "known": n_known(result.answers),
+        "known": n_known(result),
         "effective_votes": effective.filter(answered).mean(),
         "alpha": alpha["value"],
         "alpha_low": alpha["low"],
