@@ -88,11 +88,11 @@ class Row(NamedTuple):
 Method: TypeAlias = Callable[[cw.Labels], Fitted | None]  # None: too slow on this set
 
 
-def load(name: str, cut: int = 0) -> Crowd:
+def load(name: str, cut: int = 0, seed: int = CUT_SEED) -> Crowd:
     answers = pl.read_parquet(DATA / name / "answers.parquet").select("task", "worker", "label")
     truth = pl.read_parquet(DATA / name / "truth.parquet").select("task", "label")
     if cut:
-        shuffled = answers.sample(fraction=1.0, shuffle=True, seed=CUT_SEED)
+        shuffled = answers.sample(fraction=1.0, shuffle=True, seed=seed)
         answers = shuffled.group_by("task", maintain_order=True).head(cut)
     known = cw.Labels(answers, gold=truth, duplicates="each")
     return Crowd(name, cut, known.with_gold(None), known.gold)
@@ -227,11 +227,11 @@ PAGE_HEAD = """# Quality on real data
 Eighteen datasets with known truth (text, images, music, search results; 2 to 10 classes; 2 to 40 answers per task).
 The truth enters no fit. Means over datasets: accuracy (ties count fractionally), log-loss clipped at 1e-5, calibration
 error over ten bins, the dataset that loses most against the vote, and seconds for all datasets on two cores. `ck:`
-marks crowd-kit 1.4.2, measured in the same run. This page is written by
-`python bench/quality.py --cut 3,5 --peers --page docs/quality.md`.
+marks crowd-kit 1.4.2, measured in the same run. Seconds are those of a machine with other work, and include compiling
+for the first model. This page is written by `python bench/quality.py --cut 3,5 --peers --page docs/quality.md`.
 
-Constants of the default were chosen with these datasets in view. [Decision 0027](decisions/0027-anchored-default.md)
-says which, how many variants were tried, and what leaving one dataset out changes.
+Constants of the default were chosen with these datasets in view: [below](#chosen-constants) they are chosen again
+without each dataset. [Decision 0027](decisions/0027-anchored-default.md) says how many variants were tried.
 """
 
 

@@ -332,7 +332,9 @@ def test_gains_follow_the_law_of_real_sets() -> None:
     pairs = [[x != y for n, x in enumerate(own) for y in own[n + 1 :]] for own in given if len(own) > 1]
     U = np.mean([np.mean(each) for each in pairs])
     points = cw.cost_curve(fit).points
-    now = float(fit.labels["probability"].mean())  # type: ignore[arg-type]
+    mean, x = float(fit.labels["probability"].mean()), fit.params.found[1]  # type: ignore[arg-type]
+    now = 1 / (1 + (1 - mean) / mean * np.exp(0.2 * x))  # shared errors lower the log-odds
+    assert x > 0.1
     assert np.isclose(cw.cost_curve(fit).disagreement, U)
     for m, row in enumerate(points.filter(plan=EVERY).iter_rows(named=True)):
         x = np.mean([1 / len(own) - 1 / (len(own) + m) for own in given])
@@ -362,8 +364,11 @@ def test_the_correction_is_the_most_probable_shift(result: cw.LabelsResult) -> N
         cost._odds(known.probability),
         cost._odds(result.posterior[result.answers.gold < 0].max(1).astype(float)),
     )
-    shifts = np.linspace(-3, 3, 60_001)
-    logs = [np.log(1 / (1 + np.exp(-np.where(right, 1, -1) * (odds + d)))).sum() - d**2 / (2 * 0.6**2) for d in shifts]
+    shifts, middle = np.linspace(-3, 3, 60_001), -0.2 * result.params.found[1]  # shared errors lower the prior
+    logs = [
+        np.log(1 / (1 + np.exp(-np.where(right, 1, -1) * (odds + d)))).sum() - (d - middle) ** 2 / (2 * 0.6**2)
+        for d in shifts
+    ]
     best = shifts[int(np.argmax(logs))]
     found = cw.expected_accuracy(result)
     assert found is not None

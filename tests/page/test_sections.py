@@ -158,7 +158,7 @@ def test_types_of_python_and_of_the_script(generate: Any) -> None:
 
 def test_options_are_those_of_the_sections_and_others_are_refused(results: dict[str, Any]) -> None:
     wanted = {
-        "labels": "content, cost, judged, scaling, comparison, command",
+        "labels": "content, coverage, cost, judged, scaling, comparison, command",
         "points": "pictures, content, truth, within, judged, command",
         "pairs": "pictures, content, command",
     }

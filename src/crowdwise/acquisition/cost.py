@@ -1,7 +1,8 @@
 """Expected accuracy of the labels: now, and after more answers.
 
-    (1)  now: E, the mean probability of the labels. Its range is that of log-odds logit(E) + b, with b in the range in
-         which such estimates were wrong on real sets with known truth, widened by chance (`error_range` of the model).
+    (1)  now: E, the mean probability of the labels, with log-odds lowered by 0.2 x if answers show shared errors (x:
+         see `labels.dependence`). Its range is that of logit(E) + b, with b in the range in which such estimates were
+         wrong on real sets with known truth, widened by chance (`error_range` of the model).
     (2)  with known labels (gold): p_i is the probability of the label of task i, judged without its gold. One shift d
          of all log-odds is estimated, with the range of (1) as its prior; the mean of sigma(logit(p_i) + d) over the
          other tasks replaces E, and the error of d replaces the range.
@@ -80,7 +81,7 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
         return None
     p = _label_probabilities(result)[open_]
     if n_known(result) < MIN_GOLD:
-        return accuracy_range(float(p.mean()), len(p), result.model)
+        return accuracy_range(float(p.mean()), len(p), result.model, _level_shift(result))
     shift, error = _shift(result)
     value, below, above = (float(expit(_odds(p) + shift + side).mean()) for side in (0.0, -error, error))
     chance = 1.645 * np.sqrt(value * (1 - value) / len(p))
@@ -91,25 +92,35 @@ def expected_accuracy(result: LabelsResult) -> Accuracy | None:
 def open_probabilities(result: LabelsResult) -> Floats:
     """Return the probabilities of the labels of open tasks, corrected by known labels as expected accuracy is."""
     p = _label_probabilities(result)[open_tasks(result)]
-    return p if n_known(result) < MIN_GOLD else expit(_odds(p) + _shift(result)[0])
+    if n_known(result) >= MIN_GOLD:
+        return expit(_odds(p) + _shift(result)[0])
+    mean = float(p.mean()) if len(p) else 1.0
+    wrong = 1 - accuracy_range(mean, max(len(p), 1), result.model, _level_shift(result)).value
+    return np.asarray(1 - (1 - p) * wrong / max(1 - mean, 1e-12))
 
 
-def accuracy_from_sums(sums: Floats, labels: int, n_answers: int, model: LabelModel) -> Accuracy | None:
+def _level_shift(result: LabelsResult) -> float:
+    answers = result.answers.answers_per_task[open_tasks(result)]
+    return result.model.level_shift(result.params, float(answers.mean())) if len(answers) else 0.0
+
+
+def accuracy_from_sums(sums: Floats, labels: int, n_answers: int, model: LabelModel, params: Any) -> Accuracy | None:
     """Expected accuracy with its range, from the number of labels estimated and the sum of their probabilities."""
     if not labels or n_answers < MIN_ANSWERS_PER_TASK * labels:
         return None
-    return accuracy_range(float(sums[0]) / labels, labels, model)
+    return accuracy_range(float(sums[0]) / labels, labels, model, model.level_shift(params, n_answers / labels))
 
 
-def accuracy_range(mean: float, tasks: int, model: LabelModel) -> Accuracy:
+def accuracy_range(mean: float, tasks: int, model: LabelModel, shift: float = 0.0) -> Accuracy:
     """Eq (1)."""
     low, high = model.error_range
     p = min(max(mean, 1e-6), 1 - 1e-6)
     chance = DEVIATIONS / np.sqrt(p * (1 - p) * tasks)
-    odds = np.log(p / (1 - p))
+    odds = float(np.log(p / (1 - p))) + shift
+    value = float(expit(np.asarray(odds))) if shift else mean
     ends = (float(expit(odds + sign * np.hypot(side, chance))) for sign, side in ((-1, low), (1, high)))
     below, above = ends
-    return Accuracy(mean, min(below, mean), max(above, mean))
+    return Accuracy(value, min(below, value), max(above, value))
 
 
 def _label_probabilities(result: LabelsResult) -> Floats:
@@ -123,7 +134,7 @@ def _shift(result: LabelsResult) -> tuple[float, float]:
     found = left_out(result)
     odds, right = _odds(found.probability), found.right
     low, high = result.model.error_range
-    middle, spread = (high - low) / 2, max((high + low) / (2 * DEVIATIONS), 0.1)
+    middle, spread = (high - low) / 2 + _level_shift(result), max((high + low) / (2 * DEVIATIONS), 0.1)
     below, above = middle - MAX_SHIFT, middle + MAX_SHIFT
     for _ in range(BISECTIONS):
         shift = (below + above) / 2

@@ -7,8 +7,9 @@ label of the n known tasks, in ascending order,
     (2)  set of a task = all classes with at least this probability, and the label found
 All probabilities of (1) and (2) are those of the fit without known labels.
 A further task misses its set with probability at most 1 - coverage, whatever the model, if known and other tasks are
-judged alike. So the model is fitted again without the known labels. For results of a classifier, known tasks are judged
-by parameters to which they did not contribute (leave-one-out), and the coverage is approximate.
+judged alike. So the model is fitted again without the known labels. Where that is not possible (beside a classifier, or
+if the model needs known labels), known tasks are judged by parameters to which they did not contribute (leave-one-out),
+and the coverage is approximate.
 """
 
 from __future__ import annotations

@@ -97,6 +97,10 @@ class LabelModel(Model[Labels, LabelsResult]):
         low, high = self.calibration_offset
         return self.calibrated_range if self.calibrate else (-low, high)
 
+    def level_shift(self, params: Any, answers_per_task: float) -> float:
+        """Return by how much the log-odds of the accuracy are expected to differ from those of the mean probability."""
+        return 0.0
+
     def refuse_weights(self, answers: Labels) -> None:
         """Refuse answers with weights if the model does not use them."""
         if answers.weighted and not self.uses_weights:

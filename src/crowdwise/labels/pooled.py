@@ -74,6 +74,7 @@ LABEL_PRIOR_ANSWERS = 2.0  # pseudo-answers with the crowd's label shares in eac
 SHARED_DRIFT = (0.1, 0.15)  # times the evidence for shared errors
 ANY_DRIFT = (0.4, 0.6)
 INVERTED = (0.2, 0.3)  # share of answers by workers below chance, between which the vote replaces the model
+SHARED_SHIFT, SHIFTED_ANSWERS = -0.2, 3.9  # of expected accuracy if errors are shared; answers per task to see that
 BELOW_CHANCE = -2.0  # standard deviations from which a worker is below chance
 MAX_NAMED = 5  # workers named in a warning
 
@@ -279,6 +280,12 @@ class Pooled(SharesByBayes):
         h, shared, _, excess, error = params.found[:5].tolist()
         vote = vote_range(self.calibration(params)) if self.calibrate else (0.0, 0.0)
         return Dependence(None if np.isinf(error) else shared, bool(excess > 2 * error), h, vote)
+
+    def level_shift(self, params: Params, answers_per_task: float) -> float:
+        """Where real datasets show shared errors, probabilities were a little too large: docs/maths/acquisition.md."""
+        shared, error = params.found[1], params.found[4]
+        seen = self.calibrate and np.isfinite(error) and answers_per_task >= SHIFTED_ANSWERS
+        return float(SHARED_SHIFT * shared) if seen else 0.0
 
     def clusters(self, params: Params, n_workers: int) -> Clusters:
         return Clusters(params.cluster, params.copying)

@@ -39,8 +39,8 @@ GLOSSARY = {
     "ellipse": "About 86 of 100 clicks on an object fall inside its ellipse (two standard deviations).",
     "entropy": "Uncertainty in bits. 0: certain. 1: a toss-up between two classes.",
     "entropy of a row": "How varied the labels are for one true class, in bits. 0: always the same label.",
-    "expected accuracy": "The mean probability of the labels. Workers make the same mistakes, so the true accuracy is "
-                         "often lower than this.",
+    "expected accuracy": "The mean probability of the labels, a little less if workers share errors, and corrected by "
+                         "known labels.",
     "gain": "The expected increase in the probability that a label is right, if its task gets another answer.",
     "gain/pairs": "The information that an answer to the pair is expected to bring, in bits.",
     "gold": "True labels that were known before the fit.",

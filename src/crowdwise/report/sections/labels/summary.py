@@ -185,7 +185,10 @@ def _of_parts(result: SplitResult, language: Language) -> Summary:
     """Return the summary of a result in parts, which has sums over tasks but not the tasks."""
     estimated = result.states["ok"] + result.states["unvoted"]
     wrong, review = _doubtful_bins(result.doubts)
-    values = _common(result, accuracy_from_sums(result.expected, estimated, result.answers.n_answers, result.model)) | {
+    sums = (result.expected, estimated, result.answers.n_answers)
+    accuracy = accuracy_from_sums(*sums, result.model, result.params)
+    wrong = wrong if accuracy is None else (1 - accuracy.value) * estimated
+    values = _common(result, accuracy) | {
         "alpha": None,
         "alpha_low": None,
         "alpha_high": None,
