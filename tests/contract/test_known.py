@@ -36,7 +36,7 @@ def coverage(result: cw.LabelsResult, truth: dict[str, str], share: float) -> tu
 @pytest.mark.parametrize("name", MODELS)
 def test_sets_contain_the_true_label_as_often_as_they_promise(name: str, calibrate: bool) -> None:
     found = []
-    for seed in range(10):
+    for seed in range(8):
         answers, truth = hard(seed, 80)
         result = cw.aggregate(answers, name, calibrate=calibrate)
         found.append([coverage(result, truth, share) for share in (0.9, 0.95)])

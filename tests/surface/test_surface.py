@@ -607,6 +607,10 @@ def test_a_plan_says_how_many_answers(files: Path, command: Any) -> None:
         (("--target", "0.9"), "give --accuracy, the probability that one answer is right"),
         (("--target", "1", "--accuracy", "0.8"), "--target 1.0 is not a number above 0 and below 1"),
         (("--target", "0.9", "--accuracy", "0.8", "--price", "1"), "--price needs --tasks"),
+        (
+            ("--target", "0.9", "--accuracy", "0.8", "--gold", "k.csv"),
+            "--gold is for the answers of a pilot. Name their",
+        ),
         (("answers.csv", "--target", "0.9", "--classes", "3"), "--classes is for a study without a pilot"),
     ):
         status, _, told = command("plan", *words)

@@ -464,7 +464,17 @@ class PilotSource(FittedSource):
     ] = None  # type: ignore[assignment]
 
     def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:
-        return None if self.file is None else super().result(check)
+        if self.file is not None:
+            return super().result(check)
+        from ..errors import ParameterError
+
+        given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        given = [name for name in given if name not in ("seed", "threads")]
+        if given:
+            raise ParameterError(
+                f"--{given[0].replace('_', '-')} is for the answers of a pilot. Name their FILE, or omit it"
+            )
+        return None
 
 
 @functools.cache

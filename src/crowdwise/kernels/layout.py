@@ -259,6 +259,8 @@ def widen(value: Any, subset: Subset, fill: Callable[[NDArray[Any]], Any], axis:
         return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
     if axis is None or value is None:
         return value
+    if not len(value) and len(getattr(subset, axis)):  # an array that the model does not use
+        return value
     size = subset.n_rows if axis == "rows" else subset.n_workers
     out = np.empty((size, *value.shape[1:]), value.dtype)
     out[:] = fill(value)
