@@ -92,10 +92,7 @@ def _gamma_parts(x, y, tail, product, trigamma, n):
 def _stirlings(y, log_y, out, n):
     """Write log Gamma plus the logarithm of the product of the shift; out may be log_y."""
     for i in range(n):
-        one = 1.0 / y[i]
-        two = one * one
-        series = one * (1 / 12 - two * (1 / 360 - two * (1 / 1260 - two * (1 / 1680 - two / 1188))))
-        out[i] = (y[i] - 0.5) * log_y[i] - y[i] + 0.9189385332046727 + series
+        out[i] = _stirling(y[i], log_y[i], 1.0 / y[i])
 
 
 @jit
@@ -136,22 +133,32 @@ def _scratch(n):
 
 
 @jit
+def _strip(row_label, C, by_label, first, last, scratch, mantissas, exponents):
+    """Write the parts of the gamma functions of C + a of the rows first:last, and multiply their products; return how
+    many numbers these are. Scratch then holds log Gamma without the products, y, tail, product, log(y), trigamma."""
+    x, y, tail, product, logs, trigamma = scratch
+    n = _with_prior(row_label, C, by_label, first, last, x)
+    _gamma_parts(x, y, tail, product, trigamma, n)
+    log_all(y, logs, x, n)
+    _stirlings(y, logs, x, n)
+    _multiply(product, last - first, mantissas, exponents)
+    return n
+
+
+@jit
 def _dirichlet(worker_ptr, row_worker, row_label, same, C, by_label, above, base, P, totals, fit, start, stop):
     """Return the sum of C times the expected log of the workers start:stop, and add their evidence to fit (K,);
     base[l, k] = gammaln(a[k, l]), and same (W,) is 0."""
     K = C.shape[1]
     strip = max(1, STRIP // K)
-    x, y, tail, product, logs, spare = _scratch(strip * K)
+    scratch = _scratch(strip * K)
+    x, y, tail, product, logs, spare = scratch
     mantissas, exponents = np.ones(K), np.zeros(K, WORD)
     expected, scale = np.zeros(K), np.empty((stop - start, K))  # scale: exp of minus psi of the totals
     _sum_rows(worker_ptr, C, totals, start, stop)
     for first in range(start, stop, strip):
         last = min(first + strip, stop)
-        n = _with_prior(same, totals, above, first, last, x)
-        _gamma_parts(x, y, tail, product, spare, n)
-        log_all(y, logs, spare, n)
-        _stirlings(y, logs, x, n)
-        _multiply(product, last - first, mantissas, exponents)
+        n = _strip(same, totals, above, first, last, scratch, mantissas, exponents)
         exp_minus(tail, product, spare, n)
         for j in range(first, last):
             for k in range(K):
@@ -164,11 +171,7 @@ def _dirichlet(worker_ptr, row_worker, row_label, same, C, by_label, above, base
         fit[k] += (stop - start) * _lgamma(above[0, k])
     for first in range(worker_ptr[start], worker_ptr[stop], strip):
         last = min(first + strip, worker_ptr[stop])
-        n = _with_prior(row_label, C, by_label, first, last, x)
-        _gamma_parts(x, y, tail, product, spare, n)
-        log_all(y, logs, spare, n)
-        _stirlings(y, logs, x, n)
-        _multiply(product, last - first, mantissas, exponents)
+        n = _strip(row_label, C, by_label, first, last, scratch, mantissas, exponents)
         exp_minus(tail, product, spare, n)
         for r in range(first, last):
             own, below = scale[row_worker[r] - start], base[row_label[r]]
@@ -239,15 +242,12 @@ def _slopes(rows, C, totals, by_label, above, base, psi, trigamma, top, below, c
     worker_ptr, row_label, same = rows
     K = C.shape[1]
     strip = max(1, STRIP // K)
-    x, y, tail, product, logs, bend = _scratch(strip * K)
+    scratch = _scratch(strip * K)
+    x, _, tail, _, logs, bend = scratch
     mantissas, exponents = np.ones(K), np.zeros(K, WORD)
     for first in range(start, stop, strip):
         last = min(first + strip, stop)
-        n = _with_prior(same, totals, above, first, last, x)
-        _gamma_parts(x, y, tail, product, bend, n)
-        log_all(y, logs, x, n)
-        _stirlings(y, logs, x, n)
-        _multiply(product, last - first, mantissas, exponents)
+        _strip(same, totals, above, first, last, scratch, mantissas, exponents)
         for j in range(last - first):
             for k in range(K):
                 i = j * K + k
@@ -262,11 +262,7 @@ def _slopes(rows, C, totals, by_label, above, base, psi, trigamma, top, below, c
         fit[k] += (stop - start) * _lgamma(total)
     for first in range(worker_ptr[start], worker_ptr[stop], strip):
         last = min(first + strip, worker_ptr[stop])
-        n = _with_prior(row_label, C, by_label, first, last, x)
-        _gamma_parts(x, y, tail, product, bend, n)
-        log_all(y, logs, x, n)
-        _stirlings(y, logs, x, n)
-        _multiply(product, last - first, mantissas, exponents)
+        _strip(row_label, C, by_label, first, last, scratch, mantissas, exponents)
         for r in range(first, last):
             label = row_label[r]
             for k in range(K):
