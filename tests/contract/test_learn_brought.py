@@ -61,16 +61,6 @@ def test_many_features_do_not_even_out_the_classes() -> None:
     assert predicted[:, 1].mean() == pytest.approx(0.1, abs=0.01)
 
 
-def test_a_better_start_ends_higher(shared_data: Path) -> None:
-    """The first iteration treats all tasks as equally easy, before the classifier predicts their ease."""
-    answers = cw.read(shared_data / "labelme" / "answers.parquet")
-    found = cw.read_features(shared_data / "labelme" / "features.npz", answers.tasks, array="vgg16_avg")
-    assert (
-        cw.CrowdClassifier(workers="learned").fit(found.x, answers, tasks=found.tasks).result_.trace["objective"][-1]
-        > -1450
-    )
-
-
 def test_score_takes_what_fit_takes() -> None:
     said = np.full((150, 5), "", object)
     task, worker, label = SIM.answers.codes()
@@ -168,7 +158,7 @@ def test_a_row_number_is_no_task(tmp_path: Path) -> None:
 def test_a_classifier_takes_back_all_of_its_state(truth: Any) -> None:
     X = experts(0, 200, 2).features.astype(np.float32)
     one, two = (truth.learner(X, 2, np.random.default_rng(seed)) for seed in (0, 1))
-    one.begin(np.eye(2)[np.arange(len(X)) % 2])
+    one.imitate(np.eye(2)[np.arange(len(X)) % 2])
     one.converged = True  # as where it has learnt what it can
     two.restore(one.state())
     assert two.state().keys() == one.state().keys()

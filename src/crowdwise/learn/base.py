@@ -33,9 +33,10 @@ class Learner(Protocol):
     def logits(self, X: Any = None) -> Floats: ...  # (n, K) of new rows, or of the training rows
     def imitate(self, Z: Floats) -> None: ...  # train on soft targets
     def follow(self, targets: Floats) -> None: ...  # make some steps towards targets that may still change
-    def begin(self, Z: Floats) -> None: ...  # initialise from shares of votes
+    def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None: ...  # initialise from shares of votes
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...  # improve, with equally easy tasks
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...
+    def evidence(self, objective: Objective, theta: Floats) -> float: ...  # to compare objectives, overfitting removed
     def state(self) -> Arrays: ...  # everything that later steps and predictions depend on
     def restore(self, state: Arrays) -> None: ...  # return to a saved state
 

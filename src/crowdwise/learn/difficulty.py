@@ -21,9 +21,19 @@ from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult, LeftOut
 from .base import PriorByClassifier
-from .objective import LBFGS_MEMORY, MAX_ODDS, Objective, ease_by_classifier, ease_by_votes, improve_workers, softmax
+from .objective import (
+    LBFGS_MEMORY,
+    MAX_ODDS,
+    Objective,
+    Relation,
+    ease_by_classifier,
+    ease_by_votes,
+    improve_workers,
+    softmax,
+)
 
 RELATIVE_PASSES = 10  # passes over the answers per pass of a model without features; decides when compiling pays off
+MIN_GAIN = 4.0  # evidence, in nats, that a relation between ease and classifier must add
 
 
 class Params(NamedTuple):
@@ -31,10 +41,15 @@ class Params(NamedTuple):
     ease: Floats  # (T,)       h
     odds: Floats  # (W, K, K)  log-odds of the true class over each label, on the easiest task
     log_kappa: Floats  # ()     sharpness of the ease as a function of the classifier's logits
+    floor: Floats  # ()         ease of a task on which the classifier is undecided
     log_prior: Floats  # ()     of both sides
     shares: Floats  # (K,)     mean posterior
     votes: Floats  # (T,)      ease computed from the votes
     start: Floats  # (W, K, K) initial log-odds
+
+
+def relation_of(params: Params) -> Relation:
+    return Relation(float(params.log_kappa), float(params.floor))
 
 
 class Stats(NamedTuple):
@@ -51,7 +66,7 @@ class DifficultySide(PriorByClassifier):
     params_type = Params
     classes: ClassVar[int | None] = None  # required number of classes; None: any number
     max_iter: int = setting(100, COUNT, "Maximum number of iterations.")
-    ridge: float = setting(0.1, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards the crowd's.")
+    ridge: float = setting(1.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards the crowd's.")
     free_sign: bool = setting(False, YES_NO, "Whether a worker may be worse than chance.")
 
     def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
@@ -88,37 +103,60 @@ class DifficultySide(PriorByClassifier):
         if params is None:
             return self._start(stats)
         objective = self.objective(stats.shard, params)
-        theta = objective.pack(params.odds, float(params.log_kappa))
+        theta = objective.pack(params.odds, relation_of(params))
         return self._params_at(objective, crowd.truth.improve(objective, theta, stats.Z), stats, params)
 
     def _start(self, stats: Stats) -> Params:
         """Start from soft votes: train the classifier on them and compare each worker with them.
 
         If the ease depends on the classifier, a first iteration treats all tasks as equally easy; this leads to a
-        higher objective.
+        higher objective. If that relation is learnt, a second iteration decides whether there is one.
         """
         shard, learner = stats.shard, stats.shard.truth
-        learner.begin(stats.Z)
         odds, votes, zero = start_odds(shard, stats.Z, self.free_sign), vote_ease(shard), np.zeros(())
-        blank = Params(learner.logits(), votes, odds, zero, zero, zero, votes, odds)
+        equal = Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
+        theta = equal.pack(odds, Relation())
+        learner.begin(stats.Z, equal, theta)
+        blank = Params(learner.logits(), votes, odds, zero, zero, zero, zero, votes, odds)
         objective = self.objective(shard, blank)
         if objective.given_ease is None:
-            equal_ease = Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
-            here = self._params_at(equal_ease, equal_ease.pack(odds, 0.0), stats, blank)
-            local = Local(stats.Z.copy())
-            self.posterior(shard, here, local)
-            odds, _ = equal_ease.unpack(learner.warm(equal_ease, equal_ease.pack(odds, 0.0), local.Z))
-        return self._params_at(objective, objective.pack(odds, objective.log_kappa), stats, blank)
+            Z = self._posterior_at(equal, theta, stats, blank)
+            theta = learner.warm(equal, theta, Z)
+            odds = equal.unpack(theta)[0]
+            if objective.learns_relation:
+                return self._choose_relation(equal, objective, theta, stats, blank)
+        return self._params_at(objective, objective.pack(odds, objective.relation), stats, blank)
+
+    def _choose_relation(
+        self, equal: Objective, related: Objective, theta: Floats, stats: Stats, blank: Params
+    ) -> Params:
+        """Return the start with the higher evidence: all tasks equally easy, or ease related to the classifier."""
+        learner, start, found = stats.shard.truth, stats.shard.truth.state(), []
+        odds = equal.unpack(theta)[0]
+        for objective, relation in ((equal, Relation(floor=1.0)), (related, related.relation)):
+            learner.restore(start)
+            here = objective.pack(odds, relation)
+            here = learner.improve(objective, here, self._posterior_at(objective, here, stats, blank))
+            found.append((learner.evidence(objective, here), learner.state(), here))
+        gain = found[1][0] - found[0][0]
+        objective, (_, state, here) = (related, found[1]) if gain > MIN_GAIN else (equal, found[0])
+        learner.restore(state)
+        return self._params_at(objective, here, stats, blank)
+
+    def _posterior_at(self, objective: Objective, theta: Floats, stats: Stats, blank: Params) -> Floats:
+        """(T, K) posterior at the parameters `theta`."""
+        local = Local(stats.Z.copy())
+        self.posterior(stats.shard, self._params_at(objective, theta, stats, blank), local)
+        return local.Z
 
     def _params_at(self, objective: Objective, theta: Floats, stats: Stats, params: Params) -> Params:
-        odds, log_kappa = objective.unpack(theta)
+        odds, relation = objective.unpack(theta)
         learner = stats.shard.truth
         logits = learner.logits()
-        ease, log_prior = objective.ease(logits, log_kappa).h, objective.penalty(odds, log_kappa)[0] + learner.log_prior
+        ease, log_prior = objective.ease(logits, relation).h, objective.penalty(odds, relation)[0] + learner.log_prior
         shares = stats.shares / max(stats.shares.sum(), 1)
-        return Params(
-            logits, ease, odds, np.asarray(log_kappa), np.asarray(log_prior), shares, params.votes, params.start
-        )
+        log_kappa, floor = map(np.asarray, relation)
+        return Params(logits, ease, odds, log_kappa, floor, np.asarray(log_prior), shares, params.votes, params.start)
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
         shard = compiled(shard)
@@ -194,19 +232,22 @@ class Adaptive(DifficultySide):
         return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=self.kappa, ease=None)
 
     def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
-        return ease_by_classifier(logits, float(params.log_kappa)).h
+        return ease_by_classifier(logits, relation_of(params)).h
 
 
-@register("learned", "as adaptive, with a learnt relation between the classifier's uncertainty and difficulty")
+@register("learned", "as adaptive or as confusion, whichever the answers support; the relation is learnt")
 @dataclass(frozen=True, kw_only=True)
 class Learned(DifficultySide):
-    """Task difficulty from the uncertainty of the classifier, with a learnt kappa.
+    """Task difficulty from the uncertainty of the classifier, as far as the answers support it.
 
-    The prior is log(kappa) ~ Normal(0, 1), and log(kappa) is limited to [-2, 2].
+    Sharpness kappa and floor of the ease are learnt. If they do not add evidence, all tasks are equally easy, as with
+    `confusion`.
     """
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
-        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=None)
+        equal = params is not None and float(params.floor) == 1
+        ease = np.ones(shard.layout.n_tasks) if equal else None
+        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=ease)
 
     ease_at = Adaptive.ease_at
 
@@ -260,10 +301,16 @@ class VoteLearner:
     def imitate(self, Z: Floats) -> None:
         """Do nothing: votes do not change."""
 
-    begin = follow = imitate
+    follow = imitate
+
+    def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None:
+        """Do nothing: votes do not change."""
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         return improve_workers(objective, self.on_rows, theta, Z)
+
+    def evidence(self, objective: Objective, theta: Floats) -> float:
+        return objective(self.on_rows, theta).total
 
     warm = improve
 

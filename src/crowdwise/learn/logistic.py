@@ -2,28 +2,36 @@
 
     (1)  f[i] = W' x[i] + b,  with features scaled to mean 0 and variance 1
     (2)  adds -l2/2 |W|^2 - 1/10 |b|^2 to the objective
+    (3)  log-evidence = objective - (K - 1)/2 sum_j log(1 + c s[j] / l2)
+with s the eigenvalues of X'X and c the information of a task's answers about its logits, averaged over the tasks.
 L-BFGS on the objective reaches the same optimum as EM in fewer iterations.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..engine.model import NOT_NEGATIVE, check
 from ..engine.run import Arrays
+from ..kernels import TINY
 from ..kernels.layout import Floats
 from .objective import LBFGS_STEPS, SHARPENING, Objective, lbfgs, softmax
 
 MAX_IMITATION_STEPS = 500  # L-BFGS steps on final targets
+L2_STEP, MAX_L2_POWER = 4.0, 6  # factor between the ridge penalties that are compared, and how often it is applied
+MIN_L2_GAIN = 1.0  # evidence, in nats, that an increase of the penalty must add
+MAX_SPECTRUM_ROWS = 2000  # rows from which the eigenvalues of X'X are estimated
 LOGIT_VARIANCE = 5.0  # prior variance of the logits
 
 
 class Logistic(BaseEstimator):  # type: ignore[misc]
     """Multinomial logistic regression.
 
-    `l2` is the strength of the ridge penalty on the weights. By default it depends on the number of features, so that
-    the prior variance of the logits of a typical row is 5.
+    `l2` is the strength of the ridge penalty on the weights. By default the prior variance of the logits of a typical
+    row is 5, or less if the answers give more evidence for that, as with many uninformative features.
     """
 
     def __init__(self, l2: float | None = None) -> None:
@@ -31,16 +39,17 @@ class Logistic(BaseEstimator):  # type: ignore[misc]
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> LogisticLearner:
         check({} if self.l2 is None else {"l2": NOT_NEGATIVE}, self)
-        return LogisticLearner(X, n_classes, X.shape[1] / LOGIT_VARIANCE if self.l2 is None else self.l2)
+        return LogisticLearner(X, n_classes, self.l2)
 
 
 class LogisticLearner:
     """Logistic regression being trained on given rows."""
 
-    def __init__(self, X: Floats, n_classes: int, l2: float) -> None:
+    def __init__(self, X: Floats, n_classes: int, l2: float | None) -> None:
         self.mean, self.scale = X.mean(0), X.std(0)
         self.scale[self.scale <= 1e-12 * np.maximum(np.abs(self.mean), 1e-300)] = 1.0  # constant features
-        self.l2, self.weights = l2, np.zeros((X.shape[1] + 1, n_classes))
+        self.chooses_l2, self.l2 = l2 is None, X.shape[1] / LOGIT_VARIANCE if l2 is None else l2
+        self.weights = np.zeros((X.shape[1] + 1, n_classes))
         self.rows = self._scaled(X)
 
     @classmethod
@@ -89,13 +98,48 @@ class LogisticLearner:
         found = lbfgs(value, self.weights.ravel(), self._curvature(), None, steps)
         self.weights = found.reshape(self.weights.shape)
 
+    def _choose_l2(self, Z: Floats, objective: Objective, theta: Floats) -> None:
+        """Choose the ridge penalty with the highest evidence after one iteration from the shares of votes Z (T, K).
+
+        Starting from the default, it is increased as long as that adds evidence.
+        """
+        best, kept = -np.inf, (self.l2, self.weights)
+        for power in range(MAX_L2_POWER + 1):
+            self.l2 = kept[0] * L2_STEP ** min(power, 1)
+            self._learn(Z, LBFGS_STEPS)
+            votes, self.weights = self.weights, SHARPENING * self.weights
+            found = self.evidence(objective, self.improve(objective, theta, Z))
+            if found <= best + MIN_L2_GAIN:
+                break
+            best, kept = found, (self.l2, votes)
+        self.l2, self.weights = kept
+
+    def evidence(self, objective: Objective, theta: Floats) -> float:
+        """Log-evidence of the answers by Laplace's method, eq. (3), without terms that depend on the workers alone."""
+        logits, K = self.logits(), self.weights.shape[1]
+        here, P = objective(logits, theta), softmax(logits)
+        by_ease = here.logits - (here.Z - P)
+        per_task = (here.Z**2 - P**2 + by_ease**2).sum(1)
+        information = max(float(per_task.mean()), 0.0) / max(K - 1, 1)
+        volume = 0.5 * (K - 1) * float(np.log1p(information * self.spectrum / max(self.l2, TINY)).sum())
+        return float(here.total + self.log_prior - volume)
+
+    @functools.cached_property
+    def spectrum(self) -> Floats:
+        """Eigenvalues of the products of the features, estimated from at most MAX_SPECTRUM_ROWS rows."""
+        rows = self.rows[:: -(-len(self.rows) // MAX_SPECTRUM_ROWS), :-1]
+        gram = rows.T @ rows if rows.shape[1] <= len(rows) else rows @ rows.T
+        return np.asarray(np.maximum(np.linalg.eigvalsh(gram), 0) * len(self.rows) / max(len(rows), 1))
+
     def _curvature(self) -> Floats:
         """Approximate second derivative of the objective by each weight, with the sign reversed."""
         P = softmax(self.logits())
         return np.asarray(((self.rows**2).T @ (P * (1 - P)) + self.ridge + 1e-6).ravel())
 
-    def begin(self, Z: Floats) -> None:
-        """Initialise from shares of votes."""
+    def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None:
+        """Initialise from shares of votes, and choose the ridge penalty if it is not given."""
+        if self.chooses_l2:
+            self._choose_l2(Z, objective, theta)
         self.imitate(Z)
         self.weights *= SHARPENING
 
@@ -120,7 +164,7 @@ class LogisticLearner:
     warm = improve
 
     def state(self) -> Arrays:
-        return {"weights": self.weights}
+        return {"weights": self.weights, "l2": np.asarray(self.l2)}
 
     def restore(self, state: Arrays) -> None:
-        self.weights = state["weights"]
+        self.weights, self.l2 = state["weights"], float(state["l2"])

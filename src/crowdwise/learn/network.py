@@ -219,7 +219,7 @@ class NetworkLearner:
         self.waited, self.best = (0, score) if score > self.best else (self.waited + 1, self.best)
         self.converged = self.waited == HELD_OUT_PATIENCE
 
-    def begin(self, Z: Floats) -> None:
+    def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None:
         self.imitate(Z)
         self.imitate(softmax(SHARPENING * self.on_rows))
 
@@ -238,11 +238,11 @@ class NetworkLearner:
             return improve_workers(objective, self.on_rows, theta, Z)
         before = copy.deepcopy(self.module.state_dict()), self.on_rows
         value = objective(self.on_rows, theta).total
-        odds, log_kappa = objective.unpack(theta)
+        odds, relation = objective.unpack(theta)
 
         def descent(rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
             slope = objective.batch_evidence(
-                rows.cpu().numpy(), logits.detach().cpu().double().numpy(), odds, log_kappa
+                rows.cpu().numpy(), logits.detach().cpu().double().numpy(), odds, relation
             )[1]
             return torch.from_numpy(-slope).float().to(self.device)
 
@@ -258,6 +258,13 @@ class NetworkLearner:
                 objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(best))[0]
             )
         return best
+
+    def evidence(self, objective: Objective, theta: Floats) -> float:
+        """Return the log-likelihood of the answers to held-out tasks, in proportion to all tasks."""
+        if not len(self.held):
+            return objective(self.on_rows, theta).total
+        held = objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(theta))[0]
+        return held * len(self.on_rows) / len(self.held)
 
     def state(self) -> Arrays:
         names = ("on_rows", "rate", "waited", "best")

@@ -4,9 +4,12 @@ Classifier: logits f[i] of task i, class prior P(z_i) = softmax(f[i]). Worker j:
 true class k over a wrong label l on the easiest task. Ease h[i] of task i, from 0 (workers guess) to 1 (easiest task).
     (1)  P(j gives l | z_i = k) ~ exp(-h[i] odds[j, k, l]),    odds[j, k, k] = 0
     (2)  log p(answers of i) = log sum_k P(z_i = k) prod over answers n of P(label_n | k)
-    (3)  objective = sum_i (2) - r/2 sum (odds - c)^2 - 1/2 (c - c0)^2 - 1/2 log(kappa)^2 + log-prior of the classifier
-where c are the common odds of the crowd (maximised in closed form) or, for a side that keeps workers near their start,
-the initial odds. The derivation, and eqs (1), (2) of the paper as the case K = 2, are in docs/maths/difficulty.md.
+    (3)  objective = sum_i (2) - r/2 sum (odds[j, k, l] - c[k, l])^2 - 1/2 sum (c[k, l] - c)^2 - 1/2 (c - c0)^2
+                     - 2 log(kappa)^2 + log-prior of the classifier
+    (4)  h[i] = floor + (1 - floor) e[i],    e[i] = (K |p|^2 - 1) / (K - 1),  p = softmax(kappa f[i])
+where c[k, l] are the odds of the crowd (maximised in closed form) or, for a side that keeps workers near their start,
+the initial odds of each worker. The derivation, and eqs (1), (2) of the paper as the case K = 2, are in
+docs/maths/difficulty.md.
 """
 
 from __future__ import annotations
@@ -28,13 +31,24 @@ MAX_ODDS = 30.0  # upper limit of log-odds
 SHARPENING = 2.0  # initial factor on logits trained on vote shares, which understate the certainty
 LBFGS_MEMORY = 20  # number of corrections that L-BFGS stores
 LBFGS_STEPS = 50  # maximum number of steps in an iteration
-MAX_LOG_KAPPA = 2.0
+MAX_LOG_KAPPA = 1.0
+KAPPA_PRECISION = 4.0  # of the prior of log(kappa)
+START_FLOOR = 0.5  # initial floor of the ease
+CROWD_RIDGE = 1.0  # strength of the shrinkage of the crowd's odds of a cell towards their common centre
+
+
+class Relation(NamedTuple):
+    """How the ease of a task depends on the logits of the classifier, eq. (4)."""
+
+    log_kappa: float = 0.0  # sharpness
+    floor: float = 0.0  # ease of a task on which the classifier is undecided; 1: all tasks are equally easy
 
 
 class Value(NamedTuple):
     """The objective at one point, and its derivatives."""
 
     total: float
+    Z: Floats  # (T, K) posterior
     logits: Floats  # (T, K) derivatives by the logits
     theta: Floats  # (S,) derivatives by the workers' parameters
 
@@ -43,20 +57,23 @@ class Ease(NamedTuple):
     """Ease of tasks, and its derivatives."""
 
     h: Floats  # (T,)
-    slope: Floats | None  # (T, K) derivatives by the scaled logits; None if the ease does not depend on them
+    slope: Floats | None  # (T, K) derivatives by the logits; None if the ease does not depend on them
+    by_floor: Floats | float = 0.0  # (T,) derivatives by the floor
 
 
 class Objective:
     """The objective of a worker side, as a function of logits (T, K) and the workers' parameters `theta` (S,).
 
-    `theta` holds all odds off the diagonal, followed by log(kappa) if it is learnt.
+    `theta` holds all odds off the diagonal, followed by log(kappa) and the floor of the ease if they are learnt.
     """
 
     def __init__(self, shard: Shard, *, ridge: float, free: bool, kappa: float | None, ease: Floats | None) -> None:
         """`ease` (T,) is fixed, or None to compute it from the classifier with sharpness `kappa` (None: learnt)."""
         self.shard, self.ridge, self.free, self.given_ease = shard, ridge, free, ease
-        self.learns_kappa = ease is None and kappa is None
-        self.log_kappa = 0.0 if kappa is None else float(np.log(kappa))
+        self.learns_relation = ease is None and kappa is None
+        self.relation = Relation(floor=1.0)  # if it is learnt, its initial value
+        if ease is None:
+            self.relation = Relation(floor=START_FLOOR) if kappa is None else Relation(float(np.log(kappa)))
         K = shard.layout.n_classes
         self.shape = (shard.layout.n_workers, K, K)
         self.off = ~np.eye(K, dtype=bool)
@@ -66,82 +83,90 @@ class Objective:
     @property
     def bounds(self) -> Bounds:
         count = int(self.shape[0] * self.off.sum())
-        high = np.append(np.full(count, MAX_ODDS), [MAX_LOG_KAPPA] * self.learns_kappa)
-        return (-high if self.free else np.append(np.zeros(count), [-MAX_LOG_KAPPA] * self.learns_kappa)), high
+        low = np.full(count, -MAX_ODDS if self.free else 0.0)
+        if not self.learns_relation:
+            return low, np.full(count, MAX_ODDS)
+        return np.append(low, [-MAX_LOG_KAPPA, 0.0]), np.append(np.full(count, MAX_ODDS), [MAX_LOG_KAPPA, 1.0])
 
-    def pack(self, odds: Floats, log_kappa: float) -> Floats:
-        return np.append(odds[:, self.off].ravel(), log_kappa if self.learns_kappa else [])
+    def pack(self, odds: Floats, relation: Relation) -> Floats:
+        return np.append(odds[:, self.off].ravel(), relation if self.learns_relation else [])
 
-    def unpack(self, theta: Floats) -> tuple[Floats, float]:
+    def unpack(self, theta: Floats) -> tuple[Floats, Relation]:
         odds = np.zeros(self.shape)
         count = self.shape[0] * int(self.off.sum())
         odds[:, self.off] = theta[:count].reshape(self.shape[0], -1)
-        return odds, float(theta[-1]) if self.learns_kappa else self.log_kappa
+        return odds, Relation(*theta[count:].tolist()) if self.learns_relation else self.relation
 
-    def ease(self, logits: Floats, log_kappa: float, tasks: Ints | slice = slice(None)) -> Ease:
+    def ease(self, logits: Floats, relation: Relation, tasks: Ints | slice = slice(None)) -> Ease:
         """Ease of all tasks, or of the tasks that the logits belong to."""
         if self.given_ease is not None:
             return Ease(self.given_ease[tasks], None)
-        return ease_by_classifier(logits, log_kappa)
+        return ease_by_classifier(logits, relation)
 
     def curvature(self, theta: Floats, logits: Floats, Z: Floats) -> Floats:
         """(S,) approximate second derivatives by theta with the sign reversed, at the posterior Z (T, K)."""
         layout = self.shard.layout
-        odds, log_kappa = self.unpack(theta)
-        h = self.ease(logits, log_kappa).h
+        odds, relation = self.unpack(theta)
+        h = self.ease(logits, relation).h
         rows = self.shard.kernels.confusion_counts(layout, Z * (h * h)[:, None], self.shard.threads)
         weight = per_worker(layout, rows)[:, :, None]
         p = np.exp(-odds)
         p /= p.sum(2, keepdims=True)
         curvature = (weight * p * (1 - p) + self.ridge)[:, self.off].ravel()
-        return np.asarray(np.maximum(np.append(curvature, [len(logits)] * self.learns_kappa), 1e-3))
+        return np.asarray(np.maximum(np.append(curvature, [len(logits)] * 2 * self.learns_relation), 1e-3))
 
-    def penalty(self, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
+    def penalty(self, odds: Floats, relation: Relation) -> tuple[float, Floats]:
         """Log-prior of the workers, and its derivatives by the odds off the diagonal."""
         free = odds[:, self.off]
         if self.centre is not None:
             deviation = free - self.centre[:, self.off]
             spread = 0.0
-        else:  # common odds of the crowd, maximised in closed form
-            centre = (self.prior_odds + self.ridge * free.sum()) / (1 + self.ridge * free.size)
-            deviation, spread = free - centre, (centre - self.prior_odds) ** 2
-        loss = self.ridge * (deviation**2).sum() + spread + self.learns_kappa * log_kappa**2
+        else:  # odds of the crowd, maximised in closed form: of each cell, and their common centre
+            workers, cells = free.shape
+            weight, means = workers * self.ridge, free.mean(0)
+            joint = weight * CROWD_RIDGE / (weight + CROWD_RIDGE)  # precision of a mean, given the centre
+            centre = (self.prior_odds + joint * means.sum()) / (1 + joint * cells)
+            crowd = (weight * means + CROWD_RIDGE * centre) / (weight + CROWD_RIDGE)
+            deviation = free - crowd
+            spread = CROWD_RIDGE * ((crowd - centre) ** 2).sum() + (centre - self.prior_odds) ** 2
+        loss = (
+            self.ridge * (deviation**2).sum() + spread + self.learns_relation * KAPPA_PRECISION * relation.log_kappa**2
+        )
         return -0.5 * float(loss), -self.ridge * deviation
 
     def __call__(self, logits: Floats, theta: Floats) -> Value:
         shard = self.shard
-        odds, log_kappa = self.unpack(theta)
-        ease, prior = self.ease(logits, log_kappa), softmax(logits)
+        odds, relation = self.unpack(theta)
+        ease, prior = self.ease(logits, relation), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
         swept = shard.kernels.difficulty_posterior(
             shard.layout, odds, ease.h, prior, shard.gold, Z, by_ease, shard.threads
         )
         slopes = shard.kernels.difficulty_slopes(shard.layout, odds, ease.h, Z, shard.threads)
-        log_prior, prior_slope = self.penalty(odds, log_kappa)
-        by_logits, by_kappa = self._slopes(logits, prior, Z, ease, by_ease, log_kappa)
+        log_prior, prior_slope = self.penalty(odds, relation)
+        by_logits, by_kappa = self._slopes(logits, prior, Z, ease, by_ease)
         theta_slope = (slopes[:, self.off] + prior_slope).ravel()
-        if self.learns_kappa:
-            theta_slope = np.append(theta_slope, by_kappa - log_kappa)
-        return Value(swept.evidence + log_prior, by_logits, theta_slope)
+        if self.learns_relation:
+            by_floor = float((by_ease * ease.by_floor).sum())
+            theta_slope = np.append(theta_slope, [by_kappa - KAPPA_PRECISION * relation.log_kappa, by_floor])
+        return Value(swept.evidence + log_prior, Z, by_logits, theta_slope)
 
-    def _slopes(
-        self, logits: Floats, prior: Floats, Z: Floats, ease: Ease, by_ease: Floats, log_kappa: float
-    ) -> tuple[Floats, float]:
+    def _slopes(self, logits: Floats, prior: Floats, Z: Floats, ease: Ease, by_ease: Floats) -> tuple[Floats, float]:
         """Derivatives by the logits (through prior and ease) and by log(kappa); zero for tasks without answers."""
         by_logits, by_kappa = Z - prior, 0.0
         if ease.slope is not None:
-            through = np.exp(log_kappa) * by_ease[:, None] * ease.slope
+            through = by_ease[:, None] * ease.slope
             by_logits += through
             by_kappa = float((through * logits).sum())
         return by_logits, by_kappa
 
-    def batch_evidence(self, tasks: Ints, logits: Floats, odds: Floats, log_kappa: float) -> tuple[float, Floats]:
+    def batch_evidence(self, tasks: Ints, logits: Floats, odds: Floats, relation: Relation) -> tuple[float, Floats]:
         """Evidence of a mini-batch of tasks, and its derivatives by their logits."""
         layout, gold = part_of(self.shard.layout, tasks), self.shard.gold[tasks]
-        ease, prior = self.ease(logits, log_kappa, tasks), softmax(logits)
+        ease, prior = self.ease(logits, relation, tasks), softmax(logits)
         Z, by_ease = np.zeros_like(prior), np.empty(len(prior))
         swept = plain.difficulty_posterior(layout, odds, ease.h, prior, gold, Z, by_ease, 1)
-        return swept.evidence, self._slopes(logits, prior, Z, ease, by_ease, log_kappa)[0]
+        return swept.evidence, self._slopes(logits, prior, Z, ease, by_ease)[0]
 
 
 def part_of(layout: Layout, tasks: Ints) -> Layout:
@@ -159,13 +184,15 @@ def ease_of(p: Floats) -> Floats:
     return np.asarray((K * (p * p).sum(1) - 1) / (K - 1)) if K > 1 else np.ones(len(p))
 
 
-def ease_by_classifier(logits: Floats, log_kappa: float) -> Ease:
-    """Ease h = (K |p|^2 - 1) / (K - 1) with p = softmax(kappa f); for two classes 4 (p - 1/2)^2."""
-    K = logits.shape[1]
+def ease_by_classifier(logits: Floats, relation: Relation) -> Ease:
+    """Ease by eq. (4); for two classes and without a floor, 4 (p - 1/2)^2."""
+    K, kappa, span = logits.shape[1], np.exp(relation.log_kappa), 1 - relation.floor
     if K == 1:
         return Ease(np.ones(len(logits)), None)
-    p = softmax(np.exp(log_kappa) * logits)
-    return Ease(ease_of(p), 2 * K / (K - 1) * p * (p - (p * p).sum(1, keepdims=True)))
+    p = softmax(kappa * logits)
+    certain = ease_of(p)
+    slope = span * kappa * 2 * K / (K - 1) * p * (p - (p * p).sum(1, keepdims=True))
+    return Ease(relation.floor + span * certain, slope, 1 - certain)
 
 
 def ease_by_votes(votes: Floats) -> Floats:

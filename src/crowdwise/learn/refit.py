@@ -75,7 +75,7 @@ class RefitLearner:
         for seen, unseen in self.parts:
             self.on_rows[unseen] = self._logits(self._fit(seen, Z), _safe_indexing(self.X, unseen))
 
-    def begin(self, Z: Floats) -> None:
+    def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None:
         self.imitate(Z)
         self.imitate(softmax(SHARPENING * self.on_rows))
 
@@ -93,6 +93,10 @@ class RefitLearner:
                 return best
             (self.fitted, self.targets, self.on_rows), self.converged = before, True
         return improve_workers(objective, self.on_rows, theta, Z)
+
+    def evidence(self, objective: Objective, theta: Floats) -> float:
+        """Return the objective, which is computed from out-of-fold predictions."""
+        return objective(self.on_rows, theta).total
 
     def follow(self, targets: Floats) -> None:
         """Fit again; if the new fit predicts the targets worse, keep the previous one and stop training."""
