@@ -99,7 +99,8 @@ def test_a_step_is_that_of_the_equations(D: int) -> None:
 
 
 @pytest.mark.parametrize("layout", ["E", "P2"])
-def test_the_papers_method_is_the_equations_repeated(layout: str) -> None:
+def test_the_papers_method_is_the_equations_repeated(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "RESTARTS", 1)
     points = cw.simulate.clicks(layout, seed=4).points
     model = cw.ClickMixture(method="paper", objects=7, max_iter=18)
     result = model.fit(points, run=ONE)
@@ -119,6 +120,20 @@ def test_the_papers_method_is_the_equations_repeated(layout: str) -> None:
     assert np.allclose(found.cov, before.cov[order], rtol=1e-6, atol=1e-9)
     assert np.allclose(found.share, before.share[order], rtol=1e-6)
     assert np.allclose(found.reliability, before.p, rtol=1e-6)
+
+
+def test_a_given_number_of_objects_is_fitted_from_several_starts() -> None:
+    points = cw.simulate.clicks("P1", seed=2).points
+    model = cw.ClickMixture(method="paper", objects=10)
+    result = model.fit(points, run=ONE)
+    ends = []
+    for number in range(paper.RESTARTS):
+        start = paper._start(model, points, ONE, 0, *([number] if number else []))
+        trace = Trace(objects=int)
+        paper._em(model, points, em.in_shards(points, ONE), ONE, trace, start)
+        ends.append(float(trace.array()[-1, 0]))
+    assert result.trace["objective"][-1] == max(ends)
+    assert max(ends) - min(ends) > 5
 
 
 @pytest.mark.parametrize("criterion", ["bic", "icl"])

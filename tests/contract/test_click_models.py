@@ -221,9 +221,30 @@ def test_workers_start_with_the_columns_of_every_kind() -> None:
     assert result.workers.columns[len(WORKER_COLUMNS) :] == ["images", "hit_rate", "hit_low", "hit_high", "spread"]
     assert result.workers["answers"].to_list() == np.bincount(result.answers.worker).tolist()
     assert np.array_equal(result.workers["skill"], result.params.reliability)
-    by_low = result.workers.sort("low", descending=True)
-    assert by_low["rank"].to_list() == list(range(1, 11))
+    both = 2 / (1 / pl.col("low") + 1 / pl.col("hit_low"))  # harmonic mean of reliability and hit rate
+    assert result.workers.sort(both, descending=True)["rank"].to_list() == list(range(1, 11))
     assert set(result.workers["flags"]) == set(result.workers["reasons"]) == {""}  # no worker is mostly off
+
+
+def test_few_sure_clicks_do_not_make_the_best_worker() -> None:
+    """A worker who clicks one object per image, always rightly, is more reliable than all others and ranks last."""
+    frame = spotted().points.frame()
+    lazy = fitted().objects.group_by("image", maintain_order=True).first().select("image", "x", "y")
+    table = pl.concat([frame, lazy.with_columns(worker=pl.lit("lazy")).select(frame.columns)])
+    workers = cw.aggregate(cw.Points(table, box=SQUARE)).workers
+    assert workers.filter(worker="lazy")["hit_rate"].item() < 0.25
+    assert workers.filter(worker="lazy")["rank"].item() == workers.height
+
+
+@pytest.mark.parametrize("objects", [1, 2, 3, 5])
+def test_the_papers_method_finds_few_objects(objects: int) -> None:
+    rng = np.random.default_rng(objects)
+    places = np.array([(20, 20), (80, 20), (20, 80), (80, 80), (50, 50)])[:objects]
+    X = places[np.arange(40 * objects) % objects] + 3 * rng.normal(size=(40 * objects, 2))
+    X[::10] = rng.uniform(0, 100, (len(X[::10]), 2))
+    frame = {"image": ["a"] * len(X), "worker": np.arange(len(X)) % 9, "x": X[:, 0], "y": X[:, 1]}
+    result = cw.aggregate(cw.Points(frame, box=SQUARE, duplicates="each"), method="paper")
+    assert (counts(result), result.converged) == ([objects], True)
 
 
 def test_a_worker_whose_clicks_are_mostly_off_objects_is_flagged() -> None:
@@ -348,10 +369,11 @@ def test_baselines_report_what_the_mixture_reports(name: str) -> None:
     assert np.allclose(theirs.objects["clicks"].sum(), theirs.clicks["object"].count())
     for (image, number), part in theirs.clicks.drop_nulls("object").group_by("image", "object"):
         row = theirs.of(image).row(int(number) - 1, named=True)
-        assert np.allclose((row["x"], row["y"]), part.select(pl.col("x", "y").mean()).row(0))
+        if name != "fuzzy-c-means":
+            assert np.allclose((row["x"], row["y"]), part.select(pl.col("x", "y").mean()).row(0))
+            assert row["var_x"] == pytest.approx(part["x"].var(ddof=0))
         assert row["supporters"] == part.filter(pl.col("probability") >= 0.5)["worker"].n_unique()
         assert row["probability"] == pytest.approx(row["supporters"] / row["jobs"])
-        assert row["var_x"] == pytest.approx(part["x"].var(ddof=0))
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -377,6 +399,14 @@ def test_baselines_find_separated_clusters(name: str) -> None:
     result = cw.aggregate(piles([9, 9, 9, 9], deviation=0.5), name, **BASELINES[name])
     true = pl.DataFrame({"image": ["a"] * 4, "x": [10.0] * 4, "y": [10.0, 35, 60, 85]})
     assert cw.match_objects(result, true, within=1)["f1"].to_list() == [1.0]
+
+
+def test_fuzzy_centres_are_means_weighted_by_membership() -> None:
+    points = cw.simulate.clicks("E", seed=1).points
+    mean = cw.aggregate(points, "fuzzy-c-means", objects=10, max_iter=1000, tol=1e-13).params.mean
+    near = ((points.X[None] - mean[:, None]) ** 2).sum(2) ** -1.0
+    weight = (near / near.sum(0)) ** 2
+    assert np.allclose(weight @ points.X / weight.sum(1)[:, None], mean, atol=1e-4)
 
 
 def test_fuzzy_clusters_have_converged_only_if_the_cost_has() -> None:

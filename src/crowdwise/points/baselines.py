@@ -29,6 +29,7 @@ class Clusters(NamedTuple):
 
     label: Ints  # (N,) cluster of each click, from 0; -1 for an outlier
     sure: Floats  # (N,) membership probability
+    centre: Floats  # (M, D) of each cluster; no rows: the mean of its clicks
     converged: bool = True
 
     @property
@@ -49,7 +50,7 @@ class _ClusterModel(PointsModel):
         images = fit_images(self.name, answers, run, fit, Clusters)
         ptr, own = object_ptr(images), concat(images, "label").astype(np.int64)  # within its image
         label = np.where(own >= 0, own + ptr[answers.image], -1)
-        params = _objects_of(answers, label, concat(images, "sure"), ptr)
+        params = _objects_of(answers, label, concat(images, "sure"), ptr, concat(images, "centre", answers.n_axes))
         converged = all(each is None or each.converged for each in images)
         return self.make_result(answers, run, Trace(objects=int), "", params=params, best=None, converged=converged)
 
@@ -66,16 +67,18 @@ class _OneImage:
         rng = np.random.default_rng([self.run.seed, i])
         found = self.model.cluster(self.points.X[self.points.clicks_of(i)], rng, self.run)
         label, on = np.full(len(found.label), -1, np.int64), found.label >= 0
-        label[on] = np.unique(found.label[on], return_inverse=True)[1]
-        return found._replace(label=label)
+        used, label[on] = np.unique(found.label[on], return_inverse=True)
+        return found._replace(label=label, centre=found.centre[used] if len(found.centre) else found.centre)
 
 
-def _objects_of(points: Points, label: Ints, sure: Floats, ptr: Ints) -> Objects:
-    """Compute centres, covariances and counts. A cluster's probability is the share of workers who clicked on it."""
+def _objects_of(points: Points, label: Ints, sure: Floats, ptr: Ints, centre: Floats) -> Objects:
+    """Compute centres if they are not given, covariances and counts. A cluster's probability is the share of workers
+    who clicked on it."""
     M, D, W = int(ptr[-1]), points.n_axes, points.n_workers
     on = label >= 0
     n = np.bincount(label[on], minlength=M).astype(float)
-    mean = np.stack([np.bincount(label[on], points.X[on, d], minlength=M) for d in range(D)], axis=1) / n[:, None]
+    sums = [np.bincount(label[on], points.X[on, d], minlength=M) for d in range(D)]
+    mean = centre if len(centre) else np.stack(sums, axis=1) / n[:, None]
     away = points.X[on] - mean[label[on]]
     cov = np.empty((M, D, D))
     for d in range(D):
@@ -120,7 +123,7 @@ class FuzzyCMeans(_ClusterModel):
         U = rng.random((min(self.objects, len(X)), len(X)))
         problem = _FuzzyFit(self, X, U / U.sum(0))
         converged = iterate(problem, run, Trace())
-        return Clusters(problem.U.argmax(0), problem.U.max(0), converged)
+        return Clusters(problem.U.argmax(0), problem.U.max(0), problem.centre, converged)
 
 
 class _FuzzyFit(Problem):
@@ -132,8 +135,8 @@ class _FuzzyFit(Problem):
 
     def step(self) -> Step:
         weight = self.U**self.fuzziness
-        centre = weight @ self.X / weight.sum(1)[:, None]
-        away = np.maximum(((self.X[None] - centre[:, None]) ** 2).sum(2), 1e-12)
+        self.centre = weight @ self.X / weight.sum(1)[:, None]
+        away = np.maximum(((self.X[None] - self.centre[:, None]) ** 2).sum(2), 1e-12)
         U = (away / away.min(0)) ** (-1 / (self.fuzziness - 1))
         self.U = U / U.sum(0)
         return Step(-float((weight * away).sum()), {})
@@ -162,7 +165,7 @@ class KMeansClicks(_ClusterModel):
 
         k = min(self.objects, len(np.unique(X, axis=0)))
         found = KMeans(k, n_init=5, random_state=int(rng.integers(2**31))).fit_predict(X)
-        return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
+        return Clusters(np.asarray(found, np.int64), np.ones(len(X)), X[:0])
 
 
 @register("dbscan", "dense clusters within a given distance, as used by Zooniverse; ignores workers")
@@ -179,7 +182,7 @@ class Dbscan(_ClusterModel):
         from sklearn.cluster import DBSCAN
 
         found = DBSCAN(eps=self.distance, min_samples=self.at_least).fit_predict(X)
-        return Clusters(np.asarray(found, np.int64), np.ones(len(X)))
+        return Clusters(np.asarray(found, np.int64), np.ones(len(X)), X[:0])
 
 
 @register("hdbscan", "clusters of varying density above a minimum size, as used by Zooniverse; ignores workers")
@@ -198,6 +201,6 @@ class Hdbscan(_ClusterModel):
         from sklearn.cluster import HDBSCAN
 
         if len(X) < max(self.at_least, self.samples or 1) + 1:
-            return Clusters(np.full(len(X), -1, np.int64), np.zeros(len(X)))
+            return Clusters(np.full(len(X), -1, np.int64), np.zeros(len(X)), X[:0])
         found = HDBSCAN(min_cluster_size=self.at_least, min_samples=self.samples, copy=True).fit(X)
-        return Clusters(np.asarray(found.labels_, np.int64), np.asarray(found.probabilities_))
+        return Clusters(np.asarray(found.labels_, np.int64), np.asarray(found.probabilities_), X[:0])

@@ -14,7 +14,7 @@ import numpy as np
 from ..answers import Points
 from ..kernels.layout import HEAD, Floats, Ints
 
-BLOCK_CLICKS = 1 << 15  # approximate number of clicks in a block
+BLOCK_CLICKS = 1 << 12  # approximate number of clicks in a block
 
 
 class ObjectTerms(NamedTuple):

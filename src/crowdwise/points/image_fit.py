@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 A0 = 1.0  # parameter of the Dirichlet prior of shares
 MIN_CLICKS = 1.0  # expected clicks that an object needs
 MAX_DROP_NATS = 25.0  # merging ends when the evidence is this far below its best value
+MAX_DROP_NATS_MANY = 10.0  # the same, with more than MAX_ONE_BY_ONE components
 MAX_ONE_BY_ONE = 64  # up to this many components, changes are made one by one and each level is fitted to convergence
 MAX_ITER_MANY, MAX_ITER = 6, 150  # iterations per level with more than MAX_ONE_BY_ONE components, and with fewer
 
@@ -95,11 +96,13 @@ class ImageFitter:
         best, kept = -np.inf, None
         while True:
             M = len(self.parts[0])
-            now, sums, more = self.level(MAX_ITER if M <= MAX_ONE_BY_ONE else MAX_ITER_MANY)
+            few = M <= MAX_ONE_BY_ONE
+            now, sums, more = self.level(MAX_ITER if few else MAX_ITER_MANY)
+            deepest = MAX_DROP_NATS if few else MAX_DROP_NATS_MANY
             poor = bool((sums[:, 0] < MIN_CLICKS).any()) and self.min_objects < M
             if not poor and now > best and (self.min_objects >= M or not self.given):
                 best, kept = now, tuple(array.copy() for array in self.parts)
-            if self.min_objects >= M or (not poor and not self.given and now < best - MAX_DROP_NATS):
+            if self.min_objects >= M or (not poor and not self.given and now < best - deepest):
                 break
             if not self.reduce(sums, poor, *more):
                 break
@@ -141,9 +144,9 @@ class ImageFitter:
             dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.min_objects]] = True
         else:
             cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
-            most = 1 if M <= MAX_ONE_BY_ONE else max(1, M // 8)
+            most, few = (1, 1) if M <= MAX_ONE_BY_ONE else (M // 8, M // 32)
             order = np.argsort(cost, kind="stable")
-            if not apply_merges(order, cost, mate, mean, V, n, b, off, self.nu, most, self.min_objects, dead):
+            if not apply_merges(order, cost, mate, mean, V, n, b, off, self.nu, most, few, self.min_objects, dead):
                 return False
         alive = ~dead
         self.parts = (mean[alive], V[alive], n[alive], b[alive], *shared)

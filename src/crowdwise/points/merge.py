@@ -18,7 +18,6 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
-    EM_TOL,
     MIN_SD,
     Elsewhere,
     GaussianEM,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 # Candidate shares of clicks on objects, used to test whether an image has any object.
 OBJECT_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
 MAX_REFINE_ITER = 100  # iterations of the final EM
+REFINE_TOL = 1e-6  # relative increase of its objective at convergence
 
 
 class Shapes(NamedTuple):
@@ -325,7 +325,7 @@ class Refinement(GaussianEM):
     """EM with priors that starts from the objects found by merging."""
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        return len(objectives) > 1 and objectives[-1] - objectives[-2] < EM_TOL * abs(objectives[-1])
+        return len(objectives) > 1 and objectives[-1] - objectives[-2] < REFINE_TOL * abs(objectives[-1])
 
 
 def refine(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step, Trace, iterate
+from ..engine.loop import best_of
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Floats, Ints
 from .e_step import Local
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .mixture import ClickMixture
 
 START_COMPONENTS = 40  # M0 in the paper
-MIN_COMPONENTS = 6  # the search stops below this number, as in the paper's simulations
+RESTARTS = 10  # starts for a given number of objects
 P0 = 0.5  # initial reliability of every worker
 CRITERION_TOL = {"bic": 1e-5, "icl": 1e-4}  # convergence tolerance: relative change of the criterion
 START_VARIANCE = 1 / 75  # initial variance over the squared box side: about that of the paper's simulations
@@ -35,13 +36,13 @@ def paper_fit(
     Several images are first fitted one by one, then jointly.
     """
     if points.n_images == 1:
-        return _fit(model, points, executor, run, trace, _start(model, points, run, 0))
+        return _fit_image(model, points, executor, run, trace, 0)
     fit = _OneImage(model, points, run.inner())
     images = fit_images(model.name, points, run, fit, Mixture)
     D, W = points.n_axes, points.n_workers
     objects = concat(images, "mean", D), concat(images, "cov", D, D), concat(images, "share")
     start = Mixture(object_ptr(images), *objects, np.full(W, P0), np.ones(W))
-    return _fit(model, points, executor, run, trace, start, fixed=True)
+    return _em(model, points, executor, run, trace, start)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class _OneImage:
 
     def __call__(self, i: int) -> Mixture:
         own = self.points.only(np.array([i]))
-        start = _start(self.model, own, self.run, i)
-        mixture, *_ = _fit(self.model, own, InMemory([own]), self.run, Trace(objects=int), start)
+        mixture, *_ = _fit_image(self.model, own, InMemory([own]), self.run, Trace(objects=int), i)
         return mixture._replace(p=np.empty(0), noise=np.empty(0))
 
 
@@ -84,10 +84,10 @@ def _nearest(X: Floats, middle: Floats) -> Ints:
     return np.asarray(((X[:, None] - middle[None]) ** 2).sum(2).argmin(1))
 
 
-def _start(model: ClickMixture, points: Points, run: Run, image: int) -> Mixture:
-    """Initial mixture with its components at k-means centres."""
+def _start(model: ClickMixture, points: Points, run: Run, *number: int) -> Mixture:
+    """Initial mixture with its components at k-means centres; `number` are those of the image and of the restart."""
     count = model.objects or model.start or max(START_COMPONENTS, 2 * model.at_least)
-    rng = np.random.default_rng([run.seed, image])
+    rng = np.random.default_rng([run.seed, *number])
     mean = centres(points.X, count, rng) if points.n_clicks else np.empty((0, points.n_axes))
     spread = START_VARIANCE * points.sides[0] ** 2 if model.spread is None else np.asarray(model.spread, np.float64)
     M = len(mean)
@@ -96,20 +96,49 @@ def _start(model: ClickMixture, points: Points, run: Run, image: int) -> Mixture
     return Mixture(np.array([0, M]), mean, cov, np.full(M, 1 / max(M, 1)), np.full(W, P0), np.ones(W))
 
 
-def _fit(
-    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, start: Mixture,
-    fixed: bool = False,
-) -> tuple[Mixture, int | None, bool]:  # fmt: skip
-    """Fit by the search of Sec. 3.2, or by the EM of Sec. 3.1 if the number of objects is given or `fixed`."""
-    if fixed or model.objects is not None or not start.n_objects:
-        problem = GaussianEM(executor, start, points.sides, run.threads, model.max_iter)
-        converged = iterate(problem, run, trace)
-        return problem.mixture, len(trace.rows) or None, converged
+def _fit_image(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, image: int
+) -> tuple[Mixture, int | None, bool]:
+    """Fit the only image of `points` by the search of Sec. 3.2, or by EM if the number of objects is given."""
+    start = _start(model, points, run, image)
+    if not start.n_objects:
+        return _em(model, points, executor, run, trace, start)
+    if model.objects is not None:
+        return _best_em(model, points, executor, run, trace, image, start)
     search = Annihilation(model, executor, start, points.sides, run.threads)
     converged = iterate(search, run, trace)
     if not converged:
         search.improve()  # only after a removal is it known whether the search has passed the best mixture
     return search.best, search.best_at, converged or search.mixture.n_objects < search.best.n_objects
+
+
+def _em(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, start: Mixture
+) -> tuple[Mixture, int | None, bool]:
+    """The EM of Sec. 3.1, with as many objects as at the start."""
+    problem = GaussianEM(executor, start, points.sides, run.threads, model.max_iter)
+    converged = iterate(problem, run, trace)
+    return problem.mixture, len(trace.rows) or None, converged
+
+
+def _best_em(
+    model: ClickMixture, points: Points, executor: Executor[Points], run: Run, trace: Trace, image: int, start: Mixture
+) -> tuple[Mixture, int | None, bool]:
+    """EM from several k-means starts; return the fit with the highest likelihood."""
+
+    def fit(number: int) -> tuple[Mixture, Floats, bool]:
+        own = Trace(objects=int)
+        begin = start if number == 0 else _start(model, points, run, image, number)
+        mixture, _, converged = _em(model, points, executor, run, own, begin)
+        return mixture, own.array(), converged
+
+    mixture, rows, converged = best_of(
+        RESTARTS if start.n_objects > 1 else 1, fit, lambda found: float(found[1][-1, 0]), run,
+        pack=lambda found: packed(dict(zip(("mixture", "rows", "converged"), found, strict=True))),
+        unpack=lambda kept: (Mixture(**unpacked(kept, "mixture.")), kept["rows"], bool(kept["converged"])),
+    )  # fmt: skip
+    trace.set(rows)
+    return mixture, len(rows) or None, converged
 
 
 class Annihilation(Problem):
@@ -125,7 +154,7 @@ class Annihilation(Problem):
     ) -> None:
         self.executor, self.mixture, self.sides, self.threads = executor, start, sides, threads
         self.criterion, self.max_iter = model.criterion, model.max_iter
-        self.min_objects = model.at_least or min(MIN_COMPONENTS, start.n_objects)
+        self.min_objects = max(1, model.at_least)
         D = sides.shape[1]
         self.n_free = D * (D + 3) / 2  # free parameters of an object
         self.best, self.best_score = start, -np.inf

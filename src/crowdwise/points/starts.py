@@ -16,11 +16,13 @@ from .image_fit import ImageFit, ImageFitter
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
+BUSY = 0.9  # quantile of the number of clicks of a job
+ENOUGH = 3.0  # components at the start per object found; with more, no further trial is made
 FIRST_COMPONENTS = 20  # components of the first trial; each further trial doubles them
 SAMPLE_IMAGES = 3  # images on which the start is chosen
 MAX_SAMPLE_CLICKS = 6_000  # larger images are subsampled to about this many clicks
 MIN_CLICKS_PER_OBJECT = 30  # with this many clicks per object, the fit of a subsample is used for the whole image
-MAX_NEIGHBOUR_CLICKS = 2000  # clicks per image whose neighbours are counted to estimate `once`
+MAX_NEIGHBOUR_CLICKS = 500  # clicks per image whose neighbours are counted to estimate `once`
 MAX_PAIR_RATIO = 0.5  # observed over expected close pairs by one worker; below, workers click an object at most once
 MIN_EXPECTED_PAIRS = 50.0  # the ratio decides if at least this many close pairs are expected
 MAX_P_VALUE = 1e-3  # with fewer expected pairs, a Poisson p-value below this decides
@@ -43,6 +45,8 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
     once = clicks_once(parts, np.random.default_rng([run.seed, 2])) if model.once is None else model.once
     largest = max(int(part.clicks_per_image[i]) for part, i in parts)
     start = min(FIRST_COMPONENTS, max(1, largest // 2)) if model.start is None else model.start
+    if once and model.start is None:
+        start = _first_rung(parts, start, largest)
     if once is None:
         both = {way: best_start(model, parts, run, way, start) for way in (True, False)}
         scores = {way: sum(each.score for each in fits) for way, (fits, _) in both.items()}
@@ -63,6 +67,18 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
     return Start(once, start / largest, shape), done
 
 
+def _first_rung(parts: list[tuple[Points, int]], start: int, largest: int) -> int:
+    """Number of components of the first trial, if workers click an object at most once.
+
+    An image has at least as many objects as its busiest workers click.
+    """
+    points, i = max(parts, key=lambda part: part[0].clicks_per_image[part[1]])
+    sizes = np.diff(points.job_ptr[points.image_ptr[i] : points.image_ptr[i + 1] + 1])
+    while start < np.quantile(sizes, BUSY) and 2 * start <= largest // 2:
+        start *= 2
+    return start
+
+
 def best_start(
     model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, start: int
 ) -> tuple[list[ImageFit], int]:
@@ -74,19 +90,33 @@ def best_start(
     best: list[ImageFit] = []
     total, best_from = -np.inf, start
     while True:
-        fits = []
-        for (points, i), n in zip(parts, clicks, strict=True):
-            if run.stopped:
-                raise interrupted(model.name, run, 0)
-            count = start_components(model, n, start / max(clicks))
-            fits.append(ImageFitter(model, points, i, once, count, None, run).fit())
+        if run.stopped:
+            raise interrupted(model.name, run, 0)
+        counts = [start_components(model, n, start / max(clicks)) for n in clicks]
+        fits = _fit_parts(model, parts, run, once, counts)
         score = sum(each.score for each in fits)
         if score <= total + 1.0:
             return best, best_from
         best, total, best_from = fits, score, start
-        if 2 * start > max(clicks) // 2 or model.start is not None:
+        enough = all(count >= ENOUGH * each.n_objects for count, each in zip(counts, fits, strict=True))
+        if enough or 2 * start > max(clicks) // 2 or model.start is not None:
             return best, best_from
         start *= 2
+
+
+def _fit_parts(
+    model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, counts: list[int]
+) -> list[ImageFit]:
+    """Fit a few images, in threads, with `counts` components at the start."""
+    from ..kernels.fast.blocks import run as in_threads
+
+    fits: dict[int, ImageFit] = {}
+
+    def fit(k: int, _start: int, _stop: int) -> None:
+        fits[k] = ImageFitter(model, *parts[k], once, counts[k], None, run).fit()
+
+    in_threads(fit, np.arange(len(parts) + 1), run.threads)
+    return [fits[k] for k in range(len(parts))]
 
 
 def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:

@@ -16,7 +16,7 @@ WORKER_COLUMNS = {
     "skill": "probability of a correct answer; for clicks, the share of clicks on objects",
     "low": "lower end of the 95 % interval of skill",
     "high": "upper end of the 95 % interval of skill",
-    "rank": "rank by the lower end of skill; 1 is the best",
+    "rank": "rank by the lower end of skill, for clicks together with that of the hit rate; 1 is the best",
     "flags": "short reasons to look at this worker; empty if there are none",
     "reasons": "the reasons for the flags, as sentences",
 }
@@ -26,9 +26,12 @@ def worker_table(
     workers: pl.Series, answers: Any, skill: Floats, low: Floats, high: Floats, **more: Any
 ) -> pl.DataFrame:
     """Return a table with `WORKER_COLUMNS`, then the columns of its kind. `flags` and `reasons` are lists of texts;
-    workers for whom `known` (W,) is False have no skill."""
+    workers for whom `known` (W,) is False have no skill. Ranks are by `low` and `skill`, or by the two arrays of
+    `rank_by`."""
     known: Bools = more.pop("known", np.ones(len(workers), bool))
     flags, reasons = more.pop("flags", [""] * len(workers)), more.pop("reasons", [""] * len(workers))
+    by_low, by_skill = more.pop("rank_by", (low, skill))
+    rank = ranks(by_low, by_skill, known)
     unknown = pl.Series(~known)
 
     def shown(values: Floats) -> pl.Series:
@@ -36,7 +39,7 @@ def worker_table(
 
     columns = {
         "worker": workers, "answers": pl.Series(answers).cast(pl.Int64), "skill": shown(skill), "low": shown(low),
-        "high": shown(high), "rank": ranks(low, skill, known), "flags": flags, "reasons": reasons,
+        "high": shown(high), "rank": rank, "flags": flags, "reasons": reasons,
     }  # fmt: skip
     kinds = {"flags": pl.String, "reasons": pl.String}
     return pl.DataFrame(columns | more, schema_overrides=kinds)

@@ -115,7 +115,8 @@ class PointsResult(BaseResult):
         """One row per worker: worker, answers (clicks), skill (reliability: share of clicks that are on objects) with
         its 95 % interval low to high, rank, flags and reasons, images annotated, hit_rate (share of the objects in
         those images that the worker clicked) with its interval, and spread (position noise relative to the other
-        workers; 1 is typical)."""
+        workers; 1 is typical). The rank is by the harmonic mean of skill and hit rate, at their lower ends: few clicks,
+        all of them on objects, are not enough."""
         p, points = self.params, self.answers
         W = points.n_workers
         worker, clicked = self.hits
@@ -125,12 +126,14 @@ class PointsResult(BaseResult):
         rate = np.divide(hits, shown, out=np.full(W, np.nan), where=shown > 0)
         low, high = wilson(np.where(shown > 0, rate, 0.0), np.maximum(shown, 1e-9))
         unknown = pl.Series(shown <= 0)
+        by_hits = np.where(shown > 0, low, p.low), np.where(shown > 0, rate, p.reliability)
         return worker_table(
             points.workers,
             np.bincount(points.worker, minlength=W),
             p.reliability,
             p.low,
             p.high,
+            rank_by=(_harmonic_mean(p.low, by_hits[0]), _harmonic_mean(p.reliability, by_hits[1])),
             **flagged({"mostly off objects": (p.high < HALF, self._reason)}),
             images=pl.Series(np.bincount(points.job_worker, minlength=W), dtype=pl.Int64),
             hit_rate=pl.Series(rate).set(unknown, None),
@@ -200,3 +203,7 @@ class PointsResult(BaseResult):
                 "random clicks"
             )
         return warnings
+
+
+def _harmonic_mean(a: Floats, b: Floats) -> Floats:
+    return np.asarray(2 * a * b / np.maximum(a + b, 1e-300))

@@ -20,8 +20,9 @@ from .blocks import jit
 
 MIN_GRID_OBJECTS = 12  # up to this many objects, no grid is used
 MAX_GRID_CELLS = 256  # cells of a grid in each direction
+MIN_LOG_ODDS = -34.0  # objects with lower log-odds against no object are ignored
 MAX_ROUNDS = 200  # rounds of messages between the clicks of a job and the objects
-MESSAGE_TOL = 1e-6  # messages have converged when none changes by this much
+MESSAGE_TOL = 1e-5  # messages have converged when none changes by this much
 MIN_HELD_SHARE = 1.0 / 3.0  # an object is held by a job if its share of a click is above this: at most two per click
 
 
@@ -94,27 +95,29 @@ def _match(ptr, click, n, comp, odds, out, back, share, total):
     """
     for c in range(n):
         for e in range(ptr[click[c]], ptr[click[c] + 1]):
-            back[e] = 1.0
+            out[e], back[e] = 0.0, 1.0
     for _ in range(MAX_ROUNDS):
+        moved = 0.0
         for c in range(n):
             first, last = ptr[click[c]], ptr[click[c] + 1]
             s = 1.0
             for e in range(first, last):
-                s += odds[e] * back[e]
-            for e in range(first, last):
-                out[e] = odds[e] / max(1.0, s - odds[e] * back[e])
-                total[comp[e]] += out[e]
-        moved = 0.0
-        for c in range(n):
-            for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
                 moved = max(moved, abs(now - back[e]))
                 back[e] = now
-        for c in range(n):
+                s += odds[e] * now
+            for e in range(first, last):
+                now = odds[e] / max(1.0, s - odds[e] * back[e])
+                total[comp[e]] += now - out[e]
+                out[e] = now
+        for c in range(n):  # sum again: differences of large messages have rounding errors
             for e in range(ptr[click[c]], ptr[click[c] + 1]):
                 total[comp[e]] = 0.0
         if moved < MESSAGE_TOL:
             break
+        for c in range(n):
+            for e in range(ptr[click[c]], ptr[click[c] + 1]):
+                total[comp[e]] += out[e]
     log_sum = 0.0
     for c in range(n):
         s = 1.0
@@ -178,12 +181,15 @@ def assign_clicks(
                     q += t * t
                 if q * narrow > cut:
                     continue
+                chance = weight[j] + own - 0.5 * (q + slack[j]) * narrow
+                if chance < MIN_LOG_ODDS:
+                    continue
                 if k == room:
                     comp, psi, far = _longer(comp, k), _longer(psi, k), _longer(far, k)
                     room *= 2
                     out, back, share = np.empty(room), np.empty(room), np.empty(room)
                 comp[k], far[k] = j, q + slack[j]
-                psi[k] = math.exp(min(600.0, weight[j] + own - 0.5 * (q + slack[j]) * narrow))
+                psi[k] = math.exp(min(600.0, chance))
                 if once:
                     seen[j] += 1
                 k += 1

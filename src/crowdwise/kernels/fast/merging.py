@@ -22,6 +22,7 @@ MAX_ALL_PAIRS = 64  # components up to which all pairs are candidates for mergin
 MAX_CANDIDATES = 768  # candidates per component if there are more components
 TOL = 1e-6  # relative change of the evidence at convergence
 KAPPA = 1.0  # weight of the initial shape, in objects
+SIMILAR_COST = 3.0  # nats by which the costs of merges made together may differ
 CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks
 
 
@@ -339,16 +340,17 @@ def prices(mean, V, n, gain, reach, held, used, once, nu0):
 
 
 @jit
-def apply_merges(order, cost, mate, mean, V, n, b, off, nu0, most, least, dead):
-    """Apply the cheapest merges and removals in this order: the first one, and up to `most` that cost less than they
-    save, as long as more than `least` components remain. Mark removed components in `dead`; return the number of
-    changes."""
+def apply_merges(order, cost, mate, mean, V, n, b, off, nu0, most, few, least, dead):
+    """Apply the cheapest merges and removals in this order, as long as more than `least` components remain: the first
+    one, up to `most` that cost less than they save, and up to `few` that cost little more than the first. Mark removed
+    components in `dead`; return the number of changes."""
     M, D = mean.shape
     touched, C = np.zeros(M, np.bool_), np.empty((2, D, D))
     two, pair, both = np.empty((2, D)), np.empty(2), np.empty((D, D))
-    changes = 0
+    changes, dearest = 0, cost[order[0]] + SIMILAR_COST
     for i in order:
-        if changes and (changes >= most or cost[i] > off[i]):
+        worthwhile = changes < most and cost[i] <= off[i]
+        if changes and not worthwhile and (changes >= few or cost[i] > dearest):
             break
         if M - changes <= least:
             break
