@@ -1,10 +1,15 @@
 """Classifiers from crowds: time, memory and accuracy.
 
-python bench/learn.py [--only fit,peer,classes,real] [--mlp] [--json FILE]
+python bench/learn.py [--only fit,peer,classes,mixes,noise,cats,real] [--mlp] [--json FILE]
 
 fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: seconds and peak memory of each side
 peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) against `two-coin`, on a size that it can handle
 classes  four classes, 20 experts, 3 answers per task: what modelling difficulty adds to `confusion`, 10 seeds
+mixes    the default against the better of `confusion` and a vote: simulated features and answers of several qualities,
+         errors unrelated to the features, two and four classes, ten seeds
+noise    the same with 500 features, one of them informative, 400 tasks and a class of 10 %, twenty seeds
+cats     the same with cats and dogs (../shared/data): histograms of gradients, 4,000 tasks, errors unrelated to the
+         images, three seeds
 real     music_genre and labelme from ../shared/data: accuracy on the test split of the vote baselines, of models
          without features, and of every worker side, five seeds (each drops another tenth of the training tasks); --mlp
          adds the perceptron (slow)
@@ -13,6 +18,7 @@ real     music_genre and labelme from ../shared/data: accuracy on the test split
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import resource
@@ -118,6 +124,104 @@ def classes() -> list[dict[str, Any]]:
     return rows
 
 
+Split = tuple[Any, cw.Labels, Any, Any, Any]  # features and answers, truth; features and truth of new tasks
+
+
+def mix(seed: int, K: int, separation: float, accuracy: float, tasks: int = 1000, features: int = 20) -> Split:
+    """Gaussian classes at a given distance from their centre, 20 workers whose errors do not depend on the features."""
+    rng = np.random.default_rng([seed, K, int(100 * separation), int(100 * accuracy)])
+    means = rng.normal(size=(K, features))
+    means -= means.mean(0)
+    means *= separation / np.linalg.norm(means, axis=1).mean()
+    y = rng.integers(0, K, 2 * tasks)
+    X = rng.normal(size=(2 * tasks, features)) + means[y]
+    task, worker = cw.simulate.assign_workers(tasks, 20, 5 if K == 2 else 3, rng=rng)
+    right = rng.random(len(task)) < np.clip(rng.normal(accuracy, 0.1, 20), 1 / K, 0.98)[worker]
+    label = np.where(right, y[task], (y[task] + rng.integers(1, K, len(task))) % K)
+    return X[:tasks], cw.Labels(task, worker, label), y[:tasks], X[tasks:], y[tasks:]
+
+
+def noisy(seed: int) -> Split:
+    rng = np.random.default_rng([7, seed])
+    y, X = (rng.random(800) < 0.1).astype(int), rng.normal(size=(800, 500))
+    X[:, 0] += y
+    task, worker = cw.simulate.assign_workers(400, 10, 5, rng=rng)
+    answers = cw.Labels(task, worker, np.where(rng.random(len(task)) < 0.8, y[task], 1 - y[task]))
+    return X[:400], answers, y[:400], X[400:], y[400:]
+
+
+def gradients(images: Any, cell: int = 8, bins: int = 9) -> Any:
+    """Histograms of oriented gradients (Dalal & Triggs 2005): cells of 8 pixels, blocks of 2 x 2 cells."""
+    grey = images.astype(float).mean(3) / 255
+    by_row, by_column = np.gradient(grey, axis=1), np.gradient(grey, axis=2)
+    size, angle = np.hypot(by_row, by_column), np.arctan2(by_row, by_column) % np.pi / np.pi * bins
+    n = grey.shape[1] // cell
+    cells = np.empty((len(grey), n, n, bins))
+    for b in range(bins):  # each gradient is shared by its two nearest directions
+        away = np.abs((angle - b + bins / 2) % bins - bins / 2)
+        cells[..., b] = (size * np.maximum(1 - away, 0)).reshape(len(grey), n, cell, n, cell).sum((2, 4))
+    blocks = [cells[:, i : i + 2, j : j + 2].reshape(len(grey), -1) for i in range(n - 1) for j in range(n - 1)]
+    return np.concatenate([b / np.sqrt((b**2).sum(1, keepdims=True) + 1e-3) for b in blocks], axis=1)
+
+
+def cats_and_dogs() -> Any:
+    """Return a function from a seed to the split, with five workers who err with probability 1 / (3 + n)."""
+    held = np.load(DATA / "cats_dogs" / "images.npz")
+    X, new = gradients(held["x_train"]), gradients(held["x_test"])
+    truth, new_truth = held["y_train"].astype(int), held["y_test"].astype(int)
+
+    def split(seed: int, tasks: int = 4000) -> Split:
+        rng = np.random.default_rng(seed)
+        at = rng.permutation(len(X))[:tasks]
+        y = truth[at]
+        err = 1 / (3 + rng.integers(0, 6, (tasks, 5)))
+        said = np.where(rng.random((tasks, 5)) < err, 1 - y[:, None], y[:, None])
+        task, worker = (each.ravel() for each in np.indices(said.shape))
+        return X[at], cw.Labels(task, worker, said.ravel()), y, new, new_truth
+
+    return split
+
+
+def compared(name: str, split: Any, seeds: int) -> dict[str, Any]:
+    """Accuracy of the truth and on new tasks, in percent; and the difference to the better of vote and confusion."""
+    found: dict[str, list[Any]] = {side: [] for side in ("majority-vote", "confusion", "learned")}
+    for seed in range(seeds):
+        X, answers, y, new, new_y = split(seed)
+        for side, scores in found.items():
+            model = cw.CrowdClassifier(workers=side).fit(X, answers, tasks=np.arange(len(X)))
+            truth = model.result_.labels["label"].to_numpy() == y
+            scores.append((100 * truth.mean(), 100 * model.score(new, new_y)))
+    means = {side: np.mean(scores, 0) for side, scores in found.items()}
+    row: dict[str, Any] = {"mix": name}
+    for k, what in enumerate(("truth", "new")):
+        row |= {f"{what} {side}": round(float(means[side][k]), 1) for side in found}
+        best = max(means["majority-vote"][k], means["confusion"][k])
+        row[f"{what} gain"] = round(float(means["learned"][k] - best), 1)
+    print(row, flush=True)
+    return row
+
+
+def mixes() -> list[dict[str, Any]]:
+    rows = []
+    for K, separations, accuracies in ((2, (0.25, 0.5, 1.0, 2.0), (0.65, 0.85)), (4, (0.4, 0.8, 1.6, 3.0), (0.5, 0.8))):
+        for separation in separations:
+            for accuracy in accuracies:
+                name = f"{K} classes, features {separation}, answers {accuracy}"
+                rows.append(compared(name, functools.partial(mix, K=K, separation=separation, accuracy=accuracy), 10))
+    return rows
+
+
+def noise() -> list[dict[str, Any]]:
+    return [compared("500 features", noisy, 20)]
+
+
+def cats() -> list[dict[str, Any]]:
+    if not (DATA / "cats_dogs").is_dir():
+        print("skipped: no folder ../shared/data/cats_dogs beside the project")
+        return []
+    return [compared("cats and dogs", cats_and_dogs(), 3)]
+
+
 def real(classifiers: tuple[str, ...] = ("logistic",)) -> list[dict[str, Any]]:
     if not DATA.is_dir():
         print("skipped: no folder ../shared/data with the labelled sets beside the project")
@@ -135,20 +239,24 @@ def real(classifiers: tuple[str, ...] = ("logistic",)) -> list[dict[str, Any]]:
         by_row = answers.by_row(found.tasks)
         for classifier in classifiers:
             for side in (*VOTES, "dawid-skene", "pooled", *SIDES):
-                scores = []
+                scores, right = [], []
                 for seed in range(5):
                     kept = np.random.default_rng(seed).permutation(train)[: int(0.9 * len(train))]
                     model = cw.CrowdClassifier(classifier, side, random_state=seed).fit(found.x[kept], by_row[kept])
                     scores.append(model.score(found.x[test], y[test]))
+                    labels = model.result_.labels
+                    right.append(np.mean([label[task] == each for task, each in labels["task", "label"].rows()]))
                 rows.append(
-                    {"set": name, "classifier": classifier, "side": side, "test": statistics.mean(scores),
-                     "spread": statistics.stdev(scores)}
+                    {"set": name, "classifier": classifier, "side": side, "truth": statistics.mean(right),
+                     "test": statistics.mean(scores), "spread": statistics.stdev(scores)}
                 )  # fmt: skip
                 print(rows[-1], flush=True)
     return rows
 
 
-SECTIONS = {"fit": fit, "peer": peer, "classes": classes, "real": real}
+SECTIONS = {
+    "fit": fit, "peer": peer, "classes": classes, "mixes": mixes, "noise": noise, "cats": cats, "real": real,
+}  # fmt: skip
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from ..errors import ParameterError, flags, phrase
 from ..kernels.layout import Floats
 from ..labels.em import EMModel
 from ..result import LabelsResult
-from .objective import Objective, softmax
+from .objective import Evidence, Objective, softmax
 
 
 @runtime_checkable
@@ -36,7 +36,7 @@ class Learner(Protocol):
     def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None: ...  # initialise from shares of votes
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...  # improve, with equally easy tasks
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats: ...
-    def evidence(self, objective: Objective, theta: Floats) -> float: ...  # to compare objectives, overfitting removed
+    def evidence(self, objective: Objective, theta: Floats) -> Evidence: ...  # to compare objectives
     def state(self) -> Arrays: ...  # everything that later steps and predictions depend on
     def restore(self, state: Arrays) -> None: ...  # return to a saved state
 

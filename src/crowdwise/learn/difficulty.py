@@ -24,6 +24,7 @@ from .base import PriorByClassifier
 from .objective import (
     LBFGS_MEMORY,
     MAX_ODDS,
+    Evidence,
     Objective,
     Relation,
     ease_by_classifier,
@@ -33,7 +34,8 @@ from .objective import (
 )
 
 RELATIVE_PASSES = 10  # passes over the answers per pass of a model without features; decides when compiling pays off
-MIN_GAIN = 4.0  # evidence, in nats, that a relation between ease and classifier must add
+MIN_GAIN = 2.0  # evidence, in nats, that a relation between ease and classifier must add
+COMPLEXITY_FACTOR = 1.3  # factor on the complexity that it adds, which is known only to about this precision
 
 
 class Params(NamedTuple):
@@ -138,8 +140,10 @@ class DifficultySide(PriorByClassifier):
             here = objective.pack(odds, relation)
             here = learner.improve(objective, here, self._posterior_at(objective, here, stats, blank))
             found.append((learner.evidence(objective, here), learner.state(), here))
-        gain = found[1][0] - found[0][0]
-        objective, (_, state, here) = (related, found[1]) if gain > MIN_GAIN else (equal, found[0])
+        without, with_relation = found[0][0], found[1][0]
+        needed = MIN_GAIN + COMPLEXITY_FACTOR * (with_relation.complexity - without.complexity)
+        useful = with_relation.fit - without.fit > needed
+        objective, (_, state, here) = (related, found[1]) if useful else (equal, found[0])
         learner.restore(state)
         return self._params_at(objective, here, stats, blank)
 
@@ -309,8 +313,8 @@ class VoteLearner:
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         return improve_workers(objective, self.on_rows, theta, Z)
 
-    def evidence(self, objective: Objective, theta: Floats) -> float:
-        return objective(self.on_rows, theta).total
+    def evidence(self, objective: Objective, theta: Floats) -> Evidence:
+        return Evidence(objective(self.on_rows, theta).total)
 
     warm = improve
 

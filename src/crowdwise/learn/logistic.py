@@ -18,11 +18,11 @@ from ..engine.model import NOT_NEGATIVE, check
 from ..engine.run import Arrays
 from ..kernels import TINY
 from ..kernels.layout import Floats
-from .objective import LBFGS_STEPS, SHARPENING, Objective, lbfgs, softmax
+from .objective import LBFGS_STEPS, SHARPENING, Evidence, Objective, lbfgs, softmax
 
 MAX_IMITATION_STEPS = 500  # L-BFGS steps on final targets
 L2_STEP, MAX_L2_POWER = 4.0, 6  # factor between the ridge penalties that are compared, and how often it is applied
-MIN_L2_GAIN = 1.0  # evidence, in nats, that an increase of the penalty must add
+MIN_L2_GAIN = 2.0  # evidence, in nats, that an increase of the penalty must add
 MAX_SPECTRUM_ROWS = 2000  # rows from which the eigenvalues of X'X are estimated
 LOGIT_VARIANCE = 5.0  # prior variance of the logits
 
@@ -108,21 +108,22 @@ class LogisticLearner:
             self.l2 = kept[0] * L2_STEP ** min(power, 1)
             self._learn(Z, LBFGS_STEPS)
             votes, self.weights = self.weights, SHARPENING * self.weights
-            found = self.evidence(objective, self.improve(objective, theta, Z))
+            fit, complexity = self.evidence(objective, self.improve(objective, theta, Z))
+            found = fit - complexity
             if found <= best + MIN_L2_GAIN:
                 break
             best, kept = found, (self.l2, votes)
         self.l2, self.weights = kept
 
-    def evidence(self, objective: Objective, theta: Floats) -> float:
+    def evidence(self, objective: Objective, theta: Floats) -> Evidence:
         """Log-evidence of the answers by Laplace's method, eq. (3), without terms that depend on the workers alone."""
         logits, K = self.logits(), self.weights.shape[1]
         here, P = objective(logits, theta), softmax(logits)
         by_ease = here.logits - (here.Z - P)
         per_task = (here.Z**2 - P**2 + by_ease**2).sum(1)
         information = max(float(per_task.mean()), 0.0) / max(K - 1, 1)
-        volume = 0.5 * (K - 1) * float(np.log1p(information * self.spectrum / max(self.l2, TINY)).sum())
-        return float(here.total + self.log_prior - volume)
+        complexity = 0.5 * (K - 1) * float(np.log1p(information * self.spectrum / max(self.l2, TINY)).sum())
+        return Evidence(float(here.total + self.log_prior), complexity)
 
     @functools.cached_property
     def spectrum(self) -> Floats:

@@ -22,7 +22,7 @@ from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.torch_state import network_state, restore_network
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats
-from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
+from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
 
 HELD_OUT_PATIENCE = 5  # iterations without an increase of the held-out likelihood before training stops
 MIN_RATE_SHARE = 1 / 16  # the network has converged when the learning rate falls below this share of its first value
@@ -259,12 +259,12 @@ class NetworkLearner:
             )
         return best
 
-    def evidence(self, objective: Objective, theta: Floats) -> float:
+    def evidence(self, objective: Objective, theta: Floats) -> Evidence:
         """Return the log-likelihood of the answers to held-out tasks, in proportion to all tasks."""
         if not len(self.held):
-            return objective(self.on_rows, theta).total
+            return Evidence(objective(self.on_rows, theta).total)
         held = objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(theta))[0]
-        return held * len(self.on_rows) / len(self.held)
+        return Evidence(held * len(self.on_rows) / len(self.held))
 
     def state(self) -> Arrays:
         names = ("on_rows", "rate", "waited", "best")

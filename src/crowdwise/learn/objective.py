@@ -53,6 +53,13 @@ class Value(NamedTuple):
     theta: Floats  # (S,) derivatives by the workers' parameters
 
 
+class Evidence(NamedTuple):
+    """Log-evidence of the answers is fit - complexity, in nats."""
+
+    fit: float  # objective with the classifier's log-prior, or log-likelihood of answers that were not used
+    complexity: float = 0.0  # part of it that the weights of the classifier would gain from noise
+
+
 class Ease(NamedTuple):
     """Ease of tasks, and its derivatives."""
 

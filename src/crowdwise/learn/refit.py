@@ -23,7 +23,7 @@ from ..engine.run import Arrays, packed
 from ..errors import ParameterError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
-from .objective import SHARPENING, Objective, improve_workers, log_score, softmax
+from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
 
 MIN_TARGET = 1e-3  # smaller target probabilities are set to 0
 
@@ -94,9 +94,9 @@ class RefitLearner:
             (self.fitted, self.targets, self.on_rows), self.converged = before, True
         return improve_workers(objective, self.on_rows, theta, Z)
 
-    def evidence(self, objective: Objective, theta: Floats) -> float:
+    def evidence(self, objective: Objective, theta: Floats) -> Evidence:
         """Return the objective, which is computed from out-of-fold predictions."""
-        return objective(self.on_rows, theta).total
+        return Evidence(objective(self.on_rows, theta).total)
 
     def follow(self, targets: Floats) -> None:
         """Fit again; if the new fit predicts the targets worse, keep the previous one and stop training."""
