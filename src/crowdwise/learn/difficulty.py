@@ -77,6 +77,10 @@ class DifficultySide(PriorByClassifier):
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
         """Return the objective that is maximised on these answers."""
+        return self.equal_ease(shard)
+
+    def equal_ease(self, shard: Shard) -> Objective:
+        """Return the objective with equally easy tasks, with which the fit starts."""
         return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(shard.layout.n_tasks))
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
@@ -116,7 +120,7 @@ class DifficultySide(PriorByClassifier):
         """
         shard, learner = stats.shard, stats.shard.truth
         odds, votes, zero = start_odds(shard, stats.Z, self.free_sign), vote_ease(shard), np.zeros(())
-        equal = Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(len(votes)))
+        equal = self.equal_ease(shard)
         theta = equal.pack(odds, Relation())
         learner.begin(stats.Z, equal, theta)
         blank = Params(learner.logits(), votes, odds, zero, zero, zero, zero, votes, odds)
@@ -249,9 +253,9 @@ class Learned(DifficultySide):
     """
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
-        equal = params is not None and float(params.floor) == 1
-        ease = np.ones(shard.layout.n_tasks) if equal else None
-        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=ease)
+        if params is not None and float(params.floor) == 1:
+            return self.equal_ease(shard)
+        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=None)
 
     ease_at = Adaptive.ease_at
 
@@ -266,6 +270,10 @@ class Fixed(DifficultySide):
     """
 
     ridge: float = setting(1000.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards their start.")
+
+    def equal_ease(self, shard: Shard) -> Objective:
+        """Use the usual ridge: this one is meant for odds near their start."""
+        return Confusion(free_sign=self.free_sign).equal_ease(shard)
 
     def objective(self, shard: Shard, params: Params | None) -> Objective:
         ease, centre = (vote_ease(shard), None) if params is None else (params.votes, params.start)
