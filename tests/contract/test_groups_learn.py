@@ -25,7 +25,7 @@ from crowdwise.reproduce import labelme
 from crowdwise.reproduce.groups import simulated_points, small_network
 from crowdwise.reproduce.methods import Dataset, count_confusions, fit_method, measure_method
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore:.*was not refitted")
 DOUBLE = cw.Run(precision="double", threads=1)
 NEW: dict[str, Any] = {
     "groups": JointGroups(groups=3),

@@ -20,7 +20,7 @@ from crowdwise.learn import Adaptive, Confusion, Logistic, Network, Refit
 from crowdwise.metrics import evaluate
 from crowdwise.report.page import page_of
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore:.*was not refitted")
 
 SIM = cw.simulate.experts(150, fresh=10, seed=[2, 5])
 IDS = SIM.truth["task"]

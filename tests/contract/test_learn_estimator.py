@@ -24,7 +24,7 @@ from torch import nn
 import crowdwise as cw
 from crowdwise.learn import Adaptive, Logistic, Network
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore:.*was not refitted")
 
 
 # ----------------------------------------------------------------------------------------------------- scikit-learn

@@ -21,7 +21,7 @@ import crowdwise as cw
 from crowdwise.errors import EmptyDataError, FeatureError, FileError, MissingError, ParameterError
 from crowdwise.learn import Adaptive, Logistic, Network, Refit
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore:.*was not refitted")
 
 
 @functools.cache
@@ -443,6 +443,10 @@ def test_says_json_and_draws_curves_where_truth_is_known(command: Any, folder: P
     assert np.isclose(about["auc"]["two-coin"], about["auc"]["confusion"])
     labels = dict(pl.read_csv(out / "labels.csv").select("task", "label").rows())
     assert labels == dict(made().truth[:100].rows())  # in what is written, it is obeyed
+    assert command("report", out, "--compare-with", "majority-vote")[0] == 0
+    page = (out / "report.html").read_text()
+    assert "True and false positives (ROC)" in page
+    assert all(f'"auc":{area:.4g}'[:9] in page for area in about["auc"].values())
 
 
 @pytest.mark.parametrize(

@@ -414,7 +414,7 @@ def report(
     page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
-    options = report_options(result, page, compare_with)
+    options = report_options(result, page, compare_with, source.folder)
     words(f"wrote {result.report(place, command=command_line(), **options)}")
 
 

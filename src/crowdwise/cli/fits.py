@@ -22,6 +22,7 @@ from .show import watch_models
 
 MAX_ROWS_SHOWN = 20
 MAX_ANSWERS_COMPARED = 50_000  # up to which `report` compares all models by default
+ROC_FILE = "roc.csv"  # as written by `learn`
 WITHIN = 4.0  # distance at which an object found matches a true one
 
 
@@ -222,15 +223,27 @@ def compared_page(result: Any, models: list[str] | None) -> dict[str, Any]:
     return options
 
 
-def report_options(result: Any, page: PageOptions, models: list[str] | None) -> dict[str, Any]:
-    """Options of the page that `crowdwise report` writes."""
+def report_options(
+    result: Any, page: PageOptions, models: list[str] | None, folder: Path | None = None
+) -> dict[str, Any]:
+    """Options of the page that `crowdwise report` writes; `folder` is that of a saved result."""
     if page.truth is not None and result.kind != "points":
         raise ParameterError(f"--truth of a page applies to clicks; this is a result of {result.kind}. Omit it")
     if result.kind == "labels":
-        return compared_page(result, models) | page.page(result)
+        return compared_page(result, models) | page.page(result) | _saved_curves(result, folder)
     if models is not None:
         raise ParameterError(f"--compare-with applies to labels; this is a result of {result.kind}. Omit it")
     return page.page(result)
+
+
+def _saved_curves(result: Any, folder: Path | None) -> dict[str, Any]:
+    """The ROC curves that `crowdwise learn` wrote beside a result, if there are any."""
+    from ..metrics import Evaluation, evaluate
+
+    if folder is None or not (folder / ROC_FILE).is_file():
+        return {}
+    skills = evaluate({result.model.name: result}).skills
+    return {"judged": Evaluation.from_table(pl.read_csv(folder / ROC_FILE), skills)}
 
 
 @dataclass(frozen=True, kw_only=True)

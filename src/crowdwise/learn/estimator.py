@@ -107,6 +107,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lambda begun: self._best(truth, side, known, labels, begun),
         )
         self.classes_ = labels.classes.to_numpy()
+        warning = getattr(self.learner_, "warning", None)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> Fitted:

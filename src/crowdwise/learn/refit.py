@@ -60,6 +60,17 @@ class RefitLearner:
         self.fitted: Any = None
         self.targets: Floats | None = None  # (T, K) targets of `fitted`
         self.on_rows = np.zeros((n, n_classes))
+        self.accepted = 0  # refits that did not decrease the objective
+
+    @property
+    def warning(self) -> str | None:
+        """What a user should know about the training, if anything."""
+        if not self.converged or self.accepted or self.n_classes < 2:
+            return None
+        return (
+            f"{type(self.estimator).__name__} was not refitted: a fit to the estimated labels predicts rows that it has "
+            "not seen worse than the fit to the votes, which is kept. A more regularised classifier may learn more"
+        )
 
     def logits(self, X: Any = None) -> Floats:
         return self.on_rows if X is None else self._logits(self.fitted, X)
@@ -90,6 +101,7 @@ class RefitLearner:
             self.imitate(Z)
             best = improve_workers(objective, self.on_rows, theta, Z)
             if objective(self.on_rows, best).total >= value:
+                self.accepted += 1
                 return best
             (self.fitted, self.targets, self.on_rows), self.converged = before, True
         return improve_workers(objective, self.on_rows, theta, Z)
@@ -106,6 +118,8 @@ class RefitLearner:
         self.imitate(targets / np.maximum(targets.sum(1, keepdims=True), TINY))
         if before[0] is not None and log_score(targets, self.on_rows) < value:
             (self.fitted, self.targets, self.on_rows), self.converged = before, True
+        elif before[0] is not None:
+            self.accepted += 1
 
     @property
     def _present_fit(self) -> tuple[Any, Floats | None, Floats]:
@@ -114,11 +128,11 @@ class RefitLearner:
     def state(self) -> Arrays:
         """State without the estimator, which is fitted again from the same targets and seed."""
         kept = {"targets": self.targets, "on_rows": self.on_rows, "settled": self.converged, "seed": self.seed}
-        return packed(kept)
+        return packed(kept | {"accepted": self.accepted})
 
     def restore(self, state: Arrays) -> None:
         self.on_rows, self.converged, self.seed = state["on_rows"], bool(state["settled"]), int(state["seed"])
-        self.targets = state.get("targets")
+        self.targets, self.accepted = state.get("targets"), int(state["accepted"])
         self.fitted = None if self.targets is None else self._fit(np.arange(len(self.targets)), self.targets)
 
     def _fit(self, rows: Ints, Z: Floats) -> Any:

@@ -256,6 +256,12 @@ class Evaluation:
         ]
         return pl.concat(parts) if parts else pl.DataFrame()
 
+    @classmethod
+    def from_table(cls, table: pl.DataFrame, skills: dict[str, pl.DataFrame]) -> Evaluation:
+        """Invert `table`."""
+        parts = table.partition_by("method", maintain_order=True, include_key=False, as_dict=True)
+        return cls({str(key[0]): part.drop("auc") for key, part in parts.items()}, skills)
+
 
 def evaluate(results: Mapping[str, LabelsResult], truth: Any = None) -> Evaluation:
     """Compare results with the truth. `results` maps method names to results; the first is the subject of the page.
