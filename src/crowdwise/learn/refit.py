@@ -68,8 +68,8 @@ class RefitLearner:
         if not self.converged or self.accepted or self.n_classes < 2:
             return None
         return (
-            f"{type(self.estimator).__name__} was not refitted: a fit to the estimated labels predicts rows that it has "
-            "not seen worse than the fit to the votes, which is kept. A more regularised classifier may learn more"
+            f"{type(self.estimator).__name__} was not refitted: a fit to the estimated labels predicts rows that it "
+            "has not seen worse than the fit to the votes, which is kept. A more regularised classifier may learn more"
         )
 
     def logits(self, X: Any = None) -> Floats:
