@@ -447,6 +447,9 @@ def test_says_json_and_draws_curves_where_truth_is_known(command: Any, folder: P
     page = (out / "report.html").read_text()
     assert "True and false positives (ROC)" in page
     assert all(f'"auc":{area:.4g}'[:9] in page for area in about["auc"].values())
+    curves.with_columns(method=pl.lit("another")).write_csv(out / "roc.csv")
+    assert command("report", out, "--compare-with", "majority-vote")[0] == 0
+    assert "True and false positives (ROC)" not in (out / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

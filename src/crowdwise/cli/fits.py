@@ -237,13 +237,16 @@ def report_options(
 
 
 def _saved_curves(result: Any, folder: Path | None) -> dict[str, Any]:
-    """The ROC curves that `crowdwise learn` wrote beside a result, if there are any."""
+    """The ROC curves that `crowdwise learn` wrote beside a result, if there are any. Those of another model were left
+    behind by an earlier fit."""
     from ..metrics import Evaluation, evaluate
 
     if folder is None or not (folder / ROC_FILE).is_file():
         return {}
-    skills = evaluate({result.model.name: result}).skills
-    return {"judged": Evaluation.from_table(pl.read_csv(folder / ROC_FILE), skills)}
+    table = pl.read_csv(folder / ROC_FILE)
+    if "method" not in table.columns or table["method"].first() != result.model.name:
+        return {}
+    return {"judged": Evaluation.from_table(table, evaluate({result.model.name: result}).skills)}
 
 
 @dataclass(frozen=True, kw_only=True)
