@@ -25,7 +25,7 @@ class ObjectTerms(NamedTuple):
     slack: Floats  # (M,) added to squared distances: uncertainty of the mean
     mean: Floats  # (M, D)
     root: Floats  # (M, D, D) lower triangular
-    reach: Floats  # (M, 2) clicks further away than this along the first two axes are ignored
+    reach: Floats  # (M, 2) clicks of average noise that are further away than this along the first two axes are ignored
 
 
 class WorkerTerms(NamedTuple):

@@ -1,4 +1,9 @@
-"""EM for Gaussian objects: equations (7) to (12) of the clicks paper, with optional priors."""
+"""EM for Gaussian objects: equations (7) to (12) of the clicks paper, with optional priors.
+
+Given the boxes of the images, an object is a Gaussian truncated to its box: eqs (23) to (25) of
+docs/maths/click_mixture.md. Without this, objects near an edge come out too small, and workers less reliable than
+they are.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,13 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import HEAD, Floats, Ints
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
-CUT = 60.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-30 of its peak
+CUT = 40.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-20 of its peak
 RELIABILITY_MARGIN = 1e-6  # smallest distance of a reliability from 0 and 1
 MIN_SD = 1e-3  # smallest standard deviation of an object along any axis, as a fraction of the box side
 NOISE_PRIOR_CLICKS = 20.0  # pseudo-clicks of average noise in the prior of a worker's noise
+MAX_TRUNCATED_AXES = 2  # objects with more coordinates are not truncated to the box
+MIN_MASS = 1e-3  # smallest part of an object that lies in the box
+NODES = np.polynomial.legendre.leggauss(48)  # of the integral over the first axis
 EM_TOL = 1e-7  # convergence tolerance: relative change of the objective
 
 
@@ -61,17 +69,41 @@ class Priors(NamedTuple):
 MAXIMUM_LIKELIHOOD = Priors()
 
 
-def object_terms(mixture: Mixture) -> ObjectTerms:
-    """Compute the terms of the E-step that depend on the objects."""
+class Inside(NamedTuple):
+    """The part of each object's Gaussian that lies in the box."""
+
+    mass: Floats  # (M,) its probability
+    first: Floats  # (M, D) its mean deviation from the object's mean
+    second: Floats  # (M, D, D) and its mean squared deviation
+
+
+def inside_box(mixture: Mixture, box: Floats) -> Inside:
+    """Compute the moments of the objects truncated to the boxes (I, 2, D) of their images.
+
+    With more than MAX_TRUNCATED_AXES coordinates, no object is truncated.
+    """
+    from ..kernels.fast.clicks import truncate
+
+    M, D = mixture.mean.shape
+    found = Inside(np.ones(M), np.zeros((M, D)), mixture.cov.copy())
+    if D <= MAX_TRUNCATED_AXES and M:
+        edges = np.repeat(box, np.diff(mixture.ptr), axis=0)
+        truncate(mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *NODES, *found)
+    return found
+
+
+def object_terms(mixture: Mixture, box: Floats | None = None) -> ObjectTerms:
+    """Compute the terms of the E-step that depend on the objects, truncated to their boxes (I, 2, D) if given."""
     D = mixture.mean.shape[1]
     L = np.linalg.cholesky(mixture.cov)
     root = np.ascontiguousarray(np.linalg.inv(L)) if len(L) else L
     log_det = 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(1)
     with np.errstate(divide="ignore"):
         weight = np.log(mixture.share) - 0.5 * log_det - 0.5 * D * np.log(2 * np.pi)
+    if box is not None:
+        weight -= np.log(np.maximum(inside_box(mixture, box).mass, MIN_MASS))
     spread = np.diagonal(mixture.cov, axis1=1, axis2=2)[:, [0, min(1, D - 1)]]
-    widest = max(1.0, float(mixture.noise.max(initial=1.0)))
-    reach = np.ascontiguousarray(np.sqrt(CUT * spread) * widest)
+    reach = np.ascontiguousarray(np.sqrt(CUT * spread))
     return ObjectTerms(mixture.ptr, weight, np.zeros(len(weight)), mixture.mean, root, reach)
 
 
@@ -86,31 +118,42 @@ def in_shards(points: Points, run: Run) -> InMemory[Points]:
     return InMemory([points] if run.shards == 1 else list(points.shards(run.shards)))
 
 
-def assign(executor: Executor[Points], mixture: Mixture, once: bool, threads: int, best: bool = False) -> Stats:
+def assign(
+    executor: Executor[Points], mixture: Mixture, once: bool, threads: int, best: bool = False,
+    box: Floats | None = None,
+) -> Stats:  # fmt: skip
     """Run the E-step on every shard. With `best`, each shard also keeps the most likely object of each click."""
-    terms = object_terms(mixture), worker_terms(mixture)
+    terms = object_terms(mixture, box), worker_terms(mixture)
     stats: Stats = executor.update(e_step, *terms, once, CUT, threads, best)
     return stats
 
 
 def maximise(
-    stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, penalty: float = 0.0, noise: bool = False
-) -> Mixture:
+    stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, penalty: float = 0.0, noise: bool = False,
+    box: Floats | None = None,
+) -> Mixture:  # fmt: skip
     """M-step: return the objects and workers that maximise the expected log-likelihood.
 
-    `sides` (I, D) are the side lengths of the boxes. `penalty` clicks are subtracted from every object before shares
-    are computed, eq. (14). An object with fewer clicks than that gets share 0 and keeps its other parameters.
+    `sides` (I, D) are the side lengths of the boxes, and `box` (I, 2, D) their corners if objects are truncated to
+    them. `penalty` clicks are subtracted from every object before shares are computed, eq. (14). An object with fewer
+    clicks than that gets share 0 and keeps its other parameters.
     """
     D = mixture.mean.shape[1]
     n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, HEAD : HEAD + D]
     S2 = stats.sums[:, HEAD + D :].reshape(-1, D, D)
     S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower triangle
-    net = np.maximum(n - penalty, 0.0)
+    net, n_all = np.maximum(n - penalty, 0.0), n
+    if box is not None:  # add the clicks that truncation is expected to have removed, eq. (24)
+        inside = inside_box(mixture, box)
+        n_all = n / np.maximum(inside.mass, MIN_MASS)
+        b, S1 = b + n_all - n, S1 - n[:, None] * inside.first
+        S2 = S2 + n_all[:, None, None] * mixture.cov - n[:, None, None] * inside.second
     alive = (net > 0)[:, None]
     move = np.divide(S1, b[:, None], out=np.zeros_like(S1), where=alive & (b[:, None] > 0))
-    scatter = S2 - b[:, None, None] * move[:, :, None] * move[:, None, :]
+    part = np.ones(len(move)) if box is None else _part_inside(mixture, move, box)
+    scatter = S2 - (part * (2 - part) * b)[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
-    cov = (scatter + prior) / np.maximum(priors.nu + n, 1e-300)[:, None, None]
+    cov = (scatter + prior) / np.maximum(priors.nu + n_all, 1e-300)[:, None, None]
     floor = np.repeat((MIN_SD * sides) ** 2, np.diff(mixture.ptr), axis=0)
     cov = np.where(alive[:, :, None], _raise_variances(cov, floor), mixture.cov)
     image = np.repeat(np.arange(len(sides)), np.diff(mixture.ptr))
@@ -123,7 +166,15 @@ def maximise(
               where=sent + priors.hits + priors.misses > 2)  # fmt: skip
     p = np.clip(p, RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
     factors = worker_noise(on, stats.far + other.far, D) if noise else mixture.noise
-    return Mixture(mixture.ptr, mixture.mean + move, cov, share, p, factors)
+    return Mixture(mixture.ptr, mixture.mean + part[:, None] * move, cov, share, p, factors)
+
+
+def _part_inside(mixture: Mixture, move: Floats, box: Floats) -> Floats:
+    """(M,) part of each move, 1 at most, after which the mean of an object is still in its box."""
+    low, high = np.repeat(box, np.diff(mixture.ptr), axis=0).transpose(1, 0, 2)
+    room = np.where(move > 0, high - mixture.mean, mixture.mean - low)
+    part = np.divide(room, np.abs(move), out=np.ones_like(move), where=np.abs(move) > room)
+    return np.asarray(np.clip(part.min(1), 0.0, 1.0))
 
 
 def worker_noise(on: Floats, far: Floats, D: int) -> Floats:
@@ -158,18 +209,18 @@ class GaussianEM(Problem):
 
     def __init__(
         self, executor: Executor[Points], mixture: Mixture, sides: Floats, threads: int, max_iter: int, *,
-        once: bool = False, noise: bool = False, priors: Priors = MAXIMUM_LIKELIHOOD,
+        once: bool = False, noise: bool = False, priors: Priors = MAXIMUM_LIKELIHOOD, box: Floats | None = None,
     ) -> None:  # fmt: skip
         self.executor, self.mixture, self.sides, self.threads = executor, mixture, sides, threads
-        self.max_iter, self.once, self.noise, self.priors = max_iter, once, noise, priors
+        self.max_iter, self.once, self.noise, self.priors, self.box = max_iter, once, noise, priors, box
 
     def step(self) -> Step:
-        self.stats = assign(self.executor, self.mixture, self.once, self.threads)
+        self.stats = assign(self.executor, self.mixture, self.once, self.threads, box=self.box)
         objective = self.stats.fit + log_prior(self.mixture, self.priors)
         return Step(objective, {"objects": self.mixture.n_objects})
 
     def improve(self) -> None:
-        self.mixture = maximise(self.stats, self.mixture, self.priors, self.sides, noise=self.noise)
+        self.mixture = maximise(self.stats, self.mixture, self.priors, self.sides, noise=self.noise, box=self.box)
 
     def converged(self, objectives: Sequence[float]) -> bool:
         return not self.mixture.n_objects or change_below(objectives, EM_TOL)

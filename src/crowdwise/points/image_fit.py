@@ -17,11 +17,14 @@ from .em import MIN_SD
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
+FIRST_COMPONENTS = 20  # components of the first trial; each further trial doubles them
+PEAK_RADIUS = 2.5  # radius in standard deviations in which clicks are counted, and the distance of peaks
+MIN_PEAK_DENSITY = 1.5  # clicks within that radius, weighted by their distance, that a peak needs
 A0 = 1.0  # parameter of the Dirichlet prior of shares
 MIN_CLICKS = 1.0  # expected clicks that an object needs
 MAX_DROP_NATS = 25.0  # merging ends when the evidence is this far below its best value
 MAX_DROP_NATS_MANY = 10.0  # the same, with more than MAX_ONE_BY_ONE components
-MAX_ONE_BY_ONE = 64  # up to this many components, changes are made one by one and each level is fitted to convergence
+MAX_ONE_BY_ONE = 32  # up to this many components, changes are made one by one and each level is fitted to convergence
 MAX_ITER_MANY, MAX_ITER = 6, 150  # iterations per level with more than MAX_ONE_BY_ONE components, and with fewer
 
 
@@ -36,7 +39,6 @@ class ImageFit(NamedTuple):
     S0: Floats  # (D, D) its initial value
     A: Floats  # (workers of the image,) Beta parameters of the reliabilities
     B: Floats
-    start: int  # number of components at the start
     trace: Floats  # (iterations, 2) evidence and number of components
 
     @property
@@ -56,40 +58,76 @@ def first_shape(X: Floats, sides: Floats, start: int) -> Floats:
     return np.asarray(np.diag(np.maximum(X.var(0) / start ** (2 / D), (MIN_SD * sides) ** 2)))
 
 
-class ImageFitter:
-    """Fits one image, from `start` components down to the number with the highest evidence, or to a given number.
+def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:
+    """Number of components at the start of an image with `clicks` clicks, if they do not start at peaks."""
+    least = model.objects if model.objects is not None else model.at_least
+    if model.start is not None:
+        return max(1, min(model.start, clicks))
+    return max(1, min(clicks, max(2 * least, min(FIRST_COMPONENTS, clicks // 2), round(clicks * ratio))))
 
-    The shared covariance `S` is estimated if it is None.
+
+def peaks(X: Floats, S: Floats) -> Floats:
+    """(M, D) clicks with the most other clicks around them, PEAK_RADIUS standard deviations of S apart."""
+    from ..kernels.fast.clicks import grid
+    from ..kernels.fast.merging import densities, thin_out
+
+    X, root = np.array(X), np.linalg.inv(np.linalg.cholesky(S))
+    reach = PEAK_RADIUS * np.sqrt(np.diagonal(S)[[0, min(1, len(S) - 1)]])
+    cells_of = grid(X, np.repeat(reach[None], len(X), axis=0))
+    density, mark = np.empty(len(X)), np.zeros(len(X), np.int8)
+    densities(X, root, PEAK_RADIUS, cells_of, density)
+    order = np.argsort(-density, kind="stable")
+    thin_out(X, root, PEAK_RADIUS, cells_of, order[density[order] >= MIN_PEAK_DENSITY], mark)
+    return X[mark == 1]
+
+
+class ImageFitter:
+    """Fits one image, from many components down to the number with the highest evidence, or to a given number.
+
+    Components start at the peaks of the density of clicks, on the scale of the covariance `S`. If it is None, they
+    start at `count` clicks far from each other, and S is estimated. With `learn`, a given S is estimated again.
     """
 
     def __init__(
-        self, model: ClickMixture, points: Points, image: int, once: bool, start: int, S: Floats | None, run: Run
-    ) -> None:
-        from ..kernels.fast.merging import seeds
-
+        self, model: ClickMixture, points: Points, image: int, once: bool, run: Run, *, S: Floats | None = None,
+        learn: bool = False, count: int = 1,
+    ) -> None:  # fmt: skip
         at = points.clicks_of(image)
-        self.X, self.once, self.start = np.ascontiguousarray(points.X[at]), once, start
+        self.X, self.once = np.ascontiguousarray(points.X[at]), once
         jobs = points.job_ptr[points.image_ptr[image] : points.image_ptr[image + 1] + 1]
         self.job_ptr = (jobs - jobs[0]).astype(np.int64)
         workers, worker = np.unique(points.worker[at], return_inverse=True)
         self.worker, self.sent = worker.astype(np.int32), np.bincount(worker).astype(np.float64)
         sides = points.sides[image]
         self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
-        self.learn, self.S0 = S is None, first_shape(self.X, sides, start) if S is None else S
+        self.learn, self.S0 = learn or S is None, first_shape(self.X, sides, count) if S is None else S
         self.min_variance = (MIN_SD * sides) ** 2
         self.nu, self.b0 = float(model.freedom), float(centre_weight(self.S0, sides[None])[0])
         self.hits, self.misses = np.full(len(workers), float(model.hits)), np.full(len(workers), float(model.misses))
         self.given = model.objects is not None
         self.min_objects = model.objects if model.objects is not None else max(1, model.at_least)
-        chosen, count = seeds(self.X, np.random.default_rng([run.seed, image]).random(start))
+        chosen = self._seeds(model, S, count, np.random.default_rng([run.seed, image]))
+        count = len(chosen)
         n = np.full(count, len(self.X) / count)
         V = (self.nu + n)[:, None, None] * self.S0
         A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
-        self.parts = (chosen[:count].copy(), V, n, n.copy(), self.S0.copy(), A, B)
+        self.parts = (chosen, V, n, n.copy(), self.S0.copy(), A, B)
         for array in (self.X, self.worker, self.job_ptr):  # read-only as in Points, so that kernels compile only once
             array.flags.writeable = False
         self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
         self.trace: list[Floats] = []
+
+    def _seeds(self, model: ClickMixture, S: Floats | None, count: int, rng: np.random.Generator) -> Floats:
+        """(M, D) means of the components at the start."""
+        from ..kernels.fast.merging import seeds
+
+        if S is not None and model.start is None:
+            found = peaks(self.X, S)
+            if len(found) >= max(1, 2 * (model.objects or model.at_least)):
+                return found
+            count = start_components(model, len(self.X), 0.0)
+        chosen, distinct = seeds(self.X, rng.random(count))
+        return np.asarray(chosen[:distinct].copy())
 
     def fit(self) -> ImageFit:
         """Return the level with the highest evidence, fitted to convergence."""
@@ -111,7 +149,7 @@ class ImageFitter:
         mean, V, n, _, S, A, B = self.parts
         trace = np.concatenate(self.trace)
         score = float(trace[-1, 0] - trace[-1, 1])
-        return ImageFit(mean, V, n, score, S, self.S0, A, B, self.start, trace[:, [0, 2]])
+        return ImageFit(mean, V, n, score, S, self.S0, A, B, trace[:, [0, 2]])
 
     def level(self, max_iter: int) -> tuple[float, Floats, tuple[Any, ...]]:
         """Iterate with the present components; return the evidence, the sums and what `reduce` needs."""
@@ -144,7 +182,7 @@ class ImageFitter:
             dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.min_objects]] = True
         else:
             cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
-            most, few = (1, 1) if M <= MAX_ONE_BY_ONE else (M // 8, M // 32)
+            most, few = (1, 1) if M <= MAX_ONE_BY_ONE else (M // 4, M // 32)
             order = np.argsort(cost, kind="stable")
             if not apply_merges(order, cost, mate, mean, V, n, b, off, self.nu, most, few, self.min_objects, dead):
                 return False

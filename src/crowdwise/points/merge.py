@@ -30,7 +30,7 @@ from .em import (
 )  # fmt: skip
 from .image_fit import A0, MIN_CLICKS, ImageFit, ImageFitter, centre_weight
 from .model import concat, fit_images, object_ptr
-from .starts import Start, choose_start, start_components
+from .starts import Start, choose_start
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
@@ -152,8 +152,7 @@ class _OneImage:
     run: Run
 
     def __call__(self, i: int) -> ImageFit:
-        count = start_components(self.model, int(self.points.clicks_per_image[i]), self.start.ratio)
-        return ImageFitter(self.model, self.points, i, self.start.once, count, self.start.shape, self.run).fit()
+        return ImageFitter(self.model, self.points, i, self.start.once, self.run, S=self.start.shape).fit()
 
 
 def _start_posterior(
@@ -210,11 +209,10 @@ def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, F
     M, D = posterior.mean.shape
     terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
     off, shares = np.empty(M), 0.0
-    widest = max(1.0, float(posterior.noise.max(initial=1.0)))
     for i, own in objects_by_image(posterior.ptr):
         shares += expect(
             posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
-            shapes.m0[i], shapes.S, widest, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
+            shapes.m0[i], shapes.S, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
             off[own],
         )  # fmt: skip
     return terms, off, shares
@@ -347,7 +345,7 @@ def refine(
     problem = Refinement(
         executor, Mixture(posterior.ptr, posterior.mean, cov, share, p, posterior.noise), points.sides, run.threads,
         MAX_REFINE_ITER, once=fit.once, noise=model.noise,
-        priors=Priors(shapes.nu, shapes.S, model.hits, model.misses, elsewhere),
+        priors=Priors(shapes.nu, shapes.S, model.hits, model.misses, elsewhere), box=points.box,
     )  # fmt: skip
     if not iterate(problem, run, Trace(objects=int), "refinement"):
         problem.improve()

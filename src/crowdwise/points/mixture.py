@@ -98,7 +98,7 @@ class ClickMixture(PointsModel):
             fit = merge_fit(self, answers, executor, run, trace)
             mixture, order = sort_objects(refine(self, answers, executor, run, fit))
             once, beta = fit.once, (self.hits, self.misses)
-            stats = assign(executor, mixture, once, run.threads, best=True)
+            stats = assign(executor, mixture, once, run.threads, best=True, box=answers.box)
             evidence, criterion = fit.evidence[order], "evidence"
             best, converged = len(trace.rows) or None, fit.converged
         params = summarise(answers, executor, mixture, stats, evidence, beta, once)

@@ -11,14 +11,14 @@ from ..answers import Points
 from ..engine import Run
 from ..engine.loop import interrupted
 from ..kernels.layout import Floats, Ints
-from .image_fit import ImageFit, ImageFitter
+from .image_fit import FIRST_COMPONENTS, ImageFit, ImageFitter, start_components
 
 if TYPE_CHECKING:
     from .mixture import ClickMixture
 
 BUSY = 0.9  # quantile of the number of clicks of a job
-ENOUGH = 3.0  # components at the start per object found; with more, no further trial is made
-FIRST_COMPONENTS = 20  # components of the first trial; each further trial doubles them
+ENOUGH = 1.1  # components at the start per object found; with more, they are not doubled again
+SAME_SHAPE = 1.2  # change of the variance of objects up to which a trial is not repeated
 SAMPLE_IMAGES = 3  # images on which the start is chosen
 MAX_SAMPLE_CLICKS = 6_000  # larger images are subsampled to about this many clicks
 MIN_CLICKS_PER_OBJECT = 30  # with this many clicks per object, the fit of a subsample is used for the whole image
@@ -32,7 +32,6 @@ class Start(NamedTuple):
     """Start of the fits of all images."""
 
     once: bool  # whether workers click an object at most once
-    ratio: float  # components per click
     shape: Floats  # (D, D) shared covariance
 
 
@@ -49,13 +48,11 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
         start = _first_rung(parts, start, largest)
     if once is None:
         both = {way: best_start(model, parts, run, way, start) for way in (True, False)}
-        scores = {way: sum(each.score for each in fits) for way, (fits, _) in both.items()}
-        once = bool(scores[True] + expected_repeats(parts, both[True][0]) > scores[False])
-        fits, start = both[once]
+        scores = {way: sum(each.score for each in fits) for way, fits in both.items()}
+        once = bool(scores[True] + expected_repeats(parts, both[True]) > scores[False])
+        fits = both[once]
     else:
-        fits, start = best_start(model, parts, run, once, start)
-    inverse = [each.n_objects * np.linalg.inv(each.S) for each in fits]
-    shape = np.linalg.inv(np.sum(inverse, axis=0) / sum(each.n_objects for each in fits))
+        fits = best_start(model, parts, run, once, start)
     done = {}
     for (part, i), each in zip(parts, fits, strict=True):
         whole = part is points
@@ -64,7 +61,7 @@ def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, 
         elif not whole and len(part.X) / max(1, each.n_objects) >= MIN_CLICKS_PER_OBJECT:
             image = int(np.flatnonzero((points.images == part.images[0]).to_numpy())[0])
             done[image] = scaled_up(each, points.clicks_per_image[image] / len(part.X), model.freedom)
-    return Start(once, start / largest, shape), done
+    return Start(once, common_shape(fits)), done
 
 
 def _first_rung(parts: list[tuple[Points, int]], start: int, largest: int) -> int:
@@ -81,50 +78,59 @@ def _first_rung(parts: list[tuple[Points, int]], start: int, largest: int) -> in
 
 def best_start(
     model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, start: int
-) -> tuple[list[ImageFit], int]:
-    """Fit a few images, doubling the number of components until the score stops increasing.
+) -> list[ImageFit]:
+    """Fit a few images, first from `start` components of the largest image, as long as the score increases.
 
-    Return the best fits and the number of components of the largest image at their start.
+    If most components remain, their number is doubled; otherwise the next trial starts at the peaks of the density of
+    clicks, on the scale of the objects found.
     """
     clicks = [int(points.clicks_per_image[i]) for points, i in parts]
     best: list[ImageFit] = []
-    total, best_from = -np.inf, start
+    total, shape = -np.inf, None
     while True:
         if run.stopped:
             raise interrupted(model.name, run, 0)
         counts = [start_components(model, n, start / max(clicks)) for n in clicks]
-        fits = _fit_parts(model, parts, run, once, counts)
+        fits = _fit_parts(model, parts, run, once, counts, shape)
         score = sum(each.score for each in fits)
         if score <= total + 1.0:
-            return best, best_from
-        best, total, best_from = fits, score, start
+            return best
+        best, total = fits, score
+        if model.start is not None:
+            return best
         enough = all(count >= ENOUGH * each.n_objects for count, each in zip(counts, fits, strict=True))
-        if enough or 2 * start > max(clicks) // 2 or model.start is not None:
-            return best, best_from
         start *= 2
+        if shape is not None or enough or start > max(clicks) // 2:
+            before, shape = shape, common_shape(fits)
+            if before is not None and shape_change(before, shape) <= SAME_SHAPE:
+                return best
+
+
+def common_shape(fits: list[ImageFit]) -> Floats:
+    """(D, D) covariance of the objects of several images: the inverse of their mean precision."""
+    inverse = [each.n_objects * np.linalg.inv(each.S) for each in fits]
+    return np.asarray(np.linalg.inv(np.sum(inverse, axis=0) / sum(each.n_objects for each in fits)))
+
+
+def shape_change(before: Floats, after: Floats) -> float:
+    """Factor by which the variance changes most, in any direction."""
+    ratio = np.linalg.eigvals(np.linalg.solve(before, after)).real
+    return float(max(ratio.max(), 1 / ratio.min()))
 
 
 def _fit_parts(
-    model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, counts: list[int]
+    model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, counts: list[int], S: Floats | None
 ) -> list[ImageFit]:
-    """Fit a few images, in threads, with `counts` components at the start."""
+    """Fit a few images, in threads, with `counts` components at the start or from peaks on the scale of S."""
     from ..kernels.fast.blocks import run as in_threads
 
     fits: dict[int, ImageFit] = {}
 
     def fit(k: int, _start: int, _stop: int) -> None:
-        fits[k] = ImageFitter(model, *parts[k], once, counts[k], None, run).fit()
+        fits[k] = ImageFitter(model, *parts[k], once, run, S=S, learn=True, count=counts[k]).fit()
 
     in_threads(fit, np.arange(len(parts) + 1), run.threads)
     return [fits[k] for k in range(len(parts))]
-
-
-def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:
-    """Number of components at the start of an image with `clicks` clicks."""
-    least = model.objects if model.objects is not None else model.at_least
-    if model.start is not None:
-        return max(1, min(model.start, clicks))
-    return max(1, min(clicks, max(2 * least, min(FIRST_COMPONENTS, clicks // 2), round(clicks * ratio))))
 
 
 def sample_images(clicks: Ints) -> Ints:

@@ -44,11 +44,13 @@ from .image_fit import ImageFit, ImageFitter
 from .merge import fit_jointly, no_objects, refine
 from .mixture import ClickMixture
 from .model import fit_images
-from .starts import SAMPLE_IMAGES, Start, choose_start, sample_images, start_components
+from .starts import SAMPLE_IMAGES, Start, choose_start, sample_images, shape_change
 from .summary import (
     DECOY_BETA,
     HIT_RATE_MEANS,
+    LOG_ODDS_WEIGHT,
     attention,
+    calibrated,
     chance_real,
     eager_rate,
     hit_rate_weights,
@@ -58,7 +60,6 @@ from .summary import (
 START_GROWTH = 1.25  # the start of searches is chosen again when the number of clicks changed by this factor
 HIT_RATE_GROWTH = 1.1  # hit rates are estimated again when the number of jobs changed by this factor
 MAX_SHAPE_CHANGE = 1.5  # a search is repeated for a result if variances at its start differ by more than this
-MAX_START_GROWTH = 2.5  # and if it would start from this many times as many components
 MAX_WORKERS_TO_ASK = 100  # in a decision
 
 
@@ -190,7 +191,7 @@ class ClickStream(Stream[Points, PointsResult]):
         fits = _search(self.model, points, start, run, found)
         fit = fit_jointly(self.model, points, executor, run, trace, start, fits)
         mixture, order = sort_objects(refine(self.model, points, executor, run, fit))
-        stats = assign(executor, mixture, fit.once, run.threads, best=True)
+        stats = assign(executor, mixture, fit.once, run.threads, best=True, box=points.box)
         beta = self.model.hits, self.model.misses
         params = summarise(points, executor, mixture, stats, fit.evidence[order], beta, fit.once)
         best = len(trace.rows) or None
@@ -319,7 +320,7 @@ class ClickStream(Stream[Points, PointsResult]):
         else:
             fit = no_objects(self.model, points)
         mixture, order = sort_objects(refine(self.model, points, executor, run, fit, elsewhere))
-        assign(executor, mixture, fit.once, run.threads, best=True)
+        assign(executor, mixture, fit.once, run.threads, best=True, box=points.box)
         learned = learned_by_image(points, executor, number, mixture, fit, order)
         names = points.images.to_list()
         return {
@@ -328,12 +329,8 @@ class ClickStream(Stream[Points, PointsResult]):
         }
 
     def _still_valid(self, image: Image, found: ImageFit, start: Start) -> bool:
-        """Whether a search from `start` would begin about as the search that was made. Its number of components is
-        chosen by doubling, so twice as many are about as many."""
-        count = start_components(self.model, image.jobs.n_clicks, start.ratio)
-        change = np.log(np.linalg.eigvals(np.linalg.solve(start.shape, found.S)).real)
-        alike = bool(np.abs(change).max() <= np.log(MAX_SHAPE_CHANGE))
-        return image.once == start.once and alike and count <= MAX_START_GROWTH * found.start
+        """Whether a search from `start` would begin about as the search that was made."""
+        return image.once == start.once and shape_change(start.shape, found.S) <= MAX_SHAPE_CHANGE
 
     def _known(self, item: Any) -> Learned:
         """Return what was learned about an image."""
@@ -363,7 +360,7 @@ class ClickStream(Stream[Points, PointsResult]):
         if not any(len(each.mean) for each in known):
             return np.empty(0)
         rates, evidence = self._hit_rates(), np.concatenate([each.evidence for each in known])
-        return np.asarray(expit(evidence) * chance_real(*self._support(known, rates.eager), rates.weight))
+        return calibrated(evidence, chance_real(*self._support(known, rates.eager), rates.weight))
 
     def _standing(self, item: Any) -> Standing:
         known = self._known(item)
@@ -387,9 +384,8 @@ class ClickStream(Stream[Points, PointsResult]):
         if strays is not None and strays.probability < sure[worst]:
             return strays
         which = "the only object" if len(p) == 1 else f"the most doubtful of {len(p)} objects"
-        if p[worst] >= HALF:
-            return Doubt(float(sure[worst]), f"{which} is real with a probability of", _divergence(h, f))
-        return Doubt(float(sure[worst]), f"{which} is not real with a probability of", _divergence(f, h))
+        claim, look = ("is real", _divergence(h, f)) if p[worst] >= HALF else ("is not real", _divergence(f, h))
+        return Doubt(float(sure[worst]), f"{which} {claim} with a probability of", LOG_ODDS_WEIGHT * look)
 
     def _stray_doubt(self, known: Learned) -> Doubt | None:
         """Return the doubt about clicks on no object; None if there are no such clicks.
@@ -453,8 +449,7 @@ def _search(
 
     def fit(i: int) -> ImageFit:
         own = points.only(np.array([i]))
-        count = start_components(model, own.n_clicks, start.ratio)
-        return ImageFitter(model, own, 0, start.once, count, start.shape, run).fit()
+        return ImageFitter(model, own, 0, start.once, run, S=start.shape).fit()
 
     return fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=found)
 

@@ -11,7 +11,9 @@ import polars as pl
 
 from ..answers import Points
 from ..engine import Executor
+from ..engine.resources import one_thread
 from ..errors import ParameterError, UnknownIdError
+from ..kernels import TINY, special
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
@@ -21,10 +23,16 @@ from .em import CUT, Mixture, object_terms, worker_terms
 
 GRID_VALUES = 256  # grid points of the posterior of a reliability
 TAIL_PROBABILITY = 0.025  # in each tail of an interval
+CROWD_MEANS = np.linspace(0.05, 0.975, 38)  # candidate means of the crowd's reliabilities
+CROWD_STRENGTHS = np.geomspace(0.5, 64.0, 15)  # candidate concentrations of their Beta distribution
+OBJECTS_KNOWN = 0.9  # information about a reliability if objects are estimated, over that if they are known (simulated)
+BLOCK_WORKERS = 4096  # workers whose posteriors are held at a time
 DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click on a decoy (not a real object)
 DECOY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # candidate shares of decoys; prior weight 1 / share
 HIT_RATE_MEANS = np.linspace(0.05, 0.98, 32)  # candidate means of the share of workers who click on a real object
 HIT_RATE_STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # candidate concentrations of that Beta distribution
+LOG_ODDS_WEIGHT = 0.5  # factor on the log-odds of an object, measured with left-out workers: bench/clicks.py
+MIN_ODDS = 1e-12  # smallest probability of an object or of none, before that factor
 EAGER_QUANTILE = 0.75  # workers with a hit rate at or above this quantile count as having looked at the whole image
 MIN_PROBABILITY = 0.01  # soft assignments below this are omitted
 
@@ -43,7 +51,7 @@ def summarise(
     return Objects(
         **{name: getattr(mixture, name) for name in ("ptr", "mean", "cov", "share", "noise")},
         clicks=stats.sums[:, 0].copy(),
-        probability=expit(evidence) * probability_real(points, image, *supporters(points, object_, chance)),
+        probability=calibrated(evidence, probability_real(points, image, *supporters(points, object_, chance))),
         reliability=mixture.p,
         low=np.minimum(low, mixture.p),
         high=np.maximum(high, mixture.p),
@@ -61,17 +69,53 @@ def _click_posteriors(points: Points, local: Local) -> tuple[Floats, Floats]:
 def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
     """(W,) ends of the 95 % intervals of the reliabilities, given the objects.
 
-    They use the posterior of each click instead of expected counts, which would hide how uncertain the clicks are.
+    The reliabilities of the crowd have a Beta distribution. Its mean, with the prior Beta(*beta), and its concentration
+    are averaged over a grid, weighted by the likelihood of all workers' clicks. The posterior of each click is used
+    instead of expected counts, which would hide how uncertain the clicks are.
     """
-    from ..kernels.fast.clicks import posterior
+    from ..kernels.fast.clicks import reliability_scores
 
     order = np.argsort(points.worker, kind="stable")
     ptr = np.searchsorted(points.worker[order], np.arange(points.n_workers + 1))
-    grid = (np.arange(GRID_VALUES) + 0.5) / GRID_VALUES
-    prior = (beta[0] - 1) * np.log(grid) + (beta[1] - 1) * np.log1p(-grid)
-    out = np.empty((points.n_workers, 2))
-    posterior(alpha[order], ptr, p, grid, prior, TAIL_PROBABILITY, out)
-    return out[:, 0], out[:, 1]
+    alpha, grid = alpha[order], (np.arange(GRID_VALUES) + 0.5) / GRID_VALUES
+    crowds, log_weight = _crowds(grid, beta)
+    blocks = [slice(a, a + BLOCK_WORKERS) for a in range(0, points.n_workers, BLOCK_WORKERS)]
+
+    def likelihood(block: slice) -> Floats:
+        own = ptr[block.start : block.stop + 1]
+        logs = np.empty((len(own) - 1, GRID_VALUES))
+        reliability_scores(alpha, own, p[block], grid, logs)
+        return np.asarray(np.exp(OBJECTS_KNOWN * (logs - logs.max(1, keepdims=True))))
+
+    with one_thread():
+        for block in blocks:
+            log_weight = log_weight + np.log(np.maximum(likelihood(block) @ crowds, TINY)).sum(0)
+        weight = np.exp(log_weight - log_weight.max())
+        weight /= weight.sum()
+        ends = np.empty((points.n_workers, 2))
+        for block in blocks:
+            found = likelihood(block)
+            found *= (weight / np.maximum(found @ crowds, TINY)) @ crowds.T
+            ends[block] = _central(found / found.sum(1, keepdims=True))
+    return ends[:, 0], ends[:, 1]
+
+
+def _crowds(grid: Floats, beta: tuple[float, float]) -> tuple[Floats, Floats]:
+    """(G, H) candidate distributions of reliabilities over the grid (G,), and the log-prior (H,) of each."""
+    mean, strength = (each.ravel() for each in np.meshgrid(CROWD_MEANS, CROWD_STRENGTHS))
+    logs = np.outer(np.log(grid), mean * strength - 1) + np.outer(np.log1p(-grid), (1 - mean) * strength - 1)
+    return special.softmax(logs.T).T, (beta[0] - 1) * np.log(mean) + (beta[1] - 1) * np.log1p(-mean)
+
+
+def _central(p: Floats) -> Floats:
+    """(W, 2) quantiles at TAIL_PROBABILITY and 1 - TAIL_PROBABILITY of distributions (W, G) over cells of [0, 1]."""
+    below, G = p.cumsum(1), p.shape[1]
+    ends = []
+    for tail in (TAIL_PROBABILITY, 1 - TAIL_PROBABILITY):
+        cell = np.minimum((below < tail).sum(1), G - 1)[:, None]
+        own, up_to = np.take_along_axis(p, cell, 1)[:, 0], np.take_along_axis(below, cell, 1)[:, 0]
+        ends.append((cell[:, 0] + 1 - np.clip((up_to - tail) / np.maximum(own, TINY), 0, 1)) / G)
+    return np.stack(ends, axis=1)
 
 
 def probability_real(points: Points, image_of: Ints, worker: Ints, object_: Ints) -> Floats:
@@ -93,6 +137,13 @@ def probability_real(points: Points, image_of: Ints, worker: Ints, object_: Ints
     part = attention(rate, eager_rate(rate[points.job_worker]))
     looked = weighted_counts(points.job_image, part[points.job_worker], points.n_images)[image_of]
     return chance_real(k, looked, hit_rate_weights(k, looked))
+
+
+def calibrated(evidence: Floats, real: Floats) -> Floats:
+    """(M,) probability of objects from the log-odds that their clicks agree by more than chance, and the probability
+    that an object on which clicks agree is real."""
+    p = np.clip(expit(evidence) * real, MIN_ODDS, 1 - MIN_ODDS)
+    return np.asarray(expit(LOG_ODDS_WEIGHT * (np.log(p) - np.log1p(-p))))
 
 
 def hit_rate(hits: Floats, shown: Floats) -> Floats:
@@ -192,7 +243,8 @@ def _shares(result: PointsResult, i: int) -> Floats:
     X, worker = points.X[at], points.worker[at]
     M = own.stop - own.start
     mixture = Mixture(np.array([0, M]), p.mean[own], p.cov[own], p.share[own], p.reliability, p.noise)
-    objects, workers = object_terms(mixture), worker_terms(mixture)
+    box = points.box[[i]] if result.model.method == "merge" else None
+    objects, workers = object_terms(mixture, box), worker_terms(mixture)
     precision = workers.precision[worker]
     away = np.einsum("mde,nme->nmd", objects.root, X[:, None] - p.mean[own][None])
     far = (away**2).sum(2) * precision[:, None]

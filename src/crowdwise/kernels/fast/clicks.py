@@ -2,7 +2,8 @@
 
 The score of an object for a click is weight + log N(click; mean, precision), where root' root is the precision. A click
 on no object has score 0, so all scores are log-odds against it. Only objects whose squared distance from a click is at
-most `cut` are considered, in standard deviations; a grid over the first two coordinates finds them.
+most `cut` are considered, in standard deviations; a grid over the first two coordinates finds them. `reach` (M, 2) is
+that distance along these coordinates, for a worker of average noise.
 
 With `once`, a worker clicks an object at most once, so the clicks of a job are matched to objects. The sum over all
 matchings is approximated by belief propagation. Its fixed point is the minimum of the Bethe free energy, which is
@@ -21,8 +22,12 @@ from .blocks import jit
 MIN_GRID_OBJECTS = 12  # up to this many objects, no grid is used
 MAX_GRID_CELLS = 256  # cells of a grid in each direction
 MIN_LOG_ODDS = -34.0  # objects with lower log-odds against no object are ignored
+MIN_RIVAL_LOG_ODDS = -16.0  # clicks whose log-odds of a common object are lower do not compete for it
+MIN_RIVAL_ODDS = math.exp(MIN_RIVAL_LOG_ODDS)
 MAX_ROUNDS = 200  # rounds of messages between the clicks of a job and the objects
 MESSAGE_TOL = 1e-5  # messages have converged when none changes by this much
+MAX_USUAL_NOISE = 1.3  # clicks of workers with more noise use a grid of their own, whose cells hold more objects
+EDGE_SD = 6.0  # an object is truncated if an edge of the box is within this many standard deviations of its mean
 MIN_HELD_SHARE = 1.0 / 3.0  # an object is held by a job if its share of a click is above this: at most two per click
 
 
@@ -152,10 +157,14 @@ def assign_clicks(
     object of a click, -1 for none, its share, and the entropy of the assignment.
     """
     M, D = mean.shape
-    low, size, cells, pointer, inside = grid(mean, reach)
-    longest = 0
+    longest, widest = 0, 1.0
     for job in range(start, stop):
         longest = max(longest, job_ptr[job + 1] - job_ptr[job])
+        if job_ptr[job + 1] > job_ptr[job]:
+            widest = max(widest, 1.0 / math.sqrt(precision[worker[job_ptr[job]]]))
+    usual = min(widest, MAX_USUAL_NOISE)
+    narrow_grid = grid(mean, usual * reach)
+    wide_grid = grid(mean, widest * reach) if widest > usual else narrow_grid
     room = 64
     ptr = np.zeros(longest + 1, np.int64)
     comp, psi, far = np.empty(room, np.int32), np.empty(room), np.empty(room)
@@ -164,6 +173,10 @@ def assign_clicks(
     log_sum, used, delta = 0.0, 0, np.empty(D)
     for job in range(start, stop):
         a, b = job_ptr[job], job_ptr[job + 1]
+        if a == b:
+            continue
+        own_grid = narrow_grid if precision[worker[a]] * usual * usual >= 1.0 else wide_grid
+        low, size, cells, pointer, inside = own_grid
         k = 0
         for i in range(a, b):
             ptr[i - a] = k
@@ -190,7 +203,7 @@ def assign_clicks(
                     out, back, share = np.empty(room), np.empty(room), np.empty(room)
                 comp[k], far[k] = j, q + slack[j]
                 psi[k] = math.exp(min(600.0, chance))
-                if once:
+                if once and chance > MIN_RIVAL_LOG_ODDS:
                     seen[j] += 1
                 k += 1
         ptr[b - a] = k
@@ -199,7 +212,7 @@ def assign_clicks(
             s, alone = 1.0, True
             for e in range(ptr[i], ptr[i + 1]):
                 s += psi[e]
-                alone = alone and seen[comp[e]] <= 1
+                alone = alone and (seen[comp[e]] <= 1 or psi[e] <= MIN_RIVAL_ODDS)
             if alone:
                 log_sum += math.log(s)
                 for e in range(ptr[i], ptr[i + 1]):
@@ -244,42 +257,77 @@ def assign_clicks(
 
 
 @jit
-def posterior(alpha, ptr, p, grid, prior, tail, out):
-    """Write the `tail` and 1 - `tail` quantiles of each worker's share of clicks on objects to out (W, 2).
+def truncate(mean, cov, low, high, nodes, weights, mass, first, second):
+    """Write the probability that a Gaussian (one or two coordinates) lies between low and high, and its moments there.
 
-    alpha are the probabilities of clicks, sorted by worker, computed with the shares p. The likelihood ratio of a click
-    is its odds divided by those of p.
+    mass (M,), first (M, D) and second (M, D, D) hold the values without truncation, which stay for a Gaussian that is
+    far from all edges. The moments are about the mean. The integral over the last coordinate is exact, that over the
+    first of two uses Gauss-Legendre nodes.
+    """
+    M, D = mean.shape
+    root, flat = math.sqrt(0.5), math.sqrt(0.5 / math.pi)
+    for m in range(M):
+        near = False
+        for d in range(D):
+            sd = math.sqrt(cov[m, d, d])
+            near = near or mean[m, d] - EDGE_SD * sd < low[m, d] or mean[m, d] + EDGE_SD * sd > high[m, d]
+        if not near:
+            continue
+        e = D - 1  # last coordinate
+        slope, tau, sd, middle, half = 0.0, math.sqrt(cov[m, e, e]), 1.0, 0.0, 0.0
+        if D == 2:
+            sd = math.sqrt(cov[m, 0, 0])
+            slope = cov[m, 1, 0] / cov[m, 0, 0]
+            tau = math.sqrt(max(cov[m, 1, 1] - slope * cov[m, 1, 0], 1e-300))
+            a = max(low[m, 0], min(high[m, 0], mean[m, 0] - EDGE_SD * sd)) - mean[m, 0]
+            b = min(high[m, 0], max(low[m, 0], mean[m, 0] + EDGE_SD * sd)) - mean[m, 0]
+            middle, half = 0.5 * (a + b), 0.5 * (b - a)
+        z, x1, y1, x2, xy, y2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for k in range(len(nodes) if D == 2 else 1):
+            x, w = 0.0, 1.0
+            if D == 2:
+                x = middle + half * nodes[k]
+                w = half * weights[k] * flat / sd * math.exp(-0.5 * (x / sd) ** 2)
+            c = slope * x
+            lo, hi = (low[m, e] - mean[m, e] - c) / tau, (high[m, e] - mean[m, e] - c) / tau
+            at_lo, at_hi = flat * math.exp(-0.5 * lo * lo), flat * math.exp(-0.5 * hi * hi)
+            p = 0.5 * (math.erf(hi * root) - math.erf(lo * root))
+            q = tau * (at_lo - at_hi)  # of the deviation from c
+            r = tau * tau * (p + lo * at_lo - hi * at_hi)
+            z += w * p
+            x1 += w * x * p
+            y1 += w * (c * p + q)
+            x2 += w * x * x * p
+            xy += w * x * (c * p + q)
+            y2 += w * (c * c * p + 2 * c * q + r)
+        if z < 1e-12:
+            continue
+        mass[m] = z
+        first[m, e], second[m, e, e] = y1 / z, y2 / z
+        if D == 2:
+            first[m, 0], second[m, 0, 0] = x1 / z, x2 / z
+            second[m, 0, 1] = second[m, 1, 0] = xy / z
+
+
+@jit
+def reliability_scores(alpha, ptr, p, grid, logs):
+    """Write the log-likelihood of each worker's clicks to logs (W, G), for every reliability of the grid (G,).
+
+    alpha are the probabilities of clicks, sorted by worker, computed with the reliabilities p. The likelihood ratio of
+    a click is its odds divided by those of p.
     """
     G = len(grid)
-    logs, product = np.empty(G), np.empty(G)
+    product = np.empty(G)
     for w in range(len(ptr) - 1):
         odds = p[w] / (1.0 - p[w])
         for g in range(G):
-            logs[g], product[g] = prior[g], 1.0
+            logs[w, g], product[g] = 0.0, 1.0
         for i in range(ptr[w], ptr[w + 1]):
             ratio = min(alpha[i] / max(1.0 - alpha[i], 1e-15) / odds, 1e15)
             scale = 1.0 / (1.0 + ratio)
             for g in range(G):
                 product[g] *= (grid[g] * ratio + 1.0 - grid[g]) * scale
-            if (i - ptr[w]) % 16 == 15:
+            if (i - ptr[w]) % 16 == 15 or i + 1 == ptr[w + 1]:
                 for g in range(G):
-                    logs[g] += math.log(max(product[g], 1e-300))
+                    logs[w, g] += math.log(max(product[g], 1e-300))
                     product[g] = 1.0
-        top, total = -np.inf, 0.0
-        for g in range(G):
-            logs[g] += math.log(max(product[g], 1e-300))
-            top = max(top, logs[g])
-        for g in range(G):
-            logs[g] = math.exp(logs[g] - top)
-            total += logs[g]
-        below, half = 0.0, 0.5 / G
-        out[w, 0], out[w, 1] = -1.0, -1.0
-        for g in range(G):
-            now = below + logs[g] / total
-            if out[w, 0] < 0 and now >= tail:
-                out[w, 0] = max(0.0, grid[g] - half + 2 * half * (tail - below) / max(now - below, 1e-300))
-            if out[w, 1] < 0 and now >= 1 - tail:
-                out[w, 1] = min(1.0, grid[g] - half + 2 * half * (1 - tail - below) / max(now - below, 1e-300))
-            below = now
-        if out[w, 1] < 0:
-            out[w, 1] = 1.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..layout import HEAD
 from .blocks import jit
-from .clicks import assign_clicks, grid
+from .clicks import _cell, assign_clicks, grid
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
@@ -81,7 +81,7 @@ def _wishart(nu, D):
 
 
 @jit
-def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest, weight, slack, root, reach, off):
+def expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off):
     """Compute weight, slack, root and reach of components for `assign_clicks`, and their KL divergences `off` from the
     prior (nats), in the arrays given. Return the KL divergence of the shares minus the log of the number of orders of
     the components."""
@@ -120,7 +120,7 @@ def expect(mean, V, n, b, nu0, b0, a0, m0, S, widest, weight, slack, root, reach
                 root[j, d, e] *= math.sqrt(nu)
         for c in range(2):
             d = min(c, D - 1)
-            reach[j, c] = math.sqrt(CUT * V[j, d, d] / nu) * widest
+            reach[j, c] = math.sqrt(CUT * V[j, d, d] / nu)
     return shares - _lgamma(M + 1.0)
 
 
@@ -207,6 +207,43 @@ def seeds(X, u):
                 pick = i
                 break
     return chosen, count
+
+
+@jit
+def _squared_distance(X, i, j, root):
+    """Return the squared distance of two clicks in standard deviations; root' root is the precision."""
+    D, q = X.shape[1], 0.0
+    for d in range(D):
+        t = 0.0
+        for e in range(d + 1):
+            t += root[d, e] * (X[i, e] - X[j, e])
+        q += t * t
+    return q
+
+
+@jit
+def densities(X, root, radius, cells_of, out):
+    """Write the weight of the clicks within `radius` standard deviations of each click to out (N,): 1 for the click
+    itself, less for others, 0 at the radius. `cells_of` is the grid of clicks that reach so far."""
+    low, size, cells, pointer, inside = cells_of
+    for i in range(len(X)):
+        cell, out[i] = _cell(X[i], low, size, cells), 0.0
+        for at in range(pointer[cell], pointer[cell + 1]):
+            out[i] += max(0.0, 1.0 - _squared_distance(X, i, inside[at], root) / (radius * radius))
+
+
+@jit
+def thin_out(X, root, radius, cells_of, order, out):
+    """Mark the clicks, taken in this order, that are further than `radius` standard deviations from all marked before
+    them in out (N,), which holds zeros."""
+    low, size, cells, pointer, inside = cells_of
+    for i in order:
+        if out[i] == 0:
+            cell = _cell(X[i], low, size, cells)
+            for at in range(pointer[cell], pointer[cell + 1]):
+                if out[inside[at]] == 0 and _squared_distance(X, i, inside[at], root) < radius * radius:
+                    out[inside[at]] = -1
+            out[i] = 1
 
 
 @jit
@@ -400,7 +437,7 @@ def fit_components(
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
         odds, miss, off_workers = betas(A, B, pa, pb)
-        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, 1.0, weight, slack, root, reach, off)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off)
         for j in range(M):
             for k in range(HEAD + D + D * D):
                 sums[j, k] = 0.0
