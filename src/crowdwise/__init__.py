@@ -32,6 +32,7 @@ _HOME = {
     "LabelStream": "streams",
     "ClickStream": "points",
     "soft_assignments": "points",
+    "embed_points": "points",
     "CrowdClassifier": "learn",
     "learn": "learn",
     "rate": "rating",
@@ -162,6 +163,7 @@ if TYPE_CHECKING:
         FuzzyCMeans as FuzzyCMeans,
         Hdbscan as Hdbscan,
         KMeansClicks as KMeansClicks,
+        embed_points as embed_points,
         soft_assignments as soft_assignments,
     )
     from .rating import rate as rate

@@ -16,13 +16,14 @@ from ..engine import Problem, Run, Step, Trace, iterate, register
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
 from ..engine.resources import one_thread, require
 from ..engine.run import Arrays, packed, unpacked
-from ..errors import EmptyDataError, model_setting
+from ..engine.spectral import MIN_ITEMS, embed, embed_new
+from ..errors import EmptyDataError, FeatureError, model_setting
 from ..kernels.layout import Floats, Ints
 from ..result import Clusters, PairsResult
 from .gaussians import Normals, Prior, k_means, log_sum, nearest_centres, over_blocks, phi
 from .merge import answers_between, assign_unasked, join_components
 from .model import Coins, FeatureFit, PairAnswers, PairsModel, best_fit, first_odds, new_trace
-from .projection import can_embed, can_project, choose_directions, embed, embed_new
+from .projection import can_embed, can_project, choose_directions
 from .without_features import Edges, cluster_answers, fit_answers
 
 MAX_COMPONENTS = 100  # if the user gives no number
@@ -96,6 +97,11 @@ class PairMixture(PairsModel):
         rng = run.rng()
         with one_thread():
             by_graph = self.space == "graph" or (self.space is None and can_embed(X, self.dims))
+            if by_graph and len(X) < MIN_ITEMS:
+                raise FeatureError(
+                    f"{model_setting('space', 'graph')} needs at least {MIN_ITEMS} items; there are {len(X)}. Use "
+                    f"{model_setting('space', 'features')}"
+                )
             graph = embed(X, self.dims, rng) if by_graph else {}
             X = graph.get("graph.embedding", X)
             frame = self._projected(Frame.of(X, self.dims, self.scale), X, answers, run, rng)

@@ -1,25 +1,20 @@
-"""Projection of the features onto directions learnt from the answers, and a spectral embedding of raw features.
+"""Projection of the features onto directions learnt from the answers.
 
 Directions: pairs called the same differ only in irrelevant directions, pairs called different also in relevant ones. A
 discriminant analysis of the differences keeps the directions with the largest ratio of the two variances. The number of
 directions, and whether to project at all, is chosen by the likelihood of answers about held-out items.
-
-Embedding: raw features such as images are embedded first. The features of the embedding are the leading eigenvectors of
-the graph of nearest neighbours, with rows normalised to unit length (Ng, Jordan and Weiss 2001). A new item gets the
-mean of its nearest neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ..engine import Run
-from ..engine.resources import load, require
+from ..engine.resources import require
 from ..engine.run import packed
-from ..errors import FeatureError, MissingError, model_setting
+from ..errors import MissingError
 from ..kernels.layout import Bools, Floats, Ints
 from .model import FeatureFit, PairAnswers
 
@@ -27,8 +22,6 @@ DIRECTION_COUNTS = (2, 4, 8, 16)  # candidate numbers of directions
 HELD_OUT_SHARE = 0.2  # share of items whose answers are held out
 MAX_TRIAL_ITEMS = 3000  # items on which candidates are compared
 MIN_ANSWERS_PER_KIND = 50  # answers "same", and answers "different", that a comparison needs
-N_NEIGHBOURS = 10  # neighbours of an item in the graph
-NEIGHBOUR_DIMS = 50  # principal components in which neighbours are found
 MIN_EMBEDDED_ITEMS, MAX_EMBEDDED_ITEMS = 1000, 100_000  # items for which the embedding is a default
 
 
@@ -127,47 +120,3 @@ def can_embed(X: Floats, dims: int) -> bool:
     except MissingError:
         return False
     return True
-
-
-def embed(X: Floats, dims: int, rng: np.random.Generator) -> dict[str, Floats]:
-    """Return the spectral embedding (N, dims), and the centre, principal axes and scores that place new items."""
-    import scipy.sparse as sparse
-    from scipy.sparse.linalg import eigsh
-
-    if len(X) < 2 * N_NEIGHBOURS:
-        raise FeatureError(
-            f"{model_setting('space', 'graph')} needs at least {2 * N_NEIGHBOURS} items; there are {len(X)}. Use "
-            f"{model_setting('space', 'features')}"
-        )
-    centre = X.mean(0, dtype=np.float64)
-    middle = np.asarray(X, np.float64) - centre
-    values, vectors = np.linalg.eigh(middle.T @ middle)
-    main = vectors[:, np.argsort(-values)[: min(NEIGHBOUR_DIMS, X.shape[1])]]
-    P = middle @ main
-    N, near = len(P), min(N_NEIGHBOURS, len(P) - 1)
-    at = _nearest(P, P, near + 1)
-    own = at == np.arange(N)[:, None]
-    own[~own.any(1), -1] = True  # among many equal items, an item may not be its own neighbour
-    at = at[~own].reshape(N, near)
-    links = sparse.csr_matrix((np.ones(at.size), at.ravel(), np.arange(0, at.size + 1, near)), (N, N))
-    links = 0.5 * (links + links.T)
-    scale = sparse.diags(1 / np.sqrt(np.asarray(links.sum(1)).ravel()))
-    count = min(dims, N - 2)
-    _, E = eigsh(scale @ links @ scale, count, which="LA", v0=rng.random(N) + 0.5)
-    E = E * np.sign(E[np.abs(E).argmax(0), np.arange(count)])
-    E = E / np.maximum(np.linalg.norm(E, axis=1, keepdims=True), 1e-12)
-    return {"graph.centre": centre, "graph.main": main, "graph.rows": P, "graph.embedding": E}
-
-
-def embed_new(space: dict[str, Any], X: Floats) -> Floats:
-    """(n, dims) embedding of new items: the mean of their nearest neighbours."""
-    away = np.asarray((X - space["graph.centre"]) @ space["graph.main"])
-    at = _nearest(space["graph.rows"], away, min(N_NEIGHBOURS, len(space["graph.rows"])))
-    return np.asarray(space["graph.embedding"][at].mean(1))
-
-
-def _nearest(rows: Floats, points: Floats, count: int) -> Ints:
-    """(n, count) rows nearest to each point, the nearest first."""
-    neighbors = load("sklearn.neighbors", "learn", "the embedding of nearest neighbours")
-    index = neighbors.NearestNeighbors(n_neighbors=count, algorithm="brute").fit(rows)
-    return np.asarray(index.kneighbors(points, return_distance=False))

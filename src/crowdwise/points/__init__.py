@@ -2,6 +2,7 @@
 
 from ..engine.registry import discover
 from .baselines import Dbscan, FuzzyCMeans, Hdbscan, KMeansClicks
+from .embedding import embed_points
 from .mixture import ClickMixture
 from .model import PointsModel
 from .stream import ClickStream
@@ -11,5 +12,5 @@ discover(__name__)
 
 __all__ = [
     "ClickMixture", "ClickStream", "Dbscan", "FuzzyCMeans", "Hdbscan", "KMeansClicks", "PointsModel",
-    "soft_assignments",
+    "embed_points", "soft_assignments",
 ]  # fmt: skip

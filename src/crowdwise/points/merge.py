@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # Candidate shares of clicks on objects, used to test whether an image has any object.
 OBJECT_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+JOINT_TOL = 5e-6  # relative change of the evidence at which the joint fit of all images has converged
 MAX_REFINE_ITER = 100  # iterations of the final EM
 REFINE_TOL = 1e-6  # relative increase of its objective at convergence
 
@@ -273,9 +274,7 @@ class VariationalFit(Problem):
         self.shapes = shapes._replace(S=_shared_covariance(self.posterior, shapes, self.min_variance))
 
     def converged(self, objectives: Sequence[float]) -> bool:
-        from ..kernels.fast.merging import TOL
-
-        return change_below(objectives, TOL)
+        return change_below(objectives, JOINT_TOL)
 
     def state(self) -> Arrays:
         return packed({"posterior": self.posterior, "shapes": self.shapes})

@@ -1,0 +1,60 @@
+"""Contributions with features, such as images, as points in a few coordinates: clicks beyond two dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..answers import Points
+from ..engine.resources import load, one_thread
+from ..engine.spectral import MIN_ITEMS, embed
+from ..errors import FeatureError, ParameterError
+
+DIMS = 5
+
+
+def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, seed: int = 0) -> Points:
+    """Place contributions with features in a few coordinates, in which `aggregate` finds clusters and outliers.
+
+    Row n of `X` (N, ...) holds the features of a contribution, for instance the pixels of a photograph, and `workers`
+    (N,) who made it. `images` (N,) separates independent collections; by default there is one. The coordinates are a
+    spectral embedding of nearest neighbours with `dims` dimensions. The clicks of the result have a column `row` with
+    the row of X.
+
+    >>> import numpy as np, crowdwise as cw
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = rng.normal(size=(3, 64))
+    >>> X = shapes[np.arange(300) % 3] + 0.3 * rng.normal(size=(300, 64))
+    >>> cw.embed_points(X, np.arange(300) // 30, dims=2)
+    Points(300 clicks, 1 image, 10 workers, 10 jobs)
+    """
+    load("scipy.sparse", "learn", "the embedding of features")
+    try:
+        rows = np.asarray(X, np.float64)
+    except (TypeError, ValueError) as error:
+        raise FeatureError(f"X does not hold numbers: {error}. Give an array with one row per contribution") from None
+    worker = pl.Series("worker", workers)
+    image = pl.Series("image", ["all"] * len(rows) if images is None else images)
+    if rows.ndim < 2 or not len(worker) == len(image) == len(rows):
+        raise FeatureError(
+            f"X has shape {rows.shape}, and there are {len(worker)} workers and {len(image)} images; give one row of "
+            "features, one worker and one image per contribution"
+        )
+    rows = rows.reshape(len(rows), -1)
+    if not np.isfinite(rows).all():
+        bad = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
+        raise FeatureError(f"X contains NaN or infinity, first in row {bad}. Fill these values or omit the rows")
+    if len(rows) < MIN_ITEMS:
+        raise FeatureError(f"the embedding needs at least {MIN_ITEMS} contributions; there are {len(rows)}")
+    if not isinstance(dims, int) or not 1 <= dims <= min(rows.shape[1], len(rows) - 2):
+        raise ParameterError(
+            f"dims is {dims!r}; it must be a whole number from 1 to {min(rows.shape[1], len(rows) - 2)}"
+        )
+    with one_thread():
+        place = embed(rows, dims, np.random.default_rng(seed))["graph.embedding"]
+    axes = [f"dim{d + 1}" for d in range(dims)]
+    frame = pl.DataFrame([image, worker, *(pl.Series(axis, place[:, d]) for d, axis in enumerate(axes))])
+    frame = frame.with_columns(pl.Series("row", np.arange(len(rows))))
+    return Points(frame, axes=axes, duplicates="each", unit="pixels", source="embedded features")
