@@ -10,7 +10,8 @@ from crowdwise.engine.registry import MODELS
 
 cw.models()  # registers all models
 # Worker sides by name, without `ideal`, which is trained on known labels.
-SIDES = {name: side for name, side in MODELS["learn"].items() if name != "ideal"}
+GRADIENT = ("crowd-layer", "annot-mix")  # sides that need a network
+SIDES = {name: side for name, side in MODELS["learn"].items() if name not in ("ideal", *GRADIENT)}
 
 
 @functools.cache

@@ -28,16 +28,16 @@ NAMES = {"sklearn": "scikit-learn", "metric_learn": "metric-learn"}
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit BLAS, and torch if it is loaded, to one thread."""
+def limit_threads(threads: int = 1) -> Iterator[None]:
+    """Limit BLAS, and torch if it is loaded, to a fixed number of threads."""
     from threadpoolctl import threadpool_limits
 
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch is not None else 0
     if torch is not None:
-        torch.set_num_threads(1)
+        torch.set_num_threads(threads)
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(threads):
             yield
     finally:
         if torch is not None:

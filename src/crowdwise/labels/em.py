@@ -117,6 +117,10 @@ class EMModel(LabelModel, Generic[P, S]):
         """Return whether to stop before convergence."""
         return False
 
+    def finished(self, iterations: int) -> bool | None:
+        """Return whether the fit has ended, for a model with a fixed number of iterations. None: when it converges."""
+        return None
+
     def renewed(self, stats: S, params: P) -> S:
         """Return statistics for the present parameters, where they depend on the parameters of an earlier E-step."""
         return stats
@@ -186,6 +190,9 @@ class _EM(Problem):
 
     def converged(self, objectives: Sequence[float]) -> bool:
         model = self.model
+        finished = model.finished(len(objectives))
+        if finished is not None:
+            return finished
         before = objectives[-1 - PATIENCE] if len(objectives) > PATIENCE else -np.inf
         rise = (objectives[-1] - before) / PATIENCE / self.n_answers
         if self.unchanged >= PATIENCE and self.moved <= model.tol and rise <= GAIN * model.tol:

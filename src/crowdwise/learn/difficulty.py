@@ -62,26 +62,15 @@ class Stats(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifficultySide(PriorByClassifier):
+class OddsSide(PriorByClassifier):
     """Base class: each worker has log-odds for every class, which are multiplied by the ease of the task."""
 
     params_type = Params
     classes: ClassVar[int | None] = None  # required number of classes; None: any number
-    max_iter: int = setting(100, COUNT, "Maximum number of iterations.")
-    ridge: float = setting(1.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards the crowd's.")
-    free_sign: bool = setting(False, YES_NO, "Whether a worker may be worse than chance.")
 
     def ease_at(self, params: Params, logits: Floats, votes: Floats) -> Floats:
         """(T,) ease of tasks, from the classifier's logits (T, K) or from their votes (T, K)."""
         return np.ones(len(logits))
-
-    def objective(self, shard: Shard, params: Params | None) -> Objective:
-        """Return the objective that is maximised on these answers."""
-        return self.equal_ease(shard)
-
-    def equal_ease(self, shard: Shard) -> Objective:
-        """Return the objective with equally easy tasks, with which the fit starts."""
-        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(shard.layout.n_tasks))
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
         if self.classes is not None and answers.n_classes != self.classes:
@@ -104,6 +93,51 @@ class DifficultySide(PriorByClassifier):
     def statistics(self, shard: Shard, local: Local, shares: Floats, params: Params | None) -> Stats:
         shard = compiled(shard)
         return Stats(shard, local.Z, shares, shard.kernels.match_counts(shard.layout, local.Z, shard.threads))
+
+    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
+        shard = compiled(shard)
+        parts = (params.odds, params.ease, shard.gold, Z)
+        return LeftOut(*shard.kernels.difficulty_left_out(shard.layout, *parts, shard.threads))
+
+    def difficulty(self, params: Params) -> Floats | None:
+        """(T,) 1 - h, or None if all tasks are equally easy."""
+        return None if (params.ease == 1).all() else 1 - params.ease
+
+    def easiest(self, params: Params) -> Params:
+        return params._replace(ease=np.ones_like(params.ease))
+
+    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
+        """Use the ease of a task of the fit, or the mean ease for other tasks; unknown workers have the mean odds."""
+        ease = np.full(len(worker), params.ease.mean()) if task is None else params.ease[task]
+        odds = np.where((worker >= 0)[:, None, None], params.odds[worker], params.odds.mean(0))
+        logs = -ease[:, None, None] * odds
+        logs -= logs.max(2, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(2, keepdims=True))
+        return np.asarray(np.maximum(logs[np.arange(len(label)), :, label], np.log(TINY)))
+
+    def class_accuracy(self, params: Params, layout: RowTable, worker: Ints, task: Ints) -> Floats:
+        ease, every = params.ease[task], np.arange(layout.n_classes)
+        return special.softmax(-ease[:, None, None] * params.odds[worker])[:, every, every]
+
+    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
+        return self.emission(params, layout, worker, label, np.full(len(worker), task))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifficultySide(OddsSide):
+    """Base class of sides that maximise `Objective`."""
+
+    max_iter: int = setting(100, COUNT, "Maximum number of iterations.")
+    ridge: float = setting(1.0, NOT_NEGATIVE, "Strength r of the shrinkage of a worker's odds towards the crowd's.")
+    free_sign: bool = setting(False, YES_NO, "Whether a worker may be worse than chance.")
+
+    def objective(self, shard: Shard, params: Params | None) -> Objective:
+        """Return the objective that is maximised on these answers."""
+        return self.equal_ease(shard)
+
+    def equal_ease(self, shard: Shard) -> Objective:
+        """Return the objective with equally easy tasks, with which the fit starts."""
+        return Objective(shard, ridge=self.ridge, free=self.free_sign, kappa=None, ease=np.ones(shard.layout.n_tasks))
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:
         if params is None:
@@ -165,34 +199,6 @@ class DifficultySide(PriorByClassifier):
         shares = stats.shares / max(stats.shares.sum(), 1)
         log_kappa, floor = map(np.asarray, relation)
         return Params(logits, ease, odds, log_kappa, floor, np.asarray(log_prior), shares, params.votes, params.start)
-
-    def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
-        shard = compiled(shard)
-        parts = (params.odds, params.ease, shard.gold, Z)
-        return LeftOut(*shard.kernels.difficulty_left_out(shard.layout, *parts, shard.threads))
-
-    def difficulty(self, params: Params) -> Floats | None:
-        """(T,) 1 - h, or None if all tasks are equally easy."""
-        return None if (params.ease == 1).all() else 1 - params.ease
-
-    def easiest(self, params: Params) -> Params:
-        return params._replace(ease=np.ones_like(params.ease))
-
-    def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
-        """Use the ease of a task of the fit, or the mean ease for other tasks; unknown workers have the mean odds."""
-        ease = np.full(len(worker), params.ease.mean()) if task is None else params.ease[task]
-        odds = np.where((worker >= 0)[:, None, None], params.odds[worker], params.odds.mean(0))
-        logs = -ease[:, None, None] * odds
-        logs -= logs.max(2, keepdims=True)
-        logs -= np.log(np.exp(logs).sum(2, keepdims=True))
-        return np.asarray(np.maximum(logs[np.arange(len(label)), :, label], np.log(TINY)))
-
-    def class_accuracy(self, params: Params, layout: RowTable, worker: Ints, task: Ints) -> Floats:
-        ease, every = params.ease[task], np.arange(layout.n_classes)
-        return special.softmax(-ease[:, None, None] * params.odds[worker])[:, every, every]
-
-    def factors(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
-        return self.emission(params, layout, worker, label, np.full(len(worker), task))
 
 
 def compiled(shard: Shard) -> Shard:

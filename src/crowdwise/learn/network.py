@@ -2,74 +2,94 @@
 
 An iteration is an epoch of Adam on mini-batches (several epochs for few rows), followed by an update of the workers'
 parameters. An epoch that decreases the objective is undone, and the learning rate is halved. Some tasks are held out:
-when the likelihood of their answers has not increased for HELD_OUT_PATIENCE iterations, the network is no longer
-trained.
+an iteration makes further epochs until the likelihood of their answers increases. If HELD_OUT_PATIENCE of them do not
+increase it, they are undone and the network is no longer trained, so it always has the weights of its best epoch.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check
-from ..engine.resources import one_thread
+from ..engine.resources import limit_threads
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.torch_state import network_state, restore_network
 from ..errors import FeatureError, ParameterError
-from ..kernels.layout import Floats
+from ..kernels.layout import Floats, Layout
 from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
 
-HELD_OUT_PATIENCE = 5  # iterations without an increase of the held-out likelihood before training stops
+HELD_OUT_PATIENCE = 5  # epochs without an increase of the held-out likelihood before training stops
+IMAGE_THREADS = 2  # threads for inputs with several axes; always as many, because results depend on it
 MIN_RATE_SHARE = 1 / 16  # the network has converged when the learning rate falls below this share of its first value
 RULES = {
-    "hidden": COUNT, "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
+    "batch_norm": YES_NO, "mixup": NOT_NEGATIVE, "averaging": Rule((int, float), low=0.0, high=0.9999),
+    "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
     "dropout": SHARE, "scale": YES_NO, "holdout": Rule((int, float), low=0.0, high=0.9),
 }  # fmt: skip
 PREDICT_BATCH_ROWS = 1024
+MIN_BATCH_ANSWERS = 16  # a last mini-batch with fewer answers is skipped
 MIN_ADAM_STEPS = 50  # per iteration; with few rows an iteration has several epochs
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
     """A torch `module` with one logit per class, or by default a perceptron with one layer of `hidden` units.
 
+    `hidden` may also be a tuple with the units of several layers; `batch_norm` adds batch normalisation to each.
     Features are scaled to mean 0 and variance 1 (images per channel) if `scale` is true. Training on fixed targets
     makes at most `epochs` epochs. `batch_size` is the number of rows in a mini-batch, `rate` the learning rate.
-    `weight_decay` and `dropout` (of the perceptron) limit overfitting. `holdout` is the share of tasks that are held
-    out. `device` is a torch device ("cpu", "cuda", "mps", ...), or "auto" for the fastest one available.
+    `weight_decay` and `dropout` (of the perceptron) limit overfitting, and so does `mixup`: training on random mixtures
+    of two rows, whose weights have the distribution Beta(mixup, mixup); 0 turns it off. `averaging` is the decay of a
+    moving average of the weights, for instance 0.99, which then makes the predictions; 0 turns it off. `holdout` is the
+    share of tasks that are held out to choose the best epoch. `device` is a torch device ("cpu", "cuda", "mps", ...),
+    or "auto" for the fastest one available.
     """
 
     def __init__(
         self,
         module: Any = None,
         *,
-        hidden: int = 64,
+        hidden: int | tuple[int, ...] = 64,
+        batch_norm: bool = False,
         dropout: float = 0.3,
         epochs: int = 20,
         batch_size: int = 64,
         rate: float = 1e-3,
         weight_decay: float = 1e-2,
+        mixup: float = 0.0,
+        averaging: float = 0.0,
         holdout: float = 0.1,
         scale: bool = True,
         device: str = "cpu",
     ) -> None:
         self.module = module
         self.hidden = hidden
+        self.batch_norm = batch_norm
         self.dropout = dropout
         self.epochs = epochs
         self.batch_size = batch_size
         self.rate = rate
         self.weight_decay = weight_decay
+        self.mixup = mixup
+        self.averaging = averaging
         self.holdout = holdout
         self.scale = scale
         self.device = device
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
         check(RULES, self)
+        if not self.layers or not all(COUNT.holds(units) for units in self.layers):
+            raise ParameterError(
+                f"hidden is {self.hidden!r}; it must be a number of units of at least 1, or a tuple of such numbers"
+            )
         return NetworkLearner(X, n_classes, self, rng)
 
     def torch_device(self) -> torch.device:
@@ -85,10 +105,29 @@ class Network(BaseEstimator):  # type: ignore[misc]
             ) from error
         return found
 
+    @property
+    def layers(self) -> tuple[Any, ...]:
+        """Units of each layer."""
+        return tuple(self.hidden) if isinstance(self.hidden, (tuple, list)) else (self.hidden,)
+
     def build(self, n_features: int, n_classes: int) -> nn.Module:
         """Return an untrained perceptron."""
-        layers = nn.Linear(n_features, self.hidden), nn.ReLU(), nn.Dropout(self.dropout)
-        return nn.Sequential(*layers, nn.Linear(self.hidden, n_classes))
+        parts: list[nn.Module] = []
+        for units in self.layers:
+            parts.append(nn.Linear(n_features, units))
+            if self.batch_norm:
+                parts.append(nn.BatchNorm1d(units))
+            parts += [nn.ReLU(), nn.Dropout(self.dropout)]
+            n_features = units
+        return nn.Sequential(*parts, nn.Linear(n_features, n_classes))
+
+
+class AnswerFit(NamedTuple):
+    """A network and its workers after an epoch on answers."""
+
+    objective: float  # log-likelihood of the answers, or of the answers to held-out tasks in proportion to all
+    logits: Floats  # (T, K)
+    log_matrices: Floats  # (W, K, K)
 
 
 class NetworkLearner:
@@ -98,7 +137,7 @@ class NetworkLearner:
 
     def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
         self.plan, self.rng, self.n_classes, self.device = plan, rng, n_classes, plan.torch_device()
-        self.rate, self.converged, self.waited, self.best = plan.rate, False, 0, -np.inf
+        self.rate, self.converged, self.best = plan.rate, False, -np.inf
         axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean per channel
         self.mean = X.mean(axes, keepdims=True).astype(np.float32)
         self.scale = X.std(axes, keepdims=True).astype(np.float32)
@@ -111,7 +150,13 @@ class NetworkLearner:
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self.module.to(self.device)
+        self.threads = IMAGE_THREADS if self.rows.ndim > 2 else 1
+        self.workers: nn.Module | None = None  # of sides that are trained on answers
+        self.kept: dict[str, torch.Tensor] = {}  # weights of the best epoch on answers
+        self.pending: Arrays = {}
+        self.epoch, self.epochs = 0, 1  # on answers
         self._check_output()
+        self._average()
         self._reset_training()
         order = rng.permutation(len(X))
         held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
@@ -128,12 +173,34 @@ class NetworkLearner:
         except ParameterError:  # trained on a device that is not available here
             plan.device, new.device = "cpu", torch.device("cpu")
         state = {name: torch.from_numpy(array) for name, array in under(arrays, "module.").items()}
-        new.module = plan.build(state["0.weight"].shape[1], state["3.weight"].shape[0])
+        linear = [value for name, value in state.items() if name.endswith(".weight") and value.ndim == 2]
+        new.module = plan.build(linear[0].shape[1], linear[-1].shape[0])
         new.module.load_state_dict(state)
         new.module.to(new.device)
+        new.averaged, new.threads = None, 1
         return new
 
+    def _average(self) -> None:
+        """Start the moving average of the weights, if there is one."""
+        self.averaged: AveragedModel | None = None
+        if self.plan.averaging:
+            decay = get_ema_multi_avg_fn(self.plan.averaging)  # type: ignore[no-untyped-call]
+            self.averaged = AveragedModel(self.module, multi_avg_fn=decay, use_buffers=True)
+
+    @property
+    def predictor(self) -> nn.Module:
+        """The network that makes predictions: the average of its weights, if there is one."""
+        return self.module if self.averaged is None else self.averaged.module
+
     def _optimiser(self) -> torch.optim.Optimizer:
+        if self.workers is not None:
+            return torch.optim.RAdam(
+                [
+                    {"params": list(self.module.parameters()), "weight_decay": self.plan.weight_decay},
+                    {"params": list(self.workers.parameters()), "weight_decay": 0.0},
+                ],
+                lr=self.rate,
+            )
         fused = self.device.type in ("cpu", "cuda")
         return torch.optim.AdamW(
             self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay, fused=fused
@@ -158,86 +225,110 @@ class NetworkLearner:
             )
 
     def _predicted(self, rows: torch.Tensor) -> Floats:
-        self.module.eval()
-        with one_thread(), torch.no_grad():
+        module = self.predictor.eval()
+        with limit_threads(self.threads), torch.no_grad():
             parts = [
-                self.module(rows[start : start + PREDICT_BATCH_ROWS])
-                for start in range(0, len(rows), PREDICT_BATCH_ROWS)
+                module(rows[start : start + PREDICT_BATCH_ROWS]) for start in range(0, len(rows), PREDICT_BATCH_ROWS)
             ]
         return torch.cat(parts).cpu().double().numpy()
 
     def disturbed(self, size: float, rng: np.random.Generator) -> Floats:
         """(T, K) logits of the training rows, after noise of `size` standard deviations is added to the weights."""
-        kept = copy.deepcopy(self.module.state_dict())
+        kept = copy.deepcopy(self.predictor.state_dict())
         with torch.no_grad():
-            for weight in self.module.parameters():
+            for weight in self.predictor.parameters():
                 noise = torch.from_numpy(rng.normal(size=tuple(weight.shape)).astype(np.float32)).to(self.device)
-                weight += size * weight.std(correction=0) * noise
+                weight.add_(size * weight.std(correction=0) * noise)
         logits = self._predicted(self.rows)
-        self.module.load_state_dict(kept)
+        self.predictor.load_state_dict(kept)
         return logits
 
     def logits(self, X: Floats | None = None) -> Floats:
         return self.on_rows if X is None else self._predicted(self._scaled(X))
 
     def imitate(self, Z: Floats) -> None:
-        """Train on soft targets for `epochs` epochs, or until the predictions of held-out rows stop improving."""
+        """Train on soft targets for `epochs` epochs, or until the predictions of held-out rows stop improving; keep the
+        weights of the epoch with the best ones."""
         targets, waited, best = torch.from_numpy(np.asarray(Z, np.float32)).to(self.device), 0, -np.inf
+        kept = self._weights()
         for _ in range(self.plan.epochs):
             self._epoch(lambda rows, logits: torch.softmax(logits, 1) - targets[rows])
             self.on_rows = self._predicted(self.rows)
             score = log_score(Z[self.held], self.on_rows[self.held])
-            waited, best = (0, score) if score > best or not len(self.held) else (waited + 1, best)
+            if score > best or not len(self.held):
+                waited, best, kept = 0, score, self._weights()
+            else:
+                waited += 1
             if waited == HELD_OUT_PATIENCE:
                 break
+        self._load(kept)
 
     def follow(self, targets: Floats) -> None:
-        """Make one epoch towards targets (T, K) that may still change; rows may sum to more than 1.
-
-        If it makes the predictions worse, undo it and halve the learning rate.
-        """
+        """Make one epoch towards targets (T, K) that may still change; rows may sum to more than 1."""
         if self.converged:
             return
-        before, value = copy.deepcopy(self.module.state_dict()), log_score(targets, self.on_rows)
         soft = torch.from_numpy(np.asarray(targets, np.float32)).to(self.device)
-        weight, on_rows = soft.sum(1, keepdim=True), self.on_rows
-        self._epoch(lambda rows, logits: torch.softmax(logits, 1) * weight[rows] - soft[rows])
-        self.on_rows = self._predicted(self.rows)
-        if log_score(targets, self.on_rows) < value:
-            self._undo(before, on_rows)
-        elif len(self.held):
-            self._check_patience(log_score(targets[self.held], self.on_rows[self.held]))
+        weight = soft.sum(1, keepdim=True)
+        self._train(
+            1,
+            lambda rows, logits: torch.softmax(logits, 1) * weight[rows] - soft[rows],
+            lambda: log_score(targets, self.on_rows),
+            lambda: log_score(targets[self.held], self.on_rows[self.held]),
+        )
 
-    def _undo(self, state: Any, on_rows: Floats) -> None:
-        """Restore the weights from before the iteration and halve the learning rate; stop if it becomes too small."""
-        self.module.load_state_dict(state)
-        self.on_rows, self.rate = on_rows, self.rate / 2
-        self.converged, self.optimiser = self.rate < MIN_RATE_SHARE * self.plan.rate, self._optimiser()
+    def _train(
+        self, epochs: int, slope: Any, objective: Callable[[], float], held_out: Callable[[], float]
+    ) -> None:  # fmt: skip
+        """Train for some epochs, and again until the held-out score increases.
 
-    def _check_patience(self, score: float) -> None:
-        """Stop training when the held-out score has not increased for HELD_OUT_PATIENCE iterations."""
-        self.waited, self.best = (0, score) if score > self.best else (self.waited + 1, self.best)
-        self.converged = self.waited == HELD_OUT_PATIENCE
+        If HELD_OUT_PATIENCE repetitions do not increase it, undo them and stop training. If the objective decreases,
+        undo the epochs and halve the learning rate.
+        """
+        before, value = self._weights(), objective()
+        score = held_out() if len(self.held) else -np.inf
+        for _ in range(HELD_OUT_PATIENCE):
+            for _ in range(epochs):
+                self._epoch(slope)
+            self.on_rows = self._predicted(self.rows)
+            if not len(self.held) or held_out() > score:
+                break
+        else:
+            self._load(before)
+            self.converged = True
+        if objective() < value:
+            self._load(before)
+            self.rate /= 2
+            self.converged, self.optimiser = self.rate < MIN_RATE_SHARE * self.plan.rate, self._optimiser()
+
+    def _weights(self) -> tuple[Any, ...]:
+        """Return copies of the weights, with the predictions that they make."""
+        average = None if self.averaged is None else copy.deepcopy(self.averaged.state_dict())
+        return copy.deepcopy(self.module.state_dict()), average, self.on_rows
+
+    def _load(self, weights: tuple[Any, ...]) -> None:
+        """Return to the weights of `_weights`."""
+        module, average, self.on_rows = weights
+        self.module.load_state_dict(module)
+        if self.averaged is not None:
+            self.averaged.load_state_dict(average)
 
     def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None:
         self.imitate(Z)
         self.imitate(softmax(SHARPENING * self.on_rows))
 
     def warm(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
-        """Make a first iteration with equally easy tasks, then reset learning rate and patience."""
+        """Make a first iteration with equally easy tasks, then reset the learning rate."""
         theta = self.improve(objective, theta, Z)
         self._reset_training()
         return theta
 
     def _reset_training(self) -> None:
-        self.rate, self.converged, self.waited, self.best = self.plan.rate, False, 0, -np.inf
+        self.rate, self.converged = self.plan.rate, False
         self.optimiser = self._optimiser()
 
     def improve(self, objective: Objective, theta: Floats, Z: Floats) -> Floats:
         if self.converged:
             return improve_workers(objective, self.on_rows, theta, Z)
-        before = copy.deepcopy(self.module.state_dict()), self.on_rows
-        value = objective(self.on_rows, theta).total
         odds, relation = objective.unpack(theta)
 
         def descent(rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
@@ -246,18 +337,13 @@ class NetworkLearner:
             )[1]
             return torch.from_numpy(-slope).float().to(self.device)
 
-        for _ in range(-(-MIN_ADAM_STEPS // max(1, len(self.seen) // self.plan.batch_size))):
-            self._epoch(descent)
-        self.on_rows = self._predicted(self.rows)
-        best = improve_workers(objective, self.on_rows, theta, Z)
-        if objective(self.on_rows, best).total < value:
-            self._undo(*before)
-            return improve_workers(objective, self.on_rows, theta, Z)
-        if len(self.held):
-            self._check_patience(
-                objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(best))[0]
-            )
-        return best
+        self._train(
+            -(-MIN_ADAM_STEPS // max(1, len(self.seen) // self.plan.batch_size)),
+            descent,
+            lambda: objective(self.on_rows, theta).total,
+            lambda: objective.batch_evidence(self.held, self.on_rows[self.held], odds, relation)[0],
+        )
+        return improve_workers(objective, self.on_rows, theta, Z)
 
     def evidence(self, objective: Objective, theta: Floats) -> Evidence:
         """Return the log-likelihood of the answers to held-out tasks, in proportion to all tasks."""
@@ -266,31 +352,150 @@ class NetworkLearner:
         held = objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(theta))[0]
         return Evidence(held * len(self.on_rows) / len(self.held))
 
+    def attach(self, build: Callable[[], nn.Module], epochs: int, rate: float | None) -> None:
+        """Add the module of the workers, untrained or from a checkpoint. It is trained for `epochs` epochs, with the
+        initial learning rate `rate`; None: that of the network."""
+        if self.workers is not None:
+            return
+        with torch.random.fork_rng():
+            torch.manual_seed(int(self.rng.integers(2**31)))
+            self.workers = build().to(self.device)
+        self.epochs, self.rates = epochs, (self.plan.rate, rate or self.plan.rate)
+        self.optimiser = self._optimiser()
+        if self.pending:
+            self._restore_workers(self.pending)
+            self.pending = {}
+
+    def train_on_answers(self, layout: Layout, mixup: float, *, first: bool) -> AnswerFit:
+        """Make an epoch on the answers of tasks that are not held out; return the fit. `first` makes none."""
+        assert self.workers is not None
+        task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
+        worker, label = (
+            torch.from_numpy(each[layout.pair].astype(np.int64)).to(self.device)
+            for each in (layout.row_worker, layout.row_label)
+        )
+        if not first:
+            self._answer_epoch(layout, torch.from_numpy(task).to(self.device), worker, label, mixup)
+        logits = self._predicted(self.rows)
+        self.workers.eval()
+        with limit_threads(), torch.no_grad():
+            log_p = torch.log_softmax(torch.from_numpy(logits), 1).float().to(self.device)[task]
+            logs = self.workers(log_p, worker, worker, torch.ones(len(worker), device=self.device))
+            each = logs[torch.arange(len(label)), label].double().cpu().numpy()
+            matrices = self.workers.log_matrices().double().cpu().numpy()  # type: ignore[operator]
+        judged = np.isin(task, self.held) if len(self.held) else np.ones(len(task), bool)
+        objective = float(each[judged].sum() * len(each) / max(judged.sum(), 1))
+        if objective > self.best:
+            self.best, self.on_rows, self.kept = objective, logits, copy.deepcopy(self.predictor.state_dict())
+        return AnswerFit(objective, logits, matrices)
+
+    def _answer_epoch(
+        self, layout: Layout, task: torch.Tensor, worker: torch.Tensor, label: torch.Tensor, mixup: float
+    ) -> None:
+        """Make one pass over the tasks in random order; a mini-batch holds all answers to some tasks."""
+        assert self.workers is not None
+        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+            group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * self.epoch / self.epochs))
+        self.epoch += 1
+        self.module.train()
+        self.workers.train()
+        answered = self.seen[np.diff(layout.task_ptr)[self.seen] > 0]
+        order = self.rng.permutation(answered)
+        with limit_threads(self.threads), torch.random.fork_rng():
+            torch.manual_seed(int(self.rng.integers(2**31)))
+            for start in range(0, len(order), self.plan.batch_size):
+                tasks = order[start : start + self.plan.batch_size]
+                ends = layout.task_ptr[tasks + 1]
+                at = np.concatenate([np.arange(a, b) for a, b in zip(layout.task_ptr[tasks], ends, strict=True)])
+                if len(at) < MIN_BATCH_ANSWERS and start:  # too few for batch normalisation
+                    break
+                one, other = (torch.from_numpy(each).to(self.device) for each in (at, self.rng.permutation(at)))
+                inputs, part = self._mixed(task[one], task[other], mixup)
+                logs = self.workers(torch.log_softmax(self.module(inputs), 1), worker[one], worker[other], part)
+                rows = torch.arange(len(at), device=self.device)
+                loss = -(part * logs[rows, label[one]] + (1 - part) * logs[rows, label[other]]).mean()
+                self.optimiser.zero_grad()
+                loss.backward()
+                self.optimiser.step()
+                if self.averaged is not None:
+                    self.averaged.update_parameters(self.module)
+
+    def _mixed(self, one: torch.Tensor, other: torch.Tensor, mixup: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return random mixtures of rows, and the share (n,) of the first in each; without mixup, the first rows."""
+        inputs = self.rows[one]
+        if not mixup:
+            return inputs, torch.ones(len(one), device=self.device)
+        part = torch.from_numpy(self.rng.beta(mixup, mixup, len(one)).astype(np.float32)).to(self.device)
+        wide = part.reshape(-1, *[1] * (inputs.ndim - 1))
+        return wide * inputs + (1 - wide) * self.rows[other], part
+
+    def keep_best(self, logits: Floats) -> None:
+        """Return to the weights of the best epoch on answers, whose logits are given."""
+        if self.kept:
+            self.predictor.load_state_dict(self.kept)
+            self.on_rows = logits
+
     def state(self) -> Arrays:
-        names = ("on_rows", "rate", "waited", "best")
-        own = {name: getattr(self, name) for name in names} | {"settled": self.converged, "rng": rng_state(self.rng)}
+        names = ("on_rows", "rate", "best", "epoch", "epochs")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
+        own |= {"settled": self.converged, "rng": rng_state(self.rng)}
+        if self.averaged is not None:
+            own["average"] = {name: value.cpu().numpy() for name, value in self.averaged.state_dict().items()}
+        if self.workers is not None:
+            own["workers"] = {name: value.cpu().numpy() for name, value in self.workers.state_dict().items()}
+            own["kept"] = {name: value.cpu().numpy() for name, value in self.kept.items()}
         return network_state(self.module, self.optimiser) | packed(own)
 
     def restore(self, state: Arrays) -> None:
-        self.rate, self.best = float(state["rate"]), float(state["best"])
-        self.converged, self.waited = bool(state["settled"]), int(state["waited"])
-        self.on_rows, self.optimiser = state["on_rows"], self._optimiser()
+        self.rate, self.best, self.converged = float(state["rate"]), float(state["best"]), bool(state["settled"])
+        self.epoch, self.epochs, self.on_rows = int(state["epoch"]), int(state["epochs"]), state["on_rows"]
+        set_rng_state(self.rng, state["rng"])
+        if self.averaged is not None:
+            self.averaged.load_state_dict(_tensors(state, "average."))
+        self.kept = _tensors(state, "kept.")
+        if under(state, "workers.") and self.workers is None:
+            self.module.load_state_dict(_tensors(state, "module."))
+            self.pending = state
+        elif self.workers is not None:
+            self._restore_workers(state)
+        else:
+            self.optimiser = self._optimiser()
+            restore_network(self.module, self.optimiser, state)
+
+    def _restore_workers(self, state: Arrays) -> None:
+        assert self.workers is not None
+        self.workers.load_state_dict(_tensors(state, "workers."))
+        self.optimiser = self._optimiser()
         restore_network(self.module, self.optimiser, state)
         set_rng_state(self.rng, state["rng"])
 
     def _epoch(self, slope: Any) -> None:
-        """Make one pass over the rows in random order; `slope` returns the gradient by the logits of a mini-batch."""
+        """Make one pass over the rows in random order; `slope` returns the gradient by the logits of a mini-batch.
+
+        With mixup, the gradient for a mixture of two rows is the mixture of their gradients at its logits.
+        """
         self.module.train()
         order = torch.from_numpy(self.rng.permutation(self.seen)).to(self.device)
-        size = self.plan.batch_size
+        size, mixup = self.plan.batch_size, self.plan.mixup
         starts = range(0, len(order) - (1 if len(order) > 1 else 0), size)  # batch normalisation fails on a single row
-        with one_thread(), torch.random.fork_rng():
+        with limit_threads(self.threads), torch.random.fork_rng():
             torch.manual_seed(int(self.rng.integers(2**31)))
             for start in starts:
-                rows = order[start : start + size]
-                logits = self.module(self.rows[rows])
+                rows = other = order[start : start + size]
+                if mixup:
+                    other = torch.from_numpy(self.rng.permutation(rows.cpu().numpy())).to(self.device)
+                inputs, part = self._mixed(rows, other, mixup)
+                logits = self.module(inputs)
                 self.optimiser.zero_grad()
                 with torch.no_grad():
-                    gradient = slope(rows, logits) / len(rows)
-                logits.backward(gradient)
+                    gradient = slope(rows, logits)
+                    if mixup:
+                        gradient = part[:, None] * gradient + (1 - part[:, None]) * slope(other, logits)
+                logits.backward(gradient / len(rows))
                 self.optimiser.step()
+                if self.averaged is not None:
+                    self.averaged.update_parameters(self.module)
+
+
+def _tensors(state: Arrays, prefix: str) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor(array) for name, array in under(state, prefix).items()}

@@ -16,7 +16,7 @@ from ..answers.rows import Rows
 from ..errors import EmptyDataError, FeatureError
 from ..kernels.layout import Floats, Ints
 from ..result import LabelsResult
-from .difficulty import DifficultySide, Fixed
+from .difficulty import Fixed, OddsSide
 from .objective import softmax
 
 MAX_CELLS = 1 << 22  # values in a chunk of the table of log-probabilities
@@ -138,7 +138,7 @@ def _log_emissions(result: LabelsResult, logits: Floats, codes: tuple[Ints, Ints
     """(N, K) log-probability of each answer under each class."""
     task, worker, label = codes
     model, params, layout = result.model, result.params, result.answers.layout
-    if isinstance(model, DifficultySide):
+    if isinstance(model, OddsSide):
         votes = np.bincount(task * logits.shape[1] + label, minlength=logits.size).reshape(logits.shape)
         ease = model.ease_at(params, logits, votes.astype(np.float64))
         if blind and isinstance(model, Fixed):
@@ -148,6 +148,6 @@ def _log_emissions(result: LabelsResult, logits: Floats, codes: tuple[Ints, Ints
     size = max(1, MAX_CELLS // logits.shape[1] ** 2)
     for start in range(0, len(task), size):
         part = slice(start, start + size)
-        at = task[part] if isinstance(model, DifficultySide) else None  # other models have no ease of new tasks
+        at = task[part] if isinstance(model, OddsSide) else None  # other models have no ease of new tasks
         parts.append(model.emission(params, layout, worker[part], label[part], at))
     return np.concatenate(parts) if parts else np.zeros((0, result.answers.n_classes))

@@ -33,7 +33,10 @@ def write(model: CrowdClassifier, path: Path) -> Path:
             "only the built-in classifiers 'logistic' and 'mlp' can be saved. Save your classifier by its own means "
             "(for instance joblib), and the result with result_.save"
         )
-    weights = {n: a for n, a in learner.state().items() if n == "weights" or n.startswith("module.")}
+    if kind == "mlp":
+        weights = {f"module.{n}": value.cpu().numpy() for n, value in learner.predictor.state_dict().items()}
+    else:
+        weights = {"weights": learner.state()["weights"]}
     arrays = {"mean": learner.mean, "scale": learner.scale} | weights
     about, parts = store.parts_of(model.result_)
     parts["classifier.safetensors"] = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})

@@ -19,7 +19,7 @@ from ..answers import Pairs
 from ..answers.pairs import components
 from ..engine import Run, Trace, register
 from ..engine.model import COUNT, setting
-from ..engine.resources import load, one_thread
+from ..engine.resources import limit_threads, load
 from ..errors import DataError, FeatureError
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
@@ -78,7 +78,7 @@ class _CentreModel(PairsModel):
     def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
         X, seed = np.asarray(X, np.float64), int(run.rng().integers(2**31))
         K = min(self.clusters, len(np.unique(X, axis=0)))
-        with one_thread():
+        with limit_threads():
             turn = self.transform(X, answers, seed)
             cluster = load("sklearn.cluster", "learn", self.name).KMeans(K, n_init=5, random_state=seed).fit(X @ turn)
         return _fit_of(np.eye(K)[cluster.labels_], answers, X, {"turn": turn, "centres": cluster.cluster_centers_})
@@ -103,7 +103,7 @@ class GaussianItems(_CentreModel):
         X, seed = np.asarray(X, np.float64), int(run.rng().integers(2**31))
         K = min(self.clusters, len(np.unique(X, axis=0)))
         mixture = load("sklearn.mixture", "learn", self.name)
-        with one_thread(), warnings.catch_warnings(), _as_feature_error(self.name):
+        with limit_threads(), warnings.catch_warnings(), _as_feature_error(self.name):
             warnings.simplefilter("ignore")
             made = mixture.GaussianMixture(K, n_init=5, reg_covar=1e-4 * X.var() + 1e-9, random_state=seed).fit(X)
             P = made.predict_proba(X)

@@ -14,7 +14,7 @@ import numpy as np
 from ..answers import Pairs
 from ..engine import Problem, Run, Step, Trace, iterate, register
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
-from ..engine.resources import one_thread, require
+from ..engine.resources import limit_threads, require
 from ..engine.run import Arrays, packed, unpacked
 from ..engine.spectral import MIN_ITEMS, embed, embed_new
 from ..errors import EmptyDataError, FeatureError, model_setting
@@ -95,7 +95,7 @@ class PairMixture(PairsModel):
                 f"{self.name}: there are no answers about these items. Use bayes-scdc to cluster by features alone"
             )
         rng = run.rng()
-        with one_thread():
+        with limit_threads():
             by_graph = self.space == "graph" or (self.space is None and can_embed(X, self.dims))
             if by_graph and len(X) < MIN_ITEMS:
                 raise FeatureError(
@@ -129,7 +129,7 @@ class PairMixture(PairsModel):
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         frame = Frame(space["centre"], space["turn"])
-        with one_thread():
+        with limit_threads():
             rows = frame.rows(embed_new(space, X) if "graph.rows" in space else X)
             A, _ = log_sum(phi(rows) @ space["coefficients"])
             return np.asarray(A @ space["belongs"])

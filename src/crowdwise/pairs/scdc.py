@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..engine import Run, register
 from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
-from ..engine.resources import load, one_thread
+from ..engine.resources import limit_threads, load
 from ..errors import FeatureError, ParameterError, model_setting
 from ..kernels.layout import Floats
 from .model import FeatureFit, PairAnswers, PairsModel, best_fit
@@ -93,7 +93,7 @@ class DeepModel(PairsModel):
         own |= {"same": answers.same.copy(), "weight": answers.weight.copy()}  # torch needs writable arrays
         writable, rng = answers._replace(**own), run.rng()
         try:
-            with one_thread():
+            with limit_threads():
                 return best_fit(self.restarts, lambda start: self._fit_start(X, writable, start, rng, run), run, rng)
         except RuntimeError as error:  # raised by torch
             if "linalg" not in str(error) and "cholesky" not in str(error):
@@ -112,7 +112,7 @@ class DeepModel(PairsModel):
         return np.asarray(np.clip(grey, 0, 255).astype(np.uint8).reshape(len(made), SAMPLES_PER_CLUSTER, *shape))
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        with one_thread():
+        with limit_threads():
             return np.asarray(self._network().assign(space, X))
 
     def _network(self) -> Any:

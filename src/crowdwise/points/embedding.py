@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
-from ..engine.resources import load, one_thread
+from ..engine.resources import limit_threads, load
 from ..engine.spectral import MIN_ITEMS, embed
 from ..errors import FeatureError, ParameterError
 
@@ -52,7 +52,7 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, 
         raise ParameterError(
             f"dims is {dims!r}; it must be a whole number from 1 to {min(rows.shape[1], len(rows) - 2)}"
         )
-    with one_thread():
+    with limit_threads():
         place = embed(rows, dims, np.random.default_rng(seed))["graph.embedding"]
     axes = [f"dim{d + 1}" for d in range(dims)]
     frame = pl.DataFrame([image, worker, *(pl.Series(axis, place[:, d]) for d, axis in enumerate(axes))])

@@ -78,7 +78,7 @@ def peaks(X: Floats, S: Floats) -> Floats:
     densities(X, root, PEAK_RADIUS, cells_of, density)
     order = np.argsort(-density, kind="stable")
     thin_out(X, root, PEAK_RADIUS, cells_of, order[density[order] >= MIN_PEAK_DENSITY], mark)
-    return X[mark == 1]
+    return np.asarray(X[mark == 1])
 
 
 class ImageFitter:
@@ -111,7 +111,7 @@ class ImageFitter:
         n = np.full(count, len(self.X) / count)
         V = (self.nu + n)[:, None, None] * self.S0
         A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
-        self.parts = (chosen, V, n, n.copy(), self.S0.copy(), A, B)
+        self.parts: tuple[Floats, ...] = (chosen, V, n, n.copy(), self.S0.copy(), A, B)
         for array in (self.X, self.worker, self.job_ptr):  # read-only as in Points, so that kernels compile only once
             array.flags.writeable = False
         self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
@@ -144,7 +144,7 @@ class ImageFitter:
                 break
             if not self.reduce(sums, poor, *more):
                 break
-        self.parts = self.parts if kept is None else kept  # type: ignore[assignment]
+        self.parts = self.parts if kept is None else kept
         self.level(MAX_ITER)
         mean, V, n, _, S, A, B = self.parts
         trace = np.concatenate(self.trace)

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..answers import Points
 from ..engine import Executor
-from ..engine.resources import one_thread
+from ..engine.resources import limit_threads
 from ..errors import ParameterError, UnknownIdError
 from ..kernels import TINY, special
 from ..kernels.layout import Floats, Ints, weighted_counts
@@ -87,7 +87,7 @@ def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[
         reliability_scores(alpha, own, p[block], grid, logs)
         return np.asarray(np.exp(OBJECTS_KNOWN * (logs - logs.max(1, keepdims=True))))
 
-    with one_thread():
+    with limit_threads():
         for block in blocks:
             log_weight = log_weight + np.log(np.maximum(likelihood(block) @ crowds, TINY)).sum(0)
         weight = np.exp(log_weight - log_weight.max())
@@ -243,7 +243,7 @@ def _shares(result: PointsResult, i: int) -> Floats:
     X, worker = points.X[at], points.worker[at]
     M = own.stop - own.start
     mixture = Mixture(np.array([0, M]), p.mean[own], p.cov[own], p.share[own], p.reliability, p.noise)
-    box = points.box[[i]] if result.model.method == "merge" else None
+    box = points.box[[i]] if result.model.settings()["method"] == "merge" else None
     objects, workers = object_terms(mixture, box), worker_terms(mixture)
     precision = workers.precision[worker]
     away = np.einsum("mde,nme->nmd", objects.root, X[:, None] - p.mean[own][None])

@@ -1,0 +1,109 @@
+"""Worker sides that are trained by gradient steps together with a torch network, on answers one by one.
+
+    (1)  objective = sum over answers n of log P(label_n | x of task_n, worker_n)
+Every answer has its own true class here, so (1) is not the likelihood of the other sides, whose answers to a task share
+it. An iteration is an epoch; the learning rate follows a cosine from its initial value to 0. With mixup, two answers
+are mixed: features, workers and labels. The weights with the highest objective so far are reported; if there are
+held-out tasks, it is that of their answers. The true classes are then inferred from the network, the answers and the
+workers' matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..answers import Labels
+from ..engine import Executor, Run, register
+from ..engine.model import COUNT, NOT_NEGATIVE, SOME_POSITIVE, Rule, setting
+from ..errors import ParameterError, option
+from ..labels.shard import Crowd, Shard
+from ..result import LabelsResult
+from .difficulty import OddsSide, Params, Stats, vote_ease
+from .joint import with_fields
+
+EPOCHS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByGradient(OddsSide):
+    """Base class of worker sides that are a module trained together with a network."""
+
+    criterion = "log-likelihood of the answers"
+    extras = ("deep",)
+    params_type = with_fields(Params, "objective")
+    max_iter: int = setting(EPOCHS, COUNT, "Number of epochs.")
+    mixup: float = setting(0.0, NOT_NEGATIVE, "Parameter of the Beta distribution of mixup; 0: answers are not mixed.")
+
+    rate: float | None = setting(
+        None, SOME_POSITIVE, "Initial learning rate of the workers' parameters; None: that of the network."
+    )
+
+    def module(self, workers: int, classes: int) -> Any:
+        """Return the untrained torch module of the workers."""
+        raise NotImplementedError
+
+    def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
+        if not hasattr(features, "train_on_answers"):
+            raise ParameterError(
+                f"{self.name} is trained together with a torch network. Use {option('classifier', 'mlp')}"
+            )
+        return super()._fit(answers, features, run)
+
+    def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
+        K = answers.n_classes
+        return 64 * answers.n_workers * K * K + 32 * answers.n_tasks * K + 8 * answers.n_answers
+
+    def finished(self, iterations: int) -> bool:
+        return iterations >= self.max_iter
+
+    def total_objective(self, evidence: float, params: Any) -> float:
+        return float(params.objective)
+
+    def maximise(self, crowd: Crowd, stats: Stats, params: Any) -> Any:
+        learner, shard = crowd.truth, stats.shard
+        learner.attach(lambda: self.module(shard.layout.n_workers, shard.layout.n_classes), self.max_iter, self.rate)
+        fit = learner.train_on_answers(shard.layout, self.mixup, first=params is None)
+        shares = stats.shares / max(stats.shares.sum(), 1)
+        if params is not None and fit.objective <= float(params.objective):
+            return params._replace(shares=shares)
+        logs, every = fit.log_matrices, np.arange(shard.layout.n_classes)
+        odds = logs[:, every, every][:, :, None] - logs
+        zero, votes = np.zeros(()), vote_ease(shard) if params is None else params.votes
+        return self.params_type(
+            fit.logits, np.ones(len(fit.logits)), odds, zero, np.ones(()), zero, shares, votes, odds[:0],
+            np.asarray(fit.objective),
+        )  # fmt: skip
+
+    def finish(self, crowd: Crowd, params: Any, shards: Executor[Shard]) -> Any:
+        crowd.truth.keep_best(np.asarray(params.logits))
+        return params
+
+
+@register("crowd-layer", "a matrix per worker after the softmax of a network (Rodrigues & Pereira 2018)")
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayer(ByGradient):
+    """The crowd layer: the network's probabilities times a matrix per worker, then a second softmax."""
+
+    def module(self, workers: int, classes: int) -> Any:
+        from .annotators import CrowdLayerModule
+
+        return CrowdLayerModule(workers, classes)
+
+
+@register(
+    "annot-mix", "confusion matrix per worker by a network, with mixup of answers and workers (Herde et al. 2024)"
+)
+@dataclass(frozen=True, kw_only=True)
+class AnnotMix(ByGradient):
+    """annot-mix with confusion matrices that do not depend on the features of the task."""
+
+    mixup: float = setting(1.0, NOT_NEGATIVE, "Parameter of the Beta distribution of mixup; 0: answers are not mixed.")
+    eta: float = setting(0.9, Rule(float, low=0.01, high=0.99), "Initial accuracy.")
+
+    def module(self, workers: int, classes: int) -> Any:
+        from .annotators import AnnotMixModule
+
+        return AnnotMixModule(workers, classes, self.eta)
