@@ -365,6 +365,64 @@ def test_the_refinement_never_falls(once: bool) -> None:
     assert np.diff(values).min() >= -1e-8 * abs(values[-1])
 
 
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("place", [0.1, 2.0, 5.0])
+def test_moments_in_the_box_are_those_of_many_draws(axes: int, place: float) -> None:
+    mean, cov = np.full(axes, place), np.array([[1.0, 0.7], [0.7, 2.0]])[:axes, :axes]
+    low, high = np.zeros(axes), np.full(axes, 100.0)
+    mixture = em.Mixture(np.array([0, 1]), mean[None], cov[None], np.ones(1), np.ones(1), np.ones(1))
+    found = em.inside_box(mixture, np.stack([low, high])[None])
+    draws = np.random.default_rng(0).multivariate_normal(mean, cov, 1_000_000)
+    kept = draws[((draws >= low) & (draws <= high)).all(1)] - mean
+    assert np.isclose(found.mass[0], len(kept) / len(draws), atol=2e-3)
+    assert np.allclose(found.first[0], kept.mean(0), atol=6e-3)
+    assert np.allclose(found.second[0], kept.T @ kept / len(kept), atol=2e-2)
+
+
+def test_objects_at_the_edge_keep_their_size() -> None:
+    """Gaussians cut off at the box: covariances are estimated without bias only if they are truncated."""
+    sims = [cw.simulate.clicks("P1", total=4000, workers=100, seed=seed) for seed in range(3)]
+    size = {}
+    for truncated in (True, False):
+        ratios = []
+        for sim in sims:
+            points, M = sim.points, len(sim.centres)
+            start = em.Mixture(
+                np.array([0, M]), sim.centres, sim.covariances, np.full(M, 1 / M), np.full(100, 0.8), np.ones(100)
+            )
+            box = points.box if truncated else None
+            problem = em.GaussianEM(em.in_shards(points, ONE), start, points.sides, 1, 60, box=box)
+            values = []
+            for _ in range(60):
+                values.append(problem.step().objective)
+                problem.improve()
+            assert np.diff(values).min() >= -1e-8 * abs(values[-1])
+            assert ((problem.mixture.mean >= points.box[0, 0]) & (problem.mixture.mean <= points.box[0, 1])).all()
+            ratios.append(np.linalg.slogdet(problem.mixture.cov)[1] - np.linalg.slogdet(sim.covariances)[1])
+        size[truncated] = float(np.exp(np.mean(ratios)))
+    assert 0.85 < size[True] < 1.15
+    assert size[False] < 0.75
+
+
+def test_peaks_are_where_clicks_gather_and_far_enough_apart() -> None:
+    rng = np.random.default_rng(1)
+    centres = np.array([[10.0, 10.0], [30.0, 10.0], [10.0, 30.0], [30.0, 30.0]])
+    X = np.concatenate([centres.repeat(15, 0) + rng.normal(size=(60, 2)), [[80.0, 80.0]]])
+    found = image_fit.peaks(X, np.eye(2))
+    away = np.sqrt(((found[:, None] - found[None]) ** 2).sum(2)) + 100 * np.eye(len(found))
+    assert 4 <= len(found) <= 8
+    assert away.min() > image_fit.PEAK_RADIUS
+    assert (np.sqrt(((centres[:, None] - found[None]) ** 2).sum(2)).min(1) < 2).all()
+    assert not (found == 80).any()  # nobody else clicked there
+
+
+def test_probabilities_of_objects_are_less_sure_than_their_clicks() -> None:
+    evidence, real = np.array([-3.0, 0.0, 2.0, 8.0]), np.ones(4)
+    p = summary.calibrated(evidence, real)
+    assert np.allclose(np.log(p / (1 - p)), summary.LOG_ODDS_WEIGHT * evidence)
+    assert (summary.calibrated(np.array([40.0]), np.array([0.6])) < 0.6).all()
+
+
 # ------------------------------------------------------------------------------------------------------ shards, threads
 
 
@@ -422,7 +480,7 @@ def test_the_papers_search_takes_back_all_of_its_state() -> None:
 
 def test_starts_are_compared_without_the_prior_of_their_shape() -> None:
     model, points = cw.ClickMixture(), cw.simulate.clicks("E", total=300, seed=1).points
-    fit = image_fit.ImageFitter(model, points, 0, False, 20, None, ONE).fit()
+    fit = image_fit.ImageFitter(model, points, 0, False, ONE, count=20).fit()
     prior = 0.5 * model.freedom * (np.linalg.slogdet(fit.S)[1] - np.trace(fit.S @ np.linalg.inv(fit.S0)))
     assert abs(prior) > 1
     assert fit.score == pytest.approx(fit.trace[-1, 0] - prior)

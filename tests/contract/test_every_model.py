@@ -19,6 +19,7 @@ import numbers_kind
 import numpy as np
 import polars as pl
 import pytest
+from learning import GRADIENT
 from splitting import frame_in_parts
 
 import crowdwise as cw
@@ -60,7 +61,8 @@ class Case:
                 return model.fit(frame_in_parts(frame, Path(folder), PARTS), run=run)
         if self.kind == "learn":
             ids, X = self.features
-            return cw.CrowdClassifier(workers=model, random_state=3).fit(X, frame, tasks=ids, run=run).result_
+            classifier = "mlp" if name in GRADIENT else "logistic"
+            return cw.CrowdClassifier(classifier, model, random_state=3).fit(X, frame, tasks=ids, run=run).result_
         return model.fit(frame, features=self.features if model.features != "none" else None, run=run)
 
 

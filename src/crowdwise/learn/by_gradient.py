@@ -4,8 +4,10 @@
 Every answer has its own true class here, so (1) is not the likelihood of the other sides, whose answers to a task share
 it. An iteration is an epoch; the learning rate follows a cosine from its initial value to 0. With mixup, two answers
 are mixed: features, workers and labels. The weights with the highest objective so far are reported; if there are
-held-out tasks, it is that of their answers. The true classes are then inferred from the network, the answers and the
-workers' matrices.
+held-out tasks, it is that of their answers.
+
+(1) determines only the product of network and matrices well, so the workers' matrices are estimated again at the end,
+given the network, with one true class per task. These are reported, and the true classes are inferred with them.
 """
 
 from __future__ import annotations
@@ -19,12 +21,17 @@ from ..answers import Labels
 from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, SOME_POSITIVE, Rule, setting
 from ..errors import ParameterError, option
+from ..kernels.layout import Floats
+from ..labels.em import Local
+from ..labels.model import Learnt
 from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult
-from .difficulty import OddsSide, Params, Stats, vote_ease
+from .difficulty import Confusion, OddsSide, Params, Stats, compiled, vote_ease
 from .joint import with_fields
+from .objective import improve_workers
 
 EPOCHS = 50
+REFIT_STEPS = 2  # runs of L-BFGS in which the workers' matrices are estimated again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +84,23 @@ class ByGradient(OddsSide):
             np.asarray(fit.objective),
         )  # fmt: skip
 
-    def finish(self, crowd: Crowd, params: Any, shards: Executor[Shard]) -> Any:
+    def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
+        """Fit; then estimate the workers' matrices again, given the network, with one true class per task."""
+        learnt = super().learn(answers, crowd, shards, run)
+        params: Any = learnt.params
         crowd.truth.keep_best(np.asarray(params.logits))
-        return params
+        params = params._replace(odds=next(iter(shards.each(self._refitted, params))))
+        shards.update(self.e_step, params)
+        return learnt._replace(params=params)
+
+    def _refitted(self, shard: Shard, local: Local, params: Any) -> Floats:
+        """(W, K, K) log-odds of the workers with the highest joint likelihood of all answers, given the network."""
+        shard = compiled(shard)
+        objective = Confusion().equal_ease(shard)
+        theta = np.clip(objective.pack(params.odds, objective.relation), *objective.bounds)
+        for _ in range(REFIT_STEPS):
+            theta = improve_workers(objective, params.logits, theta, local.Z)
+        return objective.unpack(theta)[0]
 
 
 @register("crowd-layer", "a matrix per worker after the softmax of a network (Rodrigues & Pereira 2018)")

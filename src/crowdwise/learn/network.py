@@ -38,6 +38,7 @@ RULES = {
 PREDICT_BATCH_ROWS = 1024
 MIN_BATCH_ANSWERS = 16  # a last mini-batch with fewer answers is skipped
 MIN_ADAM_STEPS = 50  # per iteration; with few rows an iteration has several epochs
+MIN_ANSWER_STEPS = 10  # per epoch on answers; with few tasks it has several passes
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
@@ -173,7 +174,8 @@ class NetworkLearner:
         except ParameterError:  # trained on a device that is not available here
             plan.device, new.device = "cpu", torch.device("cpu")
         state = {name: torch.from_numpy(array) for name, array in under(arrays, "module.").items()}
-        linear = [value for name, value in state.items() if name.endswith(".weight") and value.ndim == 2]
+        names = sorted((name for name, value in state.items() if value.ndim == 2), key=lambda n: int(n.split(".")[0]))
+        linear = [state[name] for name in names]
         new.module = plan.build(linear[0].shape[1], linear[-1].shape[0])
         new.module.load_state_dict(state)
         new.module.to(new.device)
@@ -375,7 +377,11 @@ class NetworkLearner:
             for each in (layout.row_worker, layout.row_label)
         )
         if not first:
-            self._answer_epoch(layout, torch.from_numpy(task).to(self.device), worker, label, mixup)
+            for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+                group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * self.epoch / self.epochs))
+            self.epoch += 1
+            for _ in range(-(-MIN_ANSWER_STEPS // max(1, len(self.seen) // self.plan.batch_size))):
+                self._answer_epoch(layout, torch.from_numpy(task).to(self.device), worker, label, mixup)
         logits = self._predicted(self.rows)
         self.workers.eval()
         with limit_threads(), torch.no_grad():
@@ -394,9 +400,6 @@ class NetworkLearner:
     ) -> None:
         """Make one pass over the tasks in random order; a mini-batch holds all answers to some tasks."""
         assert self.workers is not None
-        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-            group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * self.epoch / self.epochs))
-        self.epoch += 1
         self.module.train()
         self.workers.train()
         answered = self.seen[np.diff(layout.task_ptr)[self.seen] > 0]

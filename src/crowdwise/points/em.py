@@ -18,7 +18,7 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import HEAD, Floats, Ints
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
-CUT = 40.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-20 of its peak
+CUT = 60.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-30 of its peak
 RELIABILITY_MARGIN = 1e-6  # smallest distance of a reliability from 0 and 1
 MIN_SD = 1e-3  # smallest standard deviation of an object along any axis, as a fraction of the box side
 NOISE_PRIOR_CLICKS = 20.0  # pseudo-clicks of average noise in the prior of a worker's noise

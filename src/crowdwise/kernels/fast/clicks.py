@@ -22,8 +22,6 @@ from .blocks import jit
 MIN_GRID_OBJECTS = 12  # up to this many objects, no grid is used
 MAX_GRID_CELLS = 256  # cells of a grid in each direction
 MIN_LOG_ODDS = -34.0  # objects with lower log-odds against no object are ignored
-MIN_RIVAL_LOG_ODDS = -16.0  # clicks whose log-odds of a common object are lower do not compete for it
-MIN_RIVAL_ODDS = math.exp(MIN_RIVAL_LOG_ODDS)
 MAX_ROUNDS = 200  # rounds of messages between the clicks of a job and the objects
 MESSAGE_TOL = 1e-5  # messages have converged when none changes by this much
 MAX_USUAL_NOISE = 1.3  # clicks of workers with more noise use a grid of their own, whose cells hold more objects
@@ -203,7 +201,7 @@ def assign_clicks(
                     out, back, share = np.empty(room), np.empty(room), np.empty(room)
                 comp[k], far[k] = j, q + slack[j]
                 psi[k] = math.exp(min(600.0, chance))
-                if once and chance > MIN_RIVAL_LOG_ODDS:
+                if once:
                     seen[j] += 1
                 k += 1
         ptr[b - a] = k
@@ -212,7 +210,7 @@ def assign_clicks(
             s, alone = 1.0, True
             for e in range(ptr[i], ptr[i + 1]):
                 s += psi[e]
-                alone = alone and (seen[comp[e]] <= 1 or psi[e] <= MIN_RIVAL_ODDS)
+                alone = alone and seen[comp[e]] <= 1
             if alone:
                 log_sum += math.log(s)
                 for e in range(ptr[i], ptr[i + 1]):
