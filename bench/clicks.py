@@ -1,9 +1,12 @@
 """Objects from clicks: time and memory, compared with scikit-learn's GaussianMixture and HDBSCAN in the same run.
 
-python bench/clicks.py [--only million|images|peers|real|intervals]
+python bench/clicks.py [--only million|images|peers|real|intervals|calibration|digits|first]
 
-real       the sets of ../shared/data: seconds, F1 within 4 pixels, and seconds of HDBSCAN
-intervals  how many of the 95 % intervals of reliabilities cover the truth, on simulated layouts
+real         the sets of ../shared/data: seconds, F1 within 4 pixels, and seconds of HDBSCAN
+intervals    how many of the 95 % intervals of reliabilities cover the truth, on simulated layouts
+calibration  whether probabilities of objects are right, and the factor that left-out workers suggest
+digits       images of digits, some of them spoilt by their workers, clustered in an embedding
+first        seconds of the first fit of an installation, which compiles
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import itertools
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -161,7 +165,7 @@ def real() -> dict[str, Any]:
     return out
 
 
-def intervals(seeds: int = 10) -> dict[str, Any]:
+def intervals(seeds: int = 20) -> dict[str, Any]:
     """Share of the intervals of reliabilities that cover the truth, and the mean error of reliabilities."""
     out = {}
     for layout in ("E", "P1", "P2", "H1", "H2", "H3", "H4", "H5"):
@@ -175,7 +179,168 @@ def intervals(seeds: int = 10) -> dict[str, Any]:
     return out
 
 
-PARTS = {"million": million, "images": images, "peers": peers, "real": real, "intervals": intervals}
+SETS = ("fish_spots", "smfish_cells", "beads")
+
+
+def clicks_and_truth(name: str) -> tuple[cw.Points, pl.DataFrame]:
+    points = cw.read(DATA / name / "points.parquet", jobs=DATA / name / "jobs.parquet")
+    return points, pl.read_parquet(DATA / name / "points_truth.parquet")
+
+
+def correct(result: cw.PointsResult, truth: pl.DataFrame, within: float) -> np.ndarray:
+    """Whether each object has a true one within some pixels, matched one to one."""
+    from scipy.optimize import linear_sum_assignment
+
+    found = []
+    for image in result.answers.images.to_list():
+        own, true = (t.filter(pl.col("image") == image).select("x", "y").to_numpy() for t in (result.objects, truth))
+        away = np.sqrt(((own[:, None] - true[None]) ** 2).sum(2))
+        i, j = linear_sum_assignment(np.where(away <= within, away - 1000, 0))
+        right = np.zeros(len(own), bool)
+        right[i[away[i, j] <= within]] = True
+        found.append(right)
+    return np.concatenate(found)
+
+
+def error_of(p: np.ndarray, right: np.ndarray) -> float:
+    """Calibration error in points: ten bins, weighted by their size."""
+    cell = np.minimum((10 * p).astype(int), 9)
+    size, claimed, true = (np.bincount(cell, w, minlength=10) for w in (np.ones(len(p)), p, right))
+    return float(100 * np.abs(claimed - true).sum() / size.sum())
+
+
+def left_out_hits(name: str, split: int) -> np.ndarray:
+    """Objects found by half of the jobs, as rows: log-odds, workers of the other half who click on it, how many of them
+    looked, and the share of them who click at a random place of the background."""
+    from scipy.spatial import cKDTree
+
+    rng, (points, _) = np.random.default_rng(split), clicks_and_truth(name)
+    frame, jobs = points.frame(), pl.read_parquet(DATA / name / "jobs.parquet").select("image", "worker").unique()
+    jobs = jobs.sort("image", "worker")
+    half = pl.Series(rng.random(jobs.height) < 0.5)
+    one, other = jobs.filter(half), jobs.filter(~half)
+    seen, unseen = (frame.join(each, on=["image", "worker"], how="semi") for each in (one, other))
+    result = cw.aggregate(cw.Points(seen.select("image", "worker", "x", "y"), jobs=one, unit="pixels"))
+    radius = 2.5 * np.sqrt(np.sqrt(np.linalg.det(result.params.cov))).mean()
+    rows = []
+    for i, image in enumerate(result.answers.images.to_list()):
+        objects, clicks = (t.filter(pl.col("image") == image) for t in (result.objects, unseen))
+        looked, tree = other.filter(pl.col("image") == image).height, cKDTree(clicks.select("x", "y").to_numpy())
+        worker, place = clicks["worker"].to_numpy(), objects.select("x", "y").to_numpy()
+        low, high = result.answers.box[i]
+        anywhere = rng.uniform(low + radius, high - radius, (2000, 2))
+        background = anywhere[cKDTree(place).query(anywhere)[0] > 2.2 * radius]
+        hits, chance = ([len(set(worker[k])) for k in tree.query_ball_point(at, radius)] for at in (place, background))
+        p = np.clip(objects["probability"].to_numpy(), 1e-6, 1 - 1e-6)
+        rate = np.mean(chance) / max(looked, 1)
+        rows += [(2 * np.log(q / (1 - q)), k, looked, rate) for q, k in zip(p, hits, strict=True)]
+    return np.array(rows)
+
+
+def line_by_left_out_workers(sets: list[np.ndarray]) -> tuple[float, float]:
+    """Intercept and slope of the log-odds that predict best which objects workers of the other half click on."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln, expit, gammaln
+
+    def beta_binomial(k: Any, n: Any, a: Any, b: Any) -> Any:
+        return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + betaln(k + a, n - k + b) - betaln(a, b)
+
+    def loss(theta: Any) -> float:
+        total = theta[0] ** 2 / 18 + theta[1] ** 2 / 2
+        for number, rows in enumerate(sets):
+            odds, k, n, rate = rows.T
+            mean, strength = expit(theta[2 + 2 * number]), np.exp(min(theta[3 + 2 * number], 5))
+            chance = np.clip(4 * rate, 1e-3, 0.6)  # some decoys attract more clicks than the background
+            q = np.clip(expit(theta[0] + np.exp(theta[1]) * odds), 1e-9, 1 - 1e-9)
+            real = np.log(q) + beta_binomial(k, n, mean * strength, (1 - mean) * strength)
+            decoy = np.log1p(-q) + beta_binomial(k, n, 8 * chance, 8 * (1 - chance))
+            total -= np.logaddexp(real, decoy).sum() * 500 / len(rows)
+        return float(total)
+
+    starts = ([a, -0.3, *[0, 1.0] * len(sets)] for a in (0, -2))
+    options = {"maxiter": 9000, "maxfev": 9000}
+    best = min((minimize(loss, x, method="Nelder-Mead", options=options) for x in starts), key=lambda f: float(f.fun))
+    return float(best.x[0]), float(np.exp(best.x[1]))
+
+
+def calibration() -> dict[str, Any]:
+    """Calibration of the probabilities of objects, and of a line through their log-odds from the other two sets."""
+    if not DATA.is_dir():
+        return {"skipped": "no folder ../shared/data beside the project"}
+    hits = {name: np.concatenate([left_out_hits(name, split) for split in range(2)]) for name in SETS}
+    out: dict[str, Any] = {"line from all sets (intercept, slope)": line_by_left_out_workers(list(hits.values()))}
+    for name in SETS:
+        points, truth = clicks_and_truth(name)
+        result = cw.aggregate(points)
+        p = result.objects["probability"].to_numpy()
+        odds = 2 * np.log(p / (1 - p))
+        a, b = line_by_left_out_workers([hits[other] for other in SETS if other != name])
+        for within in (4, 8) if name == "smfish_cells" else (4,):
+            right = correct(result, truth, within)
+            edges = (0.0, 0.8, 0.9, 0.95, 0.99, 1.0)
+            bins = {
+                f"{low} to {high}": (int(m.sum()), round(float(right[m].mean()), 3))
+                for low, high in itertools.pairwise(edges)
+                if (m := (p >= low) & ((p < high) | (high == 1))).any()
+            }
+            out[f"{name}, {within} px"] = {
+                "error in points": error_of(p, right), "with the line of the other sets": (a, b),
+                "its error": error_of(1 / (1 + np.exp(-a - b * odds)), right), "objects and share right": bins,
+            }  # fmt: skip
+    return out
+
+
+def digits(seeds: int = 5) -> dict[str, Any]:
+    """Images of digits from twenty workers; in those that a worker spoils, half of the pixels are noise."""
+    from sklearn.datasets import load_digits
+
+    data, rows = load_digits(), []
+    reliability = np.array([0.95] * 15 + [0.75] * 3 + [0.25] * 2)
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        worker = rng.integers(20, size=len(data.data))
+        spoilt = rng.random(len(worker)) > reliability[worker]
+        noise = spoilt[:, None] & (rng.random(data.data.shape) < 0.5)
+        X = np.where(noise, rng.uniform(0, 16, data.data.shape), data.data)
+        begun = time.perf_counter()
+        result = cw.aggregate(cw.embed_points(X, worker))
+        seconds, row = time.perf_counter() - begun, result.clicks["row"].to_numpy()
+        p, digit, bad = result.params, data.target[row], spoilt[row]
+        pure = sum(np.bincount(digit[p.object == m]).max() for m in np.unique(p.object) if m >= 0)
+        rows.append({
+            "clusters": len(p.mean), "purity": pure / (p.object >= 0).sum(),
+            "AUC of spoilt images": (p.outlier[bad][:, None] > p.outlier[~bad][None]).mean(),
+            "error of reliabilities": np.abs(p.reliability - reliability).mean(),
+            "correlation of reliabilities": np.corrcoef(p.reliability, reliability)[0, 1], "seconds": seconds,
+        })  # fmt: skip
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def first() -> dict[str, Any]:
+    """Seconds of the first fit with an empty cache of compiled kernels, and of the second."""
+    import os
+    import subprocess
+    import sys
+    import tempfile
+
+    code = (
+        "import time, crowdwise as cw\n"
+        "points = cw.simulate.clicks('E', seed=1).points\n"
+        "for _ in range(2):\n"
+        "    begun = time.perf_counter(); cw.aggregate(points); print(time.perf_counter() - begun)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"NUMBA_CACHE_DIR": folder}, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+    return dict(zip(("first fit", "second fit"), map(float, run.stdout.split()), strict=True))
+
+
+PARTS = {
+    "million": million, "images": images, "peers": peers, "real": real, "intervals": intervals,
+    "calibration": calibration, "digits": digits, "first": first,
+}  # fmt: skip
 
 if __name__ == "__main__":
     import warnings

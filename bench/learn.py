@@ -1,6 +1,6 @@
 """Classifiers from crowds: time, memory and accuracy.
 
-python bench/learn.py [--only fit,peer,classes,mixes,noise,cats,real] [--mlp] [--json FILE]
+python bench/learn.py [--only fit,peer,classes,mixes,noise,cats,real,networks] [--mlp] [--json FILE]
 
 fit      100,000 tasks x 20 features, 500,000 answers of 500 workers, logistic: seconds and peak memory of each side
 peer     scikit-activeml's AnnotatorLogisticRegression (Raykar et al.) against `two-coin`, on a size that it can handle
@@ -13,6 +13,8 @@ cats     the same with cats and dogs (../shared/data): histograms of gradients, 
 real     music_genre and labelme from ../shared/data: accuracy on the test split of the vote baselines, of models
          without features, and of every worker side, five seeds (each drops another tenth of the training tasks); --mlp
          adds the perceptron (slow)
+networks the networks of annot-mix (Herde et al. 2024) on the same sets, all training tasks, five seeds: accuracy on the
+         test split of the crowd layer, annot-mix, `confusion` and a vote
 """
 
 from __future__ import annotations
@@ -254,8 +256,63 @@ def real(classifiers: tuple[str, ...] = ("logistic",)) -> list[dict[str, Any]]:
     return rows
 
 
+def networks(seeds: int = 5) -> list[dict[str, Any]]:
+    """Networks as published: batch normalisation, dropout 0.5, 50 epochs with a rate of 0.01, the last epoch."""
+    from crowdwise.learn import Network
+    from crowdwise.learn.by_gradient import CrowdLayer
+
+    if not DATA.is_dir():
+        print("skipped: no folder ../shared/data with the labelled sets beside the project")
+        return []
+    published = {"batch_norm": True, "dropout": 0.5, "rate": 1e-2, "epochs": 50, "holdout": 0.0}
+    best = {"holdout": 0.1, "mixup": 1.0, "averaging": 0.99}
+    rows = []
+    for name in ("music_genre", "labelme"):
+        with np.load(DATA / name / "features.npz", allow_pickle=False) as file:
+            arrays = dict(file)
+        truth = dict(pl.read_parquet(DATA / name / "truth.parquet").select("task", "label").rows())
+        y, train, test = (
+            np.array([truth[t] for t in arrays["task"]]),
+            arrays["split"] == "train",
+            arrays["split"] == "test",
+        )
+        if name == "music_genre":
+            X, own = arrays["x"], published | {"hidden": (256, 128), "weight_decay": 0.0}
+            slow = own
+        else:  # both poolings, each row of length 1, centred
+            X = np.concatenate(
+                [arrays[k] / np.linalg.norm(arrays[k], axis=1, keepdims=True) for k in ("vgg16_avg", "vgg16_max")], 1
+            )
+            X = X - X[train].mean(0)
+            X /= np.sqrt((X[train] ** 2).mean())
+            own = published | {"hidden": 128, "weight_decay": 1e-4, "scale": False}
+            slow = own | {"rate": 1e-3, "weight_decay": 1e-2}
+        answers = cw.Labels(pl.read_parquet(DATA / name / "answers.parquet"))
+        sides = {
+            "majority-vote": (own, "majority-vote"), "crowd-layer": (own, "crowd-layer"),
+            "annot-mix": (own, "annot-mix"), "crowd-layer, rate 0.05": (slow, CrowdLayer(rate=0.05)),
+            "confusion": (slow | {"holdout": 0.1}, "confusion"),
+            "confusion, mixup and averaging": (slow | best, "confusion"),
+        }  # fmt: skip
+        for called, (settings, side) in sides.items():
+            scores, right = [], []
+            for seed in range(seeds):
+                model = cw.CrowdClassifier(Network(**settings), side, random_state=seed)
+                model.fit(X[train], answers, tasks=arrays["task"][train])
+                scores.append(float(np.mean(model.predict(X[test]) == y[test])))
+                labels = model.result_.labels
+                right.append(np.mean([truth[task] == each for task, each in labels["task", "label"].rows()]))
+            rows.append(
+                {"set": name, "side": called, "truth": statistics.mean(right), "test": statistics.mean(scores),
+                 "spread": statistics.stdev(scores)}
+            )  # fmt: skip
+            print(rows[-1], flush=True)
+    return rows
+
+
 SECTIONS = {
     "fit": fit, "peer": peer, "classes": classes, "mixes": mixes, "noise": noise, "cats": cats, "real": real,
+    "networks": networks,
 }  # fmt: skip
 
 

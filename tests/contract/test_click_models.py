@@ -341,6 +341,17 @@ def test_spots_of_real_workers_are_found(shared_data: Path) -> None:
     assert mean_f1(cw.aggregate(points), truth) > 0.87
 
 
+@pytest.mark.parametrize("half", [0, 1])
+def test_half_of_the_jobs_find_objects_in_crowded_images(shared_data: Path, half: int) -> None:
+    folder = shared_data / "smfish_cells"
+    frame, jobs = (pl.read_parquet(folder / f"{name}.parquet") for name in ("points", "jobs"))
+    jobs = jobs.select("image", "worker").unique().sort("image", "worker")
+    jobs = jobs.filter(pl.Series((np.random.default_rng(0).random(jobs.height) < 0.5) == bool(half)))
+    clicks = frame.join(jobs, on=["image", "worker"], how="semi").select("image", "worker", "x", "y")
+    objects = cw.aggregate(cw.Points(clicks, jobs=jobs, unit="pixels")).images["objects"]
+    assert objects.min() > 50
+
+
 def test_own_noise_helps_where_workers_differ(shared_data: Path) -> None:
     points, truth = real(shared_data, "smfish_cells", ["C2-ISP_293T_TFRC_InSituPrep_20180712_1_MMStack_Pos0_500"])
     # a start is given to save time; estimated it is twice as many, which is better still

@@ -32,6 +32,7 @@ from crowdwise.rating import WORKER_COLUMNS
 cw.models()  # registers all
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SHARDS, PARTS = 7, 3
+EPOCHS = 20  # of networks
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Case:
         self, name: str, frame: pl.DataFrame | None = None, run: cw.Run | None = None, on: str = "memory", **more: Any
     ) -> Any:
         frame = self.frame if frame is None else frame
-        model = self.model(name, **more)
+        model = self.model(name, **({"max_iter": EPOCHS} if name in GRADIENT else {}) | more)
         if on == "shards":
             run = replace(run or cw.Run(), shards=SHARDS)
         if on == "disk":

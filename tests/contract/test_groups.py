@@ -331,7 +331,7 @@ def test_triangles_are_setup_one() -> None:
 def test_a_disturbed_network_errs_the_more_the_more_it_is_disturbed() -> None:
     sim = cw.simulate.triangle(20, tasks=150, fresh=0, seed=0)
     truth = np.searchsorted(["c1", "c2", "c3"], sim.truth["label"].to_numpy())
-    net = {"hidden": 8, "dropout": 0.0, "epochs": 20, "rate": 0.05}
+    net = {"hidden": 8, "dropout": 0.0, "epochs": 20, "rate": 0.05, "holdout": 0.0}
     made = cw.simulate.perturbed(sim.features, truth, (0.0, 0.5, 5.0), seed=1, **net)
     assert made.shape == (3, 3, 3)
     assert np.allclose(made.sum(2), 1)

@@ -1,6 +1,6 @@
 """EM for Gaussian objects: equations (7) to (12) of the clicks paper, with optional priors.
 
-Given the boxes of the images, an object is a Gaussian truncated to its box: eqs (23) to (25) of
+Given the boxes of the images, an object is a Gaussian truncated to its box: "The last fit" in
 docs/maths/click_mixture.md. Without this, objects near an edge come out too small, and workers less reliable than
 they are.
 """
@@ -8,6 +8,7 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ MIN_SD = 1e-3  # smallest standard deviation of an object along any axis, as a f
 NOISE_PRIOR_CLICKS = 20.0  # pseudo-clicks of average noise in the prior of a worker's noise
 MAX_TRUNCATED_AXES = 2  # objects with more coordinates are not truncated to the box
 MIN_MASS = 1e-3  # smallest part of an object that lies in the box
-NODES = np.polynomial.legendre.leggauss(48)  # of the integral over the first axis
+N_NODES = 48  # of the integral over the first axis
 EM_TOL = 1e-7  # convergence tolerance: relative change of the objective
 
 
@@ -88,8 +89,14 @@ def inside_box(mixture: Mixture, box: Floats) -> Inside:
     found = Inside(np.ones(M), np.zeros((M, D)), mixture.cov.copy())
     if D <= MAX_TRUNCATED_AXES and M:
         edges = np.repeat(box, np.diff(mixture.ptr), axis=0)
-        truncate(mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *NODES, *found)
+        truncate(mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *_nodes(), *found)
     return found
+
+
+@cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss-Legendre quadrature from -1 to 1."""
+    return np.polynomial.legendre.leggauss(N_NODES)
 
 
 def object_terms(mixture: Mixture, box: Floats | None = None) -> ObjectTerms:
@@ -143,7 +150,7 @@ def maximise(
     S2 = stats.sums[:, HEAD + D :].reshape(-1, D, D)
     S2 = S2 + np.tril(S2, -1).transpose(0, 2, 1)  # the sums hold the lower triangle
     net, n_all = np.maximum(n - penalty, 0.0), n
-    if box is not None:  # add the clicks that truncation is expected to have removed, eq. (24)
+    if box is not None:  # add the clicks that truncation is expected to have removed, eq. (36')
         inside = inside_box(mixture, box)
         n_all = n / np.maximum(inside.mass, MIN_MASS)
         b, S1 = b + n_all - n, S1 - n[:, None] * inside.first

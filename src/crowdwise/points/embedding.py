@@ -13,6 +13,10 @@ from ..engine.spectral import MIN_ITEMS, embed
 from ..errors import FeatureError, ParameterError
 
 DIMS = 5
+NOTE = (
+    "the coordinates are an embedding of features: reliabilities rank workers; their intervals hold only if outliers "
+    "are spread evenly over it"
+)
 
 
 def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, seed: int = 0) -> Points:
@@ -57,4 +61,4 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, 
     axes = [f"dim{d + 1}" for d in range(dims)]
     frame = pl.DataFrame([image, worker, *(pl.Series(axis, place[:, d]) for d, axis in enumerate(axes))])
     frame = frame.with_columns(pl.Series("row", np.arange(len(rows))))
-    return Points(frame, axes=axes, duplicates="each", unit="pixels", source="embedded features")
+    return Points(frame, axes=axes, duplicates="each", unit="pixels", source="embedded features", notes=(NOTE,))

@@ -203,15 +203,16 @@ def objects_by_image(ptr: Ints) -> list[tuple[int, slice]]:
     return [(i, slice(int(a), int(b))) for i, (a, b) in enumerate(pairwise(ptr)) if b > a]
 
 
-def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, float]:
-    """Return the objects' terms of the E-step, the KL divergence of each from its prior, and that of the shares."""
+def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, Floats]:
+    """Return the objects' terms of the E-step, the KL divergence of each from its prior, and that of the shares (I,),
+    minus the log of the number of orders of the objects."""
     from ..kernels.fast.merging import expect
 
     M, D = posterior.mean.shape
     terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
-    off, shares = np.empty(M), 0.0
+    off, shares = np.empty(M), np.zeros(len(posterior.ptr) - 1)
     for i, own in objects_by_image(posterior.ptr):
-        shares += expect(
+        shares[i] = expect(
             posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
             shapes.m0[i], shapes.S, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
             off[own],
@@ -247,12 +248,12 @@ class VariationalFit(Problem):
         from ..kernels.fast.merging import CUT, betas
 
         odds, miss, off_workers = betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
-        terms, self.off, off_shares = expected_terms(self.posterior, self.shapes)
+        terms, self.off, self.off_shares = expected_terms(self.posterior, self.shapes)
         self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
         self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
         now = self.stats.fit + (
             self.shapes.kappa * _shape_prior(self.shapes) + noise_prior(noise, terms.mean.shape[1], self.elsewhere)
-            - self.off.sum() - off_shares - off_workers
+            - self.off.sum() - self.off_shares.sum() - off_workers
         )  # fmt: skip
         return Step(float(now), {"objects": len(terms.mean)})
 
@@ -292,7 +293,7 @@ class VariationalFit(Problem):
         ptr = self.posterior.ptr
         fits = self.executor.total(_fits_by_share, self.workers.odds)
         image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        return np.asarray(np.max(fits, axis=0) - np.bincount(image, self.off, minlength=len(ptr) - 1))
+        return np.max(fits, axis=0) - np.bincount(image, self.off, minlength=len(ptr) - 1) - self.off_shares
 
 
 def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:

@@ -59,7 +59,7 @@ from .summary import (
 
 START_GROWTH = 1.25  # the start of searches is chosen again when the number of clicks changed by this factor
 HIT_RATE_GROWTH = 1.1  # hit rates are estimated again when the number of jobs changed by this factor
-MAX_SHAPE_CHANGE = 1.5  # a search is repeated for a result if variances at its start differ by more than this
+MAX_SHAPE_CHANGE = 1.1  # a search is repeated for a result if variances at its start differ by more than this
 MAX_WORKERS_TO_ASK = 100  # in a decision
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,16 +19,37 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import cgutils, event, types
 from numba.extending import intrinsic
 
 from .. import EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable
 
 BLOCK_ANSWERS = 1 << 16  # answers in a block
+COMPILING = "crowdwise: compiling, once per installation; this takes some seconds"
 PREFETCH_AHEAD = 64  # answers between prefetching a row and using it
 
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
+
+
+class _CompileNotice(event.Listener):  # type: ignore[misc]
+    """Tells people who wait at a terminal or in a notebook, once, that kernels are being compiled. The command line
+    says so in its progress bar."""
+
+    told = False
+
+    def on_start(self, event: Any) -> None:
+        ours = event.data["dispatcher"].py_func.__module__.startswith("crowdwise.")
+        watched = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        if ours and watched and not self.told and "crowdwise.cli" not in sys.modules:
+            print(COMPILING, file=sys.stderr)
+            self.told = True
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing."""
+
+
+event.register("numba:compile", _CompileNotice())
 
 
 def _prefetching(caches: int) -> Any:
