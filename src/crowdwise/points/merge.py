@@ -293,7 +293,8 @@ class VariationalFit(Problem):
         ptr = self.posterior.ptr
         fits = self.executor.total(_fits_by_share, self.workers.odds)
         image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        return np.max(fits, axis=0) - np.bincount(image, self.off, minlength=len(ptr) - 1) - self.off_shares
+        costs = np.bincount(image, self.off, minlength=len(ptr) - 1) + self.off_shares
+        return np.asarray(np.max(fits, axis=0) - costs)
 
 
 def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:

@@ -32,7 +32,7 @@ PREFETCH_AHEAD = 64  # answers between prefetching a row and using it
 jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
 
 
-class _CompileNotice(event.Listener):  # type: ignore[misc]
+class _CompileNotice(event.Listener):
     """Tells people who wait at a terminal or in a notebook, once, that kernels are being compiled. The command line
     says so in its progress bar."""
 
