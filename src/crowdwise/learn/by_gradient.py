@@ -12,6 +12,7 @@ given the network, with one true class per task. These are reported, and the tru
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,14 +44,13 @@ class ByGradient(OddsSide):
     params_type = with_fields(Params, "objective")
     max_iter: int = setting(EPOCHS, COUNT, "Number of epochs.")
     mixup: float = setting(0.0, NOT_NEGATIVE, "Parameter of the Beta distribution of mixup; 0: answers are not mixed.")
-
     rate: float | None = setting(
         None, SOME_POSITIVE, "Initial learning rate of the workers' parameters; None: that of the network."
     )
 
+    @abstractmethod
     def module(self, workers: int, classes: int) -> Any:
         """Return the untrained torch module of the workers."""
-        raise NotImplementedError
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
         if not hasattr(features, "train_on_answers"):

@@ -25,7 +25,7 @@ from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.torch_state import network_state, restore_network
 from ..errors import FeatureError, ParameterError
 from ..kernels.layout import Floats, Layout
-from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
+from .objective import SHARPENING, Evidence, Objective, answers_to, improve_workers, log_score, softmax
 
 HELD_OUT_PATIENCE = 5  # epochs without an increase of the held-out likelihood before training stops
 IMAGE_THREADS = 2  # threads for inputs with several axes; always as many, because results depend on it
@@ -278,9 +278,7 @@ class NetworkLearner:
             lambda: log_score(targets[self.held], self.on_rows[self.held]),
         )
 
-    def _train(
-        self, epochs: int, slope: Any, objective: Callable[[], float], held_out: Callable[[], float]
-    ) -> None:  # fmt: skip
+    def _train(self, epochs: int, slope: Any, objective: Callable[[], float], held_out: Callable[[], float]) -> None:
         """Train for some epochs, and again until the held-out score increases.
 
         If HELD_OUT_PATIENCE repetitions do not increase it, undo them and stop training. If the objective decreases,
@@ -407,9 +405,7 @@ class NetworkLearner:
         with limit_threads(self.threads), torch.random.fork_rng():
             torch.manual_seed(int(self.rng.integers(2**31)))
             for start in range(0, len(order), self.plan.batch_size):
-                tasks = order[start : start + self.plan.batch_size]
-                ends = layout.task_ptr[tasks + 1]
-                at = np.concatenate([np.arange(a, b) for a, b in zip(layout.task_ptr[tasks], ends, strict=True)])
+                _, at = answers_to(layout, order[start : start + self.plan.batch_size])
                 if len(at) < MIN_BATCH_ANSWERS and start:  # too few for batch normalisation
                     break
                 one, other = (torch.from_numpy(each).to(self.device) for each in (at, self.rng.permutation(at)))

@@ -178,11 +178,16 @@ class Objective:
 
 def part_of(layout: Layout, tasks: Ints) -> Layout:
     """Layout of the answers of some tasks in task order, which suffices for the posterior of these tasks."""
+    ptr, at = answers_to(layout, tasks)
+    return layout._replace(task_ptr=ptr, pair=layout.pair[at])
+
+
+def answers_to(layout: Layout, tasks: Ints) -> tuple[Ints, Ints]:
+    """Return the offset of each task's answers, and the numbers of the answers to all of these tasks."""
     first = layout.task_ptr[tasks]
     count = layout.task_ptr[tasks + 1] - first
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
-    at = np.arange(ptr[-1]) - np.repeat(ptr[:-1], count) + np.repeat(first, count)
-    return layout._replace(task_ptr=ptr, pair=layout.pair[at])
+    return ptr, np.arange(ptr[-1]) - np.repeat(ptr[:-1], count) + np.repeat(first, count)
 
 
 def ease_of(p: Floats) -> Floats:

@@ -33,20 +33,20 @@ jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", 
 
 
 class _CompileNotice(event.Listener):
-    """Tells people who wait at a terminal or in a notebook, once, that kernels are being compiled. The command line
-    says so in its progress bar."""
+    """Prints a line at a terminal or in a notebook when the first kernel is compiled. The progress bar of the command
+    line has such a line of its own."""
 
-    told = False
+    printed = False
 
     def on_start(self, event: Any) -> None:
         ours = event.data["dispatcher"].py_func.__module__.startswith("crowdwise.")
-        watched = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-        if ours and watched and not self.told and "crowdwise.cli" not in sys.modules:
+        shown = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        if ours and shown and not self.printed and "crowdwise.cli" not in sys.modules:
             print(COMPILING, file=sys.stderr)
-            self.told = True
+            self.printed = True
 
     def on_end(self, event: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 event.register("numba:compile", _CompileNotice())
