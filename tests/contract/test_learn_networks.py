@@ -52,6 +52,18 @@ def test_mixup_trains_on_rows_between_the_rows() -> None:
     assert sizes[1] < 0.8 * sizes[0]
 
 
+def test_inputs_are_mixed_by_the_shares_returned() -> None:
+    X, _ = two_piles(50)
+    made, one, other = learner(X), torch.arange(10), torch.arange(10, 20)
+    inputs, part = made._mixed(one, other, 1.0)
+    assert ((part > 0) & (part < 1)).all()
+    assert part.unique().numel() == 10
+    assert torch.allclose(inputs, part[:, None] * made.rows[one] + (1 - part[:, None]) * made.rows[other])
+    inputs, part = made._mixed(one, other, 0.0)
+    assert torch.equal(inputs, made.rows[one])
+    assert (part == 1).all()
+
+
 def test_averaged_weights_make_the_predictions_and_are_saved(tmp_path: Path) -> None:
     sim = experts(0, 200, 200)
     model = fit(sim, Network(**SMALL, averaging=0.95), "confusion", random_state=0)
