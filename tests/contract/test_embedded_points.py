@@ -27,6 +27,8 @@ def test_spoilt_digits_and_their_workers_are_recognised() -> None:
     result = cw.aggregate(cw.embed_points(X, worker))
     row = result.clicks["row"].to_numpy()
     assert np.array_equal(result.clicks["worker"].to_numpy(), worker[row])
+    (warning,) = result.warnings
+    assert "rank workers" in warning
     outlier = result.params.outlier
     assert (outlier[spoilt[row]][:, None] > outlier[~spoilt[row]][None]).mean() > 0.85
     assert np.corrcoef(result.params.reliability, reliability)[0, 1] > 0.8

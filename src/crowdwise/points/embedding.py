@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..engine.spectral import MIN_ITEMS, embed
 from ..errors import FeatureError, ParameterError
 
 DIMS = 5
-NOTE = (
+CAVEAT = (
     "the coordinates are an embedding of features: reliabilities rank workers; their intervals hold only if outliers "
     "are spread evenly over it"
 )
@@ -61,4 +62,6 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, 
     axes = [f"dim{d + 1}" for d in range(dims)]
     frame = pl.DataFrame([image, worker, *(pl.Series(axis, place[:, d]) for d, axis in enumerate(axes))])
     frame = frame.with_columns(pl.Series("row", np.arange(len(rows))))
-    return Points(frame, axes=axes, duplicates="each", unit="pixels", source="embedded features", notes=(NOTE,))
+    points = Points(frame, axes=axes, duplicates="each", unit="pixels", source="embedded features")
+    # nobody could give a box, so what is said about a missing one does not apply
+    return points.replaced(box_from="given", intake=replace(points.intake, notes=(), warnings=(CAVEAT,)))
