@@ -197,3 +197,12 @@ def table(tmp_path: Path) -> Any:
         return path
 
     return write
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def click_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Clicks by one version of the kernels, whatever the size of the table."""
+    limit = 10**9 if request.param == "numpy" else -1
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CLICKS", limit)
+    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_OBJECTS", limit)
+    return str(request.param)

@@ -14,10 +14,14 @@ from scipy.special import betaln, gammaln, logsumexp, multigammaln, psi
 
 import crowdwise as cw
 from crowdwise.engine import Trace
-from crowdwise.kernels.fast.clicks import _match
+from crowdwise.kernels import choose_clicks
+from crowdwise.kernels.clicks import match
+from crowdwise.kernels.fast.assigning import _match
 from crowdwise.kernels.layout import plus
 from crowdwise.points import em, image_fit, merge, paper, summary
 from crowdwise.points.e_step import Local, Stats, e_step
+
+pytestmark = pytest.mark.usefixtures("click_kernels")
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -203,14 +207,17 @@ def by_hand(odds: Any) -> tuple[float, Any]:
 
 
 def by_messages(odds: Any) -> tuple[float, Any]:
-    """The same by the kernel; odds of 0 mark objects that a click cannot belong to."""
+    """The same by the kernels; odds of 0 mark objects that a click cannot belong to."""
     n, m = odds.shape
+    w, (click, object_) = np.zeros((n, m)), np.nonzero(odds)
+    if choose_clicks(1).__name__ == "crowdwise.kernels.clicks":
+        w[odds > 0], value = match(np.zeros(len(click), int), click, object_, odds[odds > 0])
+        return value, w
     ptr = np.concatenate([[0], np.cumsum((odds > 0).sum(1))]).astype(np.int64)
-    comp, seen = np.nonzero(odds)[1].astype(np.int32), odds[odds > 0]
+    comp, seen = object_, odds[odds > 0]
     out, back, share, total = np.empty(len(seen)), np.empty(len(seen)), np.empty(len(seen)), np.zeros(m)
     value = _match(ptr, np.arange(n), n, comp, seen, out, back, share, total)
     assert not total.any()  # left as it was found
-    w = np.zeros((n, m))
     w[odds > 0] = share
     return float(value), w
 
@@ -408,7 +415,7 @@ def test_peaks_are_where_clicks_gather_and_far_enough_apart() -> None:
     rng = np.random.default_rng(1)
     centres = np.array([[10.0, 10.0], [30.0, 10.0], [10.0, 30.0], [30.0, 30.0]])
     X = np.concatenate([centres.repeat(15, 0) + rng.normal(size=(60, 2)), [[80.0, 80.0]]])
-    found = image_fit.peaks(X, np.eye(2))
+    found = X[choose_clicks(1).peaks(X, np.eye(2), image_fit.PEAK_RADIUS, image_fit.MIN_PEAK_DENSITY)]
     away = np.sqrt(((found[:, None] - found[None]) ** 2).sum(2)) + 100 * np.eye(len(found))
     assert 4 <= len(found) <= 8
     assert away.min() > image_fit.PEAK_RADIUS

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import digamma, dirichlet_kl, gammaln
+from ..kernels.threads import run
 
 BLOCK_ROWS = 4096
 LOG_2PI = float(np.log(2 * np.pi))
@@ -106,8 +107,6 @@ def phi(X: Floats) -> Floats:
 
 def over_blocks(n: int, threads: int, work: Callable[[slice], Floats]) -> Floats:
     """Sum work(rows) over blocks of n rows, in threads; terms are added in block order."""
-    from ..kernels.fast.blocks import run
-
     bounds = np.append(np.arange(0, n, BLOCK_ROWS), n)
     total: Floats | None = None
     step = 4 * max(threads, 1)

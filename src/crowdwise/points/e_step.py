@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Points
+from ..kernels import choose_clicks
 from ..kernels.layout import HEAD, Floats, Ints
+from ..kernels.threads import run
 
 BLOCK_CLICKS = 1 << 12  # approximate number of clicks in a block
 
@@ -65,9 +67,7 @@ def e_step(
     With `once`, a worker clicks an object at most once. Objects beyond the squared distance `cut` of a click are
     ignored. With `best`, the most likely object of each click is kept, too.
     """
-    from ..kernels.fast.blocks import run
-    from ..kernels.fast.clicks import assign_clicks
-
+    assign_clicks = choose_clicks(points.intake.rows_used).assign_clicks  # rows of all shards
     if local is None:
         blocks, log_box, sent = _blocks(points), -np.log(points.sides).sum(1), clicks_per_worker(points)
     else:

@@ -16,6 +16,7 @@ import numpy as np
 from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step
 from ..engine.run import Arrays, packed, unpacked
+from ..kernels import choose_clicks
 from ..kernels.layout import HEAD, Floats, Ints
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
@@ -83,13 +84,13 @@ def inside_box(mixture: Mixture, box: Floats) -> Inside:
 
     With more than MAX_TRUNCATED_AXES coordinates, no object is truncated.
     """
-    from ..kernels.fast.clicks import truncate
-
     M, D = mixture.mean.shape
     found = Inside(np.ones(M), np.zeros((M, D)), mixture.cov.copy())
     if D <= MAX_TRUNCATED_AXES and M:
         edges = np.repeat(box, np.diff(mixture.ptr), axis=0)
-        truncate(mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *_nodes(), *found)
+        choose_clicks(n_objects=M).truncate(
+            mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *_nodes(), *found
+        )
     return found
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from ..answers import Intake, Points
 from ..engine import Executor
+from ..kernels.clicks import KAPPA, precisions
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..result.points import HALF, supporters
 from ..result.store import Parts, Stored
@@ -64,8 +65,6 @@ class Sums(NamedTuple):
 
     def shape(self, first: Floats) -> tuple[Floats, float]:
         """Return the covariance of the objects and its weight in objects; `first` is the covariance without any."""
-        from ..kernels.fast.merging import KAPPA
-
         weight = KAPPA + self.objects
         return np.linalg.inv((KAPPA * np.linalg.inv(first) + self.precision) / weight), weight
 
@@ -148,8 +147,6 @@ def learned_by_image(
 ) -> list[Learned]:
     """Return what was learned from every image, after an E-step with `best`. `order` sorts the objects of the fit, and
     `number` (W,) are the numbers of the workers."""
-    from ..kernels.fast.merging import precisions
-
     alpha, best = (np.concatenate(each) for each in zip(*executor.each(_click_posteriors), strict=True))
     J, M, W = points.n_jobs, mixture.n_objects, points.n_workers
     sent = np.diff(points.job_ptr)
@@ -164,8 +161,7 @@ def learned_by_image(
     for i in range(points.n_images):
         jobs = slice(int(points.image_ptr[i]), int(points.image_ptr[i + 1]))
         own = slice(int(mixture.ptr[i]), int(mixture.ptr[i + 1]))
-        precision = np.zeros((points.n_axes, points.n_axes))
-        precisions(V[own], n[own], fit.shapes.nu, precision)
+        precision = precisions(V[own], n[own], fit.shapes.nu)
         by_job = on[jobs], far[jobs], sent[jobs].astype(float), strays[jobs], hits[jobs]
         objects = mixture.mean[own], evidence[own], clicked[own], precision
         learned.append(Learned(number[points.job_worker[jobs]], *by_job, *objects))

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..answers import Points
 from ..engine import Run
+from ..kernels import choose_clicks
+from ..kernels.clicks import seeds
 from ..kernels.layout import Floats
 from .em import MIN_SD
 
@@ -66,21 +68,6 @@ def start_components(model: ClickMixture, clicks: int, ratio: float) -> int:
     return max(1, min(clicks, max(2 * least, min(FIRST_COMPONENTS, clicks // 2), round(clicks * ratio))))
 
 
-def peaks(X: Floats, S: Floats) -> Floats:
-    """(M, D) clicks with the most other clicks around them, PEAK_RADIUS standard deviations of S apart."""
-    from ..kernels.fast.clicks import grid
-    from ..kernels.fast.merging import densities, thin_out
-
-    X, root = np.array(X), np.linalg.inv(np.linalg.cholesky(S))
-    reach = PEAK_RADIUS * np.sqrt(np.diagonal(S)[[0, min(1, len(S) - 1)]])
-    cells_of = grid(X, np.repeat(reach[None], len(X), axis=0))
-    density, mark = np.empty(len(X)), np.zeros(len(X), np.int8)
-    densities(X, root, PEAK_RADIUS, cells_of, density)
-    order = np.argsort(-density, kind="stable")
-    thin_out(X, root, PEAK_RADIUS, cells_of, order[density[order] >= MIN_PEAK_DENSITY], mark)
-    return np.asarray(X[mark == 1])
-
-
 class ImageFitter:
     """Fits one image, from many components down to the number with the highest evidence, or to a given number.
 
@@ -92,12 +79,14 @@ class ImageFitter:
         self, model: ClickMixture, points: Points, image: int, once: bool, run: Run, *, S: Floats | None = None,
         learn: bool = False, count: int = 1,
     ) -> None:  # fmt: skip
-        at = points.clicks_of(image)
+        at, self.kernels = points.clicks_of(image), choose_clicks(points.intake.rows_used)
         self.X, self.once = np.ascontiguousarray(points.X[at]), once
         jobs = points.job_ptr[points.image_ptr[image] : points.image_ptr[image + 1] + 1]
         self.job_ptr = (jobs - jobs[0]).astype(np.int64)
         workers, worker = np.unique(points.worker[at], return_inverse=True)
         self.worker, self.sent = worker.astype(np.int32), np.bincount(worker).astype(np.float64)
+        for array in (self.X, self.worker, self.job_ptr):  # read-only as in Points, so that kernels compile only once
+            array.flags.writeable = False
         sides = points.sides[image]
         self.log_box, self.m0 = -float(np.log(sides).sum()), points.box[image].mean(0)
         self.learn, self.S0 = learn or S is None, first_shape(self.X, sides, count) if S is None else S
@@ -112,22 +101,18 @@ class ImageFitter:
         V = (self.nu + n)[:, None, None] * self.S0
         A, B = self.hits + 0.8 * self.sent, self.misses + 0.2 * self.sent
         self.parts: tuple[Floats, ...] = (chosen, V, n, n.copy(), self.S0.copy(), A, B)
-        for array in (self.X, self.worker, self.job_ptr):  # read-only as in Points, so that kernels compile only once
-            array.flags.writeable = False
         self.alpha, self.held = np.empty((len(self.X), 2)), np.empty((2 * len(self.X), 3))
         self.trace: list[Floats] = []
 
     def _seeds(self, model: ClickMixture, S: Floats | None, count: int, rng: np.random.Generator) -> Floats:
         """(M, D) means of the components at the start."""
-        from ..kernels.fast.merging import seeds
-
         if S is not None and model.start is None:
-            found = peaks(self.X, S)
+            root = np.linalg.inv(np.linalg.cholesky(S))
+            found = np.asarray(self.X[self.kernels.peaks(self.X, root, PEAK_RADIUS, MIN_PEAK_DENSITY)])
             if len(found) >= max(1, 2 * (model.objects or model.at_least)):
                 return found
             count = start_components(model, len(self.X), 0.0)
-        chosen, distinct = seeds(self.X, rng.random(count))
-        return np.asarray(chosen[:distinct].copy())
+        return seeds(self.X, rng.random(count))
 
     def fit(self) -> ImageFit:
         """Return the level with the highest evidence, fitted to convergence."""
@@ -153,11 +138,9 @@ class ImageFitter:
 
     def level(self, max_iter: int) -> tuple[float, Floats, tuple[Any, ...]]:
         """Iterate with the present components; return the evidence, the sums and what `reduce` needs."""
-        from ..kernels.fast.merging import fit_components
-
         trace = np.empty((max_iter, 3))
         mean, V, n, b, S, A, B = self.parts
-        rows, used, sums, off, reach, _ = fit_components(
+        rows, used, sums, off, reach, _ = self.kernels.fit_components(
             self.X, self.worker, self.job_ptr, self.log_box, self.once, mean, V, n, b, S, self.S0, self.min_variance,
             self.learn, self.nu, self.b0, A0, self.m0, A, B, self.hits, self.misses, self.sent, max_iter,
             self.alpha, self.held, trace,
@@ -172,8 +155,6 @@ class ImageFitter:
         With `poor`, remove the components with less than MIN_CLICKS clicks. Otherwise take the merge or removal that
         costs the least evidence or, with many components, a batch of the cheapest ones.
         """
-        from ..kernels.fast.merging import apply_merges, prices
-
         mean, V, n, b, *shared = self.parts
         M = len(mean)
         dead = np.zeros(M, np.bool_)
@@ -181,10 +162,15 @@ class ImageFitter:
             weak = np.flatnonzero(sums[:, 0] < MIN_CLICKS)
             dead[weak[np.argsort(sums[weak, 0], kind="stable")][: M - self.min_objects]] = True
         else:
-            cost, mate = prices(mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu)
+            cost, mate = self.kernels.prices(
+                mean, V, sums[:, 0], sums[:, 2], reach, self.held, used, self.once, self.nu
+            )
             most, few = (1, 1) if M <= MAX_ONE_BY_ONE else (M // 4, M // 32)
             order = np.argsort(cost, kind="stable")
-            if not apply_merges(order, cost, mate, mean, V, n, b, off, self.nu, most, few, self.min_objects, dead):
+            merged = self.kernels.apply_merges(
+                order, cost, mate, mean, V, n, b, off, self.nu, most, few, self.min_objects, dead
+            )
+            if not merged:
                 return False
         alive = ~dead
         self.parts = (mean[alive], V[alive], n[alive], b[alive], *shared)

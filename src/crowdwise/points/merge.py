@@ -15,6 +15,8 @@ import numpy as np
 from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
+from ..kernels import choose_clicks
+from ..kernels.clicks import CUT, KAPPA, evidence, precisions, shape_prior, thicken
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
@@ -115,8 +117,6 @@ def fit_jointly(
     `elsewhere` are the workers' clicks on images that are not part of this fit, and `shape` is the covariance of the
     objects in those images with its weight in objects.
     """
-    from ..kernels.fast.merging import KAPPA
-
     single = images[0] if points.n_images == 1 and shape is None else None
     S, S0 = (start.shape, start.shape) if single is None else (single.S, single.S0)
     S0, kappa = shape or (S0, KAPPA)
@@ -179,11 +179,11 @@ def _fit_all(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trac
     while True:
         converged = iterate(problem, run, trace)
         posterior, n = problem.posterior, problem.stats.sums[:, 0]
-        evidence = evidence_of(posterior.ptr, problem.stats.sums, problem.off)
+        gain = evidence_of(posterior.ptr, problem.stats.sums, problem.off)
         empty = np.repeat(problem.evidence_for_any() < 0, np.diff(posterior.ptr))
-        smaller = _without(posterior, (evidence < 0) | (n < MIN_CLICKS) | empty, evidence, model.at_least)
+        smaller = _without(posterior, (gain < 0) | (n < MIN_CLICKS) | empty, gain, model.at_least)
         if model.objects is not None or len(smaller.n) == len(posterior.n) or not converged:
-            return MergeFit(posterior, problem.shapes, evidence, problem.once, converged)
+            return MergeFit(posterior, problem.shapes, gain, problem.once, converged)
         problem.posterior = smaller
 
 
@@ -206,9 +206,8 @@ def objects_by_image(ptr: Ints) -> list[tuple[int, slice]]:
 def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, Floats]:
     """Return the objects' terms of the E-step, the KL divergence of each from its prior, and that of the shares (I,),
     minus the log of the number of orders of the objects."""
-    from ..kernels.fast.merging import expect
-
     M, D = posterior.mean.shape
+    expect = choose_clicks(n_objects=M).expect
     terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
     off, shares = np.empty(M), np.zeros(len(posterior.ptr) - 1)
     for i, own in objects_by_image(posterior.ptr):
@@ -222,12 +221,8 @@ def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, F
 
 def evidence_of(ptr: Ints, sums: Floats, off: Floats) -> Floats:
     """(M,) decrease of the evidence, in nats, if an object is removed and its clicks become outliers."""
-    from ..kernels.fast.merging import evidence
-
-    out = np.empty(len(sums))
-    for _, own in objects_by_image(ptr):
-        out[own] = evidence(sums[own, 0].copy(), off[own], sums[own, 2].copy(), A0)
-    return out
+    image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    return evidence(image, sums[:, 0], off, sums[:, 2], A0)
 
 
 class VariationalFit(Problem):
@@ -243,25 +238,24 @@ class VariationalFit(Problem):
         self.posterior, self.shapes, self.once, self.elsewhere = posterior, shapes, once, elsewhere
         self.hits, self.misses = model.hits + elsewhere.on, model.misses + elsewhere.sent - elsewhere.on
         self.min_variance = (MIN_SD * points.sides.min(0)) ** 2
+        self.betas = choose_clicks(points.intake.rows_used).betas
 
     def step(self) -> Step:
-        from ..kernels.fast.merging import CUT, betas
-
-        odds, miss, off_workers = betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
+        odds, miss, off_workers = self.betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
         terms, self.off, self.off_shares = expected_terms(self.posterior, self.shapes)
         self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
         self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
+        nu, S, S0, kappa, *_ = self.shapes
         now = self.stats.fit + (
-            self.shapes.kappa * _shape_prior(self.shapes) + noise_prior(noise, terms.mean.shape[1], self.elsewhere)
+            kappa * shape_prior(S, S0, nu) + noise_prior(noise, terms.mean.shape[1], self.elsewhere)
             - self.off.sum() - self.off_shares.sum() - off_workers
         )  # fmt: skip
         return Step(float(now), {"objects": len(terms.mean)})
 
     def improve(self) -> None:
-        from ..kernels.fast.merging import improve
-
         old, shapes, stats = self.posterior, self.shapes, self.stats
         new = Posterior(old.ptr, *(array.copy() for array in old[1:]))
+        improve = choose_clicks(n_objects=len(new.n)).improve
         for i, own in objects_by_image(new.ptr):
             improve(
                 new.mean[own], new.V[own], new.n[own], new.b[own], stats.sums[own], shapes.nu, shapes.b0[i],
@@ -306,18 +300,10 @@ def _fits_by_share(points: Points, local: Local, odds: Floats) -> Floats:
 
 def _shared_covariance(posterior: Posterior, shapes: Shapes, min_variance: Floats) -> Floats:
     """(D, D) covariance shared by all objects: the inverse of their mean expected precision."""
-    from ..kernels.fast.merging import precisions, thicken
-
-    total = shapes.kappa * np.linalg.inv(shapes.S0)
-    precisions(posterior.V, posterior.n, shapes.nu, total)
+    total = shapes.kappa * np.linalg.inv(shapes.S0) + precisions(posterior.V, posterior.n, shapes.nu)
     S = np.linalg.inv(total / (shapes.kappa + len(posterior.n)))
     thicken(S, min_variance)
-    return S
-
-
-def _shape_prior(shapes: Shapes) -> float:
-    log_det = np.linalg.slogdet(shapes.S)[1]
-    return float(0.5 * shapes.nu * (log_det - np.trace(shapes.S @ np.linalg.inv(shapes.S0))))
+    return np.asarray(S)
 
 
 class Refinement(GaussianEM):

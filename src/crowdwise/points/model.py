@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..engine import Model, Progress, Run
 from ..engine.loop import interrupted
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Floats, Ints
+from ..kernels.threads import run as in_threads
 from ..result import Objects, PointsResult
 
 
@@ -61,10 +62,15 @@ def fit_images(
             return
         keep(i, fit(i))
 
+    ready, lock = [each.n_objects for each in fits if each is not None], Lock()
+    so_far = [len(ready), sum(ready)]
+
     def keep(i: int, found: T) -> None:
-        fits[i] = found
-        so_far = [each.n_objects for each in fits if each is not None]
-        run.report(Progress("image", len(so_far), points.n_images, None, {"objects": sum(so_far)}))
+        with lock:
+            fits[i] = found
+            so_far[0] += 1
+            so_far[1] += found.n_objects
+            run.report(Progress("image", so_far[0], points.n_images, None, {"objects": so_far[1]}))
 
     if run.spread is not None:
         for i, found in run.spread(fit, [i for i in range(points.n_images) if fits[i] is None and clicks[i]]):
@@ -73,8 +79,6 @@ def fit_images(
         for i in range(points.n_images):
             one(i)
     else:
-        from ..kernels.fast.blocks import run as in_threads
-
         in_threads(one, np.arange(points.n_images + 1), threads)
     if stopped.is_set():
         raise interrupted(name, run, 0)

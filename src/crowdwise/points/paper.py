@@ -12,6 +12,7 @@ from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step, Trace, iterate
 from ..engine.loop import best_of
 from ..engine.run import Arrays, packed, unpacked
+from ..kernels.clicks import seeds
 from ..kernels.layout import Floats, Ints
 from .e_step import Local
 from .em import MAXIMUM_LIKELIHOOD, GaussianEM, Mixture, assign, maximise, select_objects
@@ -64,11 +65,7 @@ def centres(X: Floats, count: int, rng: np.random.Generator) -> Floats:
 
     scikit-learn's k-means is not used because the core does not depend on scikit-learn.
     """
-    from ..kernels.fast.merging import seeds
-
-    middle, distinct = seeds(np.ascontiguousarray(X), rng.random(min(count, len(X))))
-    middle = middle[:distinct]
-    before = None
+    middle, before = seeds(X, rng.random(min(count, len(X)))), None
     for _ in range(MAX_KMEANS_ITER):
         near = np.concatenate([_nearest(X[a : a + 10_000], middle) for a in range(0, len(X), 10_000)])
         if before is not None and (near == before).all():

@@ -11,6 +11,7 @@ from ..answers import Points
 from ..engine import Run
 from ..engine.loop import interrupted
 from ..kernels.layout import Floats, Ints
+from ..kernels.threads import run as in_threads
 from .image_fit import FIRST_COMPONENTS, ImageFit, ImageFitter, start_components
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def _fit_parts(
     model: ClickMixture, parts: list[tuple[Points, int]], run: Run, once: bool, counts: list[int], S: Floats | None
 ) -> list[ImageFit]:
     """Fit a few images, in threads, with `counts` components at the start or from peaks on the scale of S."""
-    from ..kernels.fast.blocks import run as in_threads
-
     fits: dict[int, ImageFit] = {}
 
     def fit(k: int, _start: int, _stop: int) -> None:

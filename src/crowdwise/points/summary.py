@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from ..answers import Points
 from ..engine import Executor
 from ..engine.resources import limit_threads
 from ..errors import ParameterError, UnknownIdError
-from ..kernels import TINY, special
+from ..kernels import TINY, choose_clicks, special
+from ..kernels.clicks import match
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
@@ -73,8 +73,7 @@ def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[
     are averaged over a grid, weighted by the likelihood of all workers' clicks. The posterior of each click is used
     instead of expected counts, which would hide how uncertain the clicks are.
     """
-    from ..kernels.fast.clicks import reliability_scores
-
+    reliability_scores = choose_clicks(points.n_clicks).reliability_scores
     order = np.argsort(points.worker, kind="stable")
     ptr = np.searchsorted(points.worker[order], np.arange(points.n_workers + 1))
     alpha, grid = alpha[order], (np.arange(GRID_VALUES) + 0.5) / GRID_VALUES
@@ -236,8 +235,6 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PRO
 
 def _shares(result: PointsResult, i: int) -> Floats:
     """(clicks, objects) assignment probabilities of one image."""
-    from ..kernels.fast.clicks import _match
-
     p, points = result.params, result.answers
     at, own = points.clicks_of(i), slice(int(p.ptr[i]), int(p.ptr[i + 1]))
     X, worker = points.X[at], points.worker[at]
@@ -253,14 +250,7 @@ def _shares(result: PointsResult, i: int) -> Floats:
     if not p.once:
         return np.asarray(psi / (1 + psi.sum(1, keepdims=True)))
     shares = np.zeros_like(psi)
-    jobs = points.job_ptr[points.image_ptr[i] : points.image_ptr[i + 1] + 1] - at.start
-    for a, b in pairwise(jobs):
-        row, comp = np.nonzero(psi[a:b])
-        ptr = np.searchsorted(row, np.arange(b - a + 1)).astype(np.int64)
-        share = np.empty(len(row))
-        _match(
-            ptr, np.arange(b - a), b - a, comp.astype(np.int32), psi[a:b][row, comp], np.empty(len(row)),
-            np.empty(len(row)), share, np.zeros(M),
-        )  # fmt: skip
-        shares[a + row, comp] = share
+    click, comp = np.nonzero(psi)
+    job = np.repeat(np.arange(points.n_jobs), np.diff(points.job_ptr))[at][click]
+    shares[click, comp] = match(job, click, comp, psi[click, comp])[0]
     return shares

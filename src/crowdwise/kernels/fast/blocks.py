@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,12 +22,15 @@ from numba.extending import intrinsic
 
 from .. import EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable
+from ..threads import run
 
 BLOCK_ANSWERS = 1 << 16  # answers in a block
 COMPILING = "crowdwise: compiling, once per installation; this takes some seconds"
 PREFETCH_AHEAD = 64  # answers between prefetching a row and using it
 
-jit: Any = functools.partial(njit, nogil=True, cache=True, error_model="numpy", boundscheck=False)
+jit: Any = functools.partial(
+    njit, nogil=True, cache=True, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True
+)
 
 
 class _CompileNotice(event.Listener):
@@ -139,25 +140,6 @@ def by_workers(layout: RowTable) -> Ints:
     sums."""
     count = max(1, min(16, 10_000_000 // layout.n_classes**2))
     return np.unique(np.linspace(0, layout.n_workers, count + 1).astype(np.int64))
-
-
-@functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="crowdwise")
-
-
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child inherits the pool but not its threads
-
-
-def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> None:
-    """Call work(block, start, stop) for every block."""
-    jobs = [(b, int(bounds[b]), int(bounds[b + 1])) for b in range(len(bounds) - 1)]
-    if threads == 1 or len(jobs) == 1:
-        for job in jobs:
-            work(*job)
-    else:
-        for done in [_pool(threads).submit(work, *job) for job in jobs]:
-            done.result()
 
 
 def run_e_step(

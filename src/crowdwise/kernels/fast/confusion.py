@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from .. import TINY, EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable, in_row_order, weighted_counts
 from ..memory import empty
+from ..threads import run
 from .blocks import (
     BLOCK_ANSWERS,
     PREFETCH_AHEAD,
@@ -26,7 +27,6 @@ from .blocks import (
     normalise_task,
     prefetch,
     prefetch_far,
-    run,
     run_e_step,
     stored,
 )

@@ -13,7 +13,8 @@ import numpy as np
 
 from .. import TINY, EStepResult
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, jit, normalise_task, run, run_e_step
+from ..threads import run
+from .blocks import by_answers, jit, normalise_task, run_e_step
 
 
 @jit(inline="always")

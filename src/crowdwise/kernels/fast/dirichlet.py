@@ -11,7 +11,8 @@ from .. import TINY
 from ..layout import Floats, Ints, RowTable
 from ..memory import empty
 from ..special import trigamma
-from .blocks import by_workers, jit, run
+from ..threads import run
+from .blocks import by_workers, jit
 from .loops import EXPONENT_AT, MANTISSA, ONE, WORD, ZERO, exp_minus, log_all
 
 SMALLEST = 1e-300  # a positive number whose inverse is finite

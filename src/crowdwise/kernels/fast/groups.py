@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import TINY
 from ..layout import Floats, RowTable
-from .blocks import by_workers, jit, run
+from ..threads import run
+from .blocks import by_workers, jit
 
 
 @jit

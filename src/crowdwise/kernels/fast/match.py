@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import EStepResult
 from ..layout import Floats, Ints, Layout
-from .blocks import by_answers, by_workers, jit, normalise_task, run, run_e_step
+from ..threads import run
+from .blocks import by_answers, by_workers, jit, normalise_task, run_e_step
 
 
 @jit

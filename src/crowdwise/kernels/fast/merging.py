@@ -11,19 +11,15 @@ import math
 
 import numpy as np
 
-from ..layout import HEAD
+from ..clicks import CUT, KAPPA, MAX_ALL_PAIRS, SIMILAR_COST, TOL
+from ..layout import HEAD, Bools, Floats
+from .assigning import _cell, assign_clicks, grid
 from .blocks import jit
-from .clicks import _cell, assign_clicks, grid
 from .dirichlet import _lgamma
 from .dirichlet import _psi as _digamma
 
 TAU = 2.0 * math.pi
-MAX_ALL_PAIRS = 64  # components up to which all pairs are candidates for merging
 MAX_CANDIDATES = 768  # candidates per component if there are more components
-TOL = 1e-6  # relative change of the evidence at convergence
-KAPPA = 1.0  # weight of the initial shape, in objects
-SIMILAR_COST = 3.0  # nats by which the costs of merges made together may differ
-CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks
 
 
 @jit
@@ -176,40 +172,6 @@ def inverse(A):
 
 
 @jit
-def seeds(X, u):
-    """Choose clicks far from each other by k-means++, with uniform draws u (M,). Return them and their number, which is
-    smaller than M if there are fewer distinct clicks."""
-    N, D = X.shape
-    M = len(u)
-    chosen, away = np.empty((M, D)), np.empty(N)
-    for i in range(N):
-        away[i] = np.inf
-    pick, count = min(N - 1, int(u[0] * N)), 0
-    while True:
-        for d in range(D):
-            chosen[count, d] = X[pick, d]
-        count += 1
-        if count == M:
-            break
-        total = 0.0
-        for i in range(N):
-            q = 0.0
-            for d in range(D):
-                q += (X[i, d] - X[pick, d]) ** 2
-            away[i] = min(away[i], q)
-            total += away[i]
-        if total <= 0:
-            break
-        goal, pick = u[count] * total, N - 1
-        for i in range(N):
-            goal -= away[i]
-            if goal < 0 and away[i] > 0:
-                pick = i
-                break
-    return chosen, count
-
-
-@jit
 def _squared_distance(X, i, j, root):
     """Return the squared distance of two clicks in standard deviations; root' root is the precision."""
     D, q = X.shape[1], 0.0
@@ -221,13 +183,29 @@ def _squared_distance(X, i, j, root):
     return q
 
 
+def peaks(X: Floats, root: Floats, radius: float, least: float) -> Bools:
+    """Mark the clicks (N,) with the most other clicks around them, `radius` standard deviations apart.
+
+    A peak needs clicks of a weight of `least` within the radius, as computed by `densities`. root' root is the
+    precision.
+    """
+    S = np.linalg.inv(root.T @ root)
+    reach = radius * np.sqrt(np.diagonal(S)[[0, min(1, len(S) - 1)]])
+    cells_of = grid(X, np.repeat(reach[None], len(X), axis=0))
+    density, mark = np.empty(len(X)), np.zeros(len(X), np.int8)
+    densities(X, root, radius, cells_of, density)
+    order = np.argsort(-density, kind="stable")
+    thin_out(X, root, radius, cells_of, order[density[order] >= least], mark)
+    return np.asarray(mark == 1)
+
+
 @jit
 def densities(X, root, radius, cells_of, out):
     """Write the weight of the clicks within `radius` standard deviations of each click to out (N,): 1 for the click
     itself, less for others, 0 at the radius. `cells_of` is the grid of clicks that reach so far."""
     low, size, cells, pointer, inside = cells_of
     for i in range(len(X)):
-        cell, out[i] = _cell(X[i], low, size, cells), 0.0
+        cell, out[i] = _cell(X, i, low, size, cells), 0.0
         for at in range(pointer[cell], pointer[cell + 1]):
             out[i] += max(0.0, 1.0 - _squared_distance(X, i, inside[at], root) / (radius * radius))
 
@@ -239,7 +217,7 @@ def thin_out(X, root, radius, cells_of, order, out):
     low, size, cells, pointer, inside = cells_of
     for i in order:
         if out[i] == 0:
-            cell = _cell(X[i], low, size, cells)
+            cell = _cell(X, i, low, size, cells)
             for at in range(pointer[cell], pointer[cell + 1]):
                 if out[inside[at]] == 0 and _squared_distance(X, i, inside[at], root) < radius * radius:
                     out[inside[at]] = -1
@@ -259,24 +237,6 @@ def betas(A, B, a, b):
         off += _lgamma(a[w]) + _lgamma(b[w]) - _lgamma(a[w] + b[w])
         off += (A[w] - a[w]) * hit + (B[w] - b[w]) * miss[w]
     return odds, miss, off
-
-
-@jit
-def evidence(n, off, gain, a0):
-    """Return the loss of evidence (M,) in nats if a component is removed and its clicks are on no object."""
-    M = len(n)
-    total, out = 0.0, np.empty(M)
-    for j in range(M):
-        total += n[j]
-    share_total = _digamma(M * a0 + total)
-    for j in range(M):
-        alone = gain[j] - n[j] * (_digamma(a0 + n[j]) - share_total)
-        left = total - n[j]
-        shares = _lgamma(M * a0) - _lgamma(M * a0 + total) + _lgamma(a0 + n[j]) - _lgamma(a0)
-        if M > 1:
-            shares -= _lgamma((M - 1) * a0) - _lgamma((M - 1) * a0 + left)
-        out[j] = alone - off[j] + shares + math.log(M)
-    return out
 
 
 @jit
