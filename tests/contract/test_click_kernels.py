@@ -34,7 +34,7 @@ def scene(rng: Any, D: int) -> dict[str, Any]:
     job_ptr = np.sort(np.concatenate([[0, 0, N], rng.integers(0, N, 10)])).astype(np.int64)
     worker = np.repeat(np.arange(12) % 9, np.diff(job_ptr)).astype(np.int32)
     terms = np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2)), np.empty(M)
-    clicks.expect(mean, V, n, b, 4.0, 0.01, 1.0, np.full(D, 30.0), np.eye(D), *terms)
+    clicks.expect(mean, V, n, b, 4.0, 0.01, 1.0, np.full(D, 30.0), np.eye(D), 40.0, *terms)
     for array in (X, worker, job_ptr):
         array.flags.writeable = False
     return {
@@ -71,7 +71,7 @@ def test_components_are_updated_alike(D: int) -> None:
     for kernels in BOTH:
         terms = tuple(np.empty_like(each) for each in at["terms"])
         parts = [at[name].copy() for name in ("mean", "V", "n", "b")]
-        shares = kernels.expect(*parts, 4.0, 0.01, 1.0, np.full(D, 30.0), 1.3 * np.eye(D), *terms)
+        shares = kernels.expect(*parts, 4.0, 0.01, 1.0, np.full(D, 30.0), 1.3 * np.eye(D), 30.0, *terms)
         kernels.improve(*parts, sums, 4.0, 0.01, np.full(D, 30.0), 1.3 * np.eye(D))
         found.append([shares, *terms, *parts])
     assert all(np.allclose(plain, fast, rtol=1e-9) for plain, fast in zip(*found, strict=True))

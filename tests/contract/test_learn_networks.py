@@ -55,11 +55,11 @@ def test_mixup_trains_on_rows_between_the_rows() -> None:
 def test_inputs_are_mixed_by_the_shares_returned() -> None:
     X, _ = two_piles(50)
     made, one, other = learner(X), torch.arange(10), torch.arange(10, 20)
-    inputs, part = made._mixed(one, other, 1.0)
+    inputs, part = made.mixed(one, other, 1.0)
     assert ((part > 0) & (part < 1)).all()
     assert part.unique().numel() == 10
     assert torch.allclose(inputs, part[:, None] * made.rows[one] + (1 - part[:, None]) * made.rows[other])
-    inputs, part = made._mixed(one, other, 0.0)
+    inputs, part = made.mixed(one, other, 0.0)
     assert torch.equal(inputs, made.rows[one])
     assert (part == 1).all()
 
@@ -84,7 +84,7 @@ def test_the_best_epoch_is_kept() -> None:
 
     def watched(slope: Any) -> None:
         step(slope)
-        p = torch.log_softmax(torch.from_numpy(made._predicted(made.rows)), 1).numpy()
+        p = torch.log_softmax(torch.from_numpy(made.predicted(made.rows)), 1).numpy()
         scores.append(float((Z[made.held] * p[made.held]).sum()))
 
     made._epoch = watched
@@ -166,7 +166,7 @@ def test_weights_are_those_of_the_epoch_reported() -> None:
     sim = experts(1, 300, 300)
     model = fit(sim, Network(rate=3e-2, holdout=0.3), CrowdLayer(max_iter=25), random_state=1)
     best = model.result_.params
-    assert np.allclose(model.learner_._predicted(model.learner_.rows), best.logits, atol=1e-5)
+    assert np.allclose(model.learner_.predicted(model.learner_.rows), best.logits, atol=1e-5)
     assert float(best.objective) == model.result_.trace["objective"].max()
 
 

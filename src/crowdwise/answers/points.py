@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from ..kernels import choose_clicks
 from ..kernels.layout import Floats, Ints
 from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .boxes import boxes_of, check_units, padded, to_pixels
@@ -131,6 +132,11 @@ class Points(Answers):
     @property
     def n_axes(self) -> int:
         return int(self.X.shape[1])
+
+    @property
+    def kernels(self) -> Any:
+        """The kernels chosen for the size of the whole table, of which this may be a part."""
+        return choose_clicks(self.intake.rows_used)
 
     @property
     def sides(self) -> Floats:

@@ -13,7 +13,7 @@ from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
 
 MAX_PLAIN_CELLS = 150_000  # answers x classes up to which numpy finishes before numba is loaded
 MAX_PLAIN_CLICKS = 1_000  # the same for clicks
-MAX_PLAIN_OBJECTS = 100  # and for what is computed for objects alone
+MAX_PLAIN_OBJECTS = 100  # and for objects truncated to their boxes
 TINY = 1e-19  # smallest probability: the product of sixteen of them does not underflow
 
 

@@ -25,6 +25,7 @@ SIMILAR_COST = 3.0  # nats by which the costs of merges made together may differ
 TOL = 1e-6  # relative change of the evidence at convergence
 KAPPA = 1.0  # weight of the initial shape, in objects
 CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks
+SEARCH_CUT = 24.0  # the same while the components of one image are merged
 
 _erf: Callable[[Floats], Floats] = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -195,7 +196,7 @@ def _wishart(nu: Floats, D: int) -> tuple[Floats, Floats]:
 
 
 def expect(
-    mean: Floats, V: Floats, n: Floats, b: Floats, nu0: float, b0: float, a0: float, m0: Floats, S: Floats,
+    mean: Floats, V: Floats, n: Floats, b: Floats, nu0: float, b0: float, a0: float, m0: Floats, S: Floats, cut: float,
     weight: Floats, slack: Floats, root: Floats, reach: Floats, off: Floats,
 ) -> float:  # fmt: skip
     """Compute weight, slack, root and reach of components for `assign_clicks`, and their KL divergences `off` from the
@@ -219,7 +220,7 @@ def expect(
     off += 0.5 * nu * log_v - 0.5 * nu0 * log_prior - gammas + gammas0
     off += 0.5 * n * (log_precision - D * math.log(2.0)) + 0.5 * nu * (nu0 * trace - D)
     root[:] = R * np.sqrt(nu)[:, None, None]
-    reach[:] = np.sqrt(CUT * np.diagonal(V, axis1=1, axis2=2)[:, [0, min(1, D - 1)]] / nu[:, None])
+    reach[:] = np.sqrt(cut * np.diagonal(V, axis1=1, axis2=2)[:, [0, min(1, D - 1)]] / nu[:, None])
     shares = math.lgamma(M * a0 + all_clicks) - math.lgamma(M * a0) + M * share_gamma[-1] - math.lgamma(M + 1.0)
     return float(shares + (n * log_share - share_gamma[:-1]).sum())
 
@@ -316,11 +317,11 @@ def fit_components(
     before = -np.inf
     for row in range(max_iter):
         odds, miss, off_workers = betas(A, B, pa, pb)
-        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, SEARCH_CUT, weight, slack, root, reach, off)
         sums = np.zeros((M, HEAD + D + D * D))
         now, used = assign_clicks(
-            X, worker, job_ptr, 0, len(job_ptr) - 1, weight, slack, mean, root, reach, odds, -log_box, precision, CUT,
-            once, sums, alpha, held, best,
+            X, worker, job_ptr, 0, len(job_ptr) - 1, weight, slack, mean, root, reach, odds, -log_box, precision,
+            SEARCH_CUT, once, sums, alpha, held, best,
         )  # fmt: skip
         now += N * log_box - off_shares - off_workers - float(off.sum()) + float(miss @ sent)
         trace[row, 1] = KAPPA * shape_prior(S, S0, nu0) if learn else 0.0

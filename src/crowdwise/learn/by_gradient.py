@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class ByGradient(OddsSide):
         """Return the untrained torch module of the workers."""
 
     def _fit(self, answers: Labels, features: Any, run: Run) -> LabelsResult:
-        if not hasattr(features, "train_on_answers"):
+        if not hasattr(features, "on_answers"):
             raise ParameterError(
                 f"{self.name} is trained together with a torch network. Use {option('classifier', 'mlp')}"
             )
@@ -70,13 +71,12 @@ class ByGradient(OddsSide):
         return float(params.objective)
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Any) -> Any:
-        learner, shard = crowd.truth, stats.shard
-        learner.attach(lambda: self.module(shard.layout.n_workers, shard.layout.n_classes), self.max_iter, self.rate)
-        fit = learner.train_on_answers(shard.layout, self.mixup, first=params is None)
+        shard, W, K = stats.shard, stats.shard.layout.n_workers, stats.shard.layout.n_classes
+        fit = self._training(crowd, W, K).step(shard.layout, self.mixup, first=params is None)
         shares = stats.shares / max(stats.shares.sum(), 1)
         if params is not None and fit.objective <= float(params.objective):
             return params._replace(shares=shares)
-        logs, every = fit.log_matrices, np.arange(shard.layout.n_classes)
+        logs, every = fit.log_matrices, np.arange(K)
         odds = logs[:, every, every][:, :, None] - logs
         zero, votes = np.zeros(()), vote_ease(shard) if params is None else params.votes
         return self.params_type(
@@ -84,11 +84,14 @@ class ByGradient(OddsSide):
             np.asarray(fit.objective),
         )  # fmt: skip
 
+    def _training(self, crowd: Crowd, workers: int, classes: int) -> Any:
+        return crowd.truth.on_answers(partial(self.module, workers, classes), self.max_iter, self.rate)
+
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
         """Fit; then estimate the workers' matrices again, given the network, with one true class per task."""
         learnt = super().learn(answers, crowd, shards, run)
         params: Any = learnt.params
-        crowd.truth.keep_best(np.asarray(params.logits))
+        self._training(crowd, answers.n_workers, answers.n_classes).keep_best(np.asarray(params.logits))
         params = params._replace(odds=next(iter(shards.each(self._refitted, params))))
         shards.update(self.e_step, params)
         return learnt._replace(params=params)

@@ -9,9 +9,8 @@ increase it, they are undone and the network is no longer trained, so it always 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +23,9 @@ from ..engine.resources import limit_threads
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.torch_state import network_state, restore_network
 from ..errors import FeatureError, ParameterError
-from ..kernels.layout import Floats, Layout
-from .objective import SHARPENING, Evidence, Objective, answers_to, improve_workers, log_score, softmax
+from ..kernels.layout import Floats
+from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
+from .on_answers import AnswerTraining, tensors
 
 HELD_OUT_PATIENCE = 5  # epochs without an increase of the held-out likelihood before training stops
 IMAGE_THREADS = 2  # threads for inputs with several axes; always as many, because results depend on it
@@ -36,9 +36,7 @@ RULES = {
     "dropout": SHARE, "scale": YES_NO, "holdout": Rule((int, float), low=0.0, high=0.9),
 }  # fmt: skip
 PREDICT_BATCH_ROWS = 1024
-MIN_BATCH_ANSWERS = 16  # a last mini-batch with fewer answers is skipped
 MIN_ADAM_STEPS = 50  # per iteration; with few rows an iteration has several epochs
-MIN_ANSWER_STEPS = 10  # per epoch on answers; with few tasks it has several passes
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
@@ -123,14 +121,6 @@ class Network(BaseEstimator):  # type: ignore[misc]
         return nn.Sequential(*parts, nn.Linear(n_features, n_classes))
 
 
-class AnswerFit(NamedTuple):
-    """A network and its workers after an epoch on answers."""
-
-    objective: float  # log-likelihood of the answers, or of the answers to held-out tasks in proportion to all
-    logits: Floats  # (T, K)
-    log_matrices: Floats  # (W, K, K)
-
-
 class NetworkLearner:
     """A network being trained on given rows."""
 
@@ -138,7 +128,7 @@ class NetworkLearner:
 
     def __init__(self, X: Floats, n_classes: int, plan: Network, rng: np.random.Generator) -> None:
         self.plan, self.rng, self.n_classes, self.device = plan, rng, n_classes, plan.torch_device()
-        self.rate, self.converged, self.best = plan.rate, False, -np.inf
+        self.rate, self.converged = plan.rate, False
         axes = 0 if X.ndim == 2 else tuple(a for a in range(X.ndim) if a != 1)  # images: a mean per channel
         self.mean = X.mean(axes, keepdims=True).astype(np.float32)
         self.scale = X.std(axes, keepdims=True).astype(np.float32)
@@ -152,17 +142,15 @@ class NetworkLearner:
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self.module.to(self.device)
         self.threads = IMAGE_THREADS if self.rows.ndim > 2 else 1
-        self.workers: nn.Module | None = None  # of sides that are trained on answers
-        self.kept: dict[str, torch.Tensor] = {}  # weights of the best epoch on answers
-        self.pending: Arrays = {}
-        self.epoch, self.epochs = 0, 1  # on answers
+        self.answers: AnswerTraining | None = None  # of worker sides that are trained together with the network
+        self.pending: Arrays = {}  # its state in a checkpoint
         self._check_output()
         self._average()
         self._reset_training()
         order = rng.permutation(len(X))
         held = int(len(X) * plan.holdout) if len(X) >= 20 else 0
         self.held, self.seen = np.sort(order[:held]), np.sort(order[held:])
-        self.on_rows = self._predicted(self.rows)
+        self.on_rows = self.predicted(self.rows)
 
     @classmethod
     def of(cls, plan: Network, arrays: dict[str, Floats]) -> NetworkLearner:
@@ -189,20 +177,17 @@ class NetworkLearner:
             decay = get_ema_multi_avg_fn(self.plan.averaging)  # type: ignore[no-untyped-call]
             self.averaged = AveragedModel(self.module, multi_avg_fn=decay, use_buffers=True)
 
+    def update_average(self) -> None:
+        """Add the present weights to their moving average, if there is one."""
+        if self.averaged is not None:
+            self.averaged.update_parameters(self.module)
+
     @property
     def predictor(self) -> nn.Module:
         """The network that makes predictions: the average of its weights, if there is one."""
         return self.module if self.averaged is None else self.averaged.module
 
     def _optimiser(self) -> torch.optim.Optimizer:
-        if self.workers is not None:
-            return torch.optim.RAdam(
-                [
-                    {"params": list(self.module.parameters()), "weight_decay": self.plan.weight_decay},
-                    {"params": list(self.workers.parameters()), "weight_decay": 0.0},
-                ],
-                lr=self.rate,
-            )
         fused = self.device.type in ("cpu", "cuda")
         return torch.optim.AdamW(
             self.module.parameters(), lr=self.rate, weight_decay=self.plan.weight_decay, fused=fused
@@ -226,7 +211,7 @@ class NetworkLearner:
                 "logit per class"
             )
 
-    def _predicted(self, rows: torch.Tensor) -> Floats:
+    def predicted(self, rows: torch.Tensor) -> Floats:
         module = self.predictor.eval()
         with limit_threads(self.threads), torch.no_grad():
             parts = [
@@ -241,12 +226,12 @@ class NetworkLearner:
             for weight in self.predictor.parameters():
                 noise = torch.from_numpy(rng.normal(size=tuple(weight.shape)).astype(np.float32)).to(self.device)
                 weight.add_(size * weight.std(correction=0) * noise)
-        logits = self._predicted(self.rows)
+        logits = self.predicted(self.rows)
         self.predictor.load_state_dict(kept)
         return logits
 
     def logits(self, X: Floats | None = None) -> Floats:
-        return self.on_rows if X is None else self._predicted(self._scaled(X))
+        return self.on_rows if X is None else self.predicted(self._scaled(X))
 
     def imitate(self, Z: Floats) -> None:
         """Train on soft targets for `epochs` epochs, or until the predictions of held-out rows stop improving; keep the
@@ -255,7 +240,7 @@ class NetworkLearner:
         kept = self._weights()
         for _ in range(self.plan.epochs):
             self._epoch(lambda rows, logits: torch.softmax(logits, 1) - targets[rows])
-            self.on_rows = self._predicted(self.rows)
+            self.on_rows = self.predicted(self.rows)
             score = log_score(Z[self.held], self.on_rows[self.held])
             if score > best or not len(self.held):
                 waited, best, kept = 0, score, self._weights()
@@ -289,7 +274,7 @@ class NetworkLearner:
         for _ in range(HELD_OUT_PATIENCE):
             for _ in range(epochs):
                 self._epoch(slope)
-            self.on_rows = self._predicted(self.rows)
+            self.on_rows = self.predicted(self.rows)
             if not len(self.held) or held_out() > score:
                 break
         else:
@@ -352,74 +337,7 @@ class NetworkLearner:
         held = objective.batch_evidence(self.held, self.on_rows[self.held], *objective.unpack(theta))[0]
         return Evidence(held * len(self.on_rows) / len(self.held))
 
-    def attach(self, build: Callable[[], nn.Module], epochs: int, rate: float | None) -> None:
-        """Add the module of the workers, untrained or from a checkpoint. It is trained for `epochs` epochs, with the
-        initial learning rate `rate`; None: that of the network."""
-        if self.workers is not None:
-            return
-        with torch.random.fork_rng():
-            torch.manual_seed(int(self.rng.integers(2**31)))
-            self.workers = build().to(self.device)
-        self.epochs, self.rates = epochs, (self.plan.rate, rate or self.plan.rate)
-        self.optimiser = self._optimiser()
-        if self.pending:
-            self._restore_workers(self.pending)
-            self.pending = {}
-
-    def train_on_answers(self, layout: Layout, mixup: float, *, first: bool) -> AnswerFit:
-        """Make an epoch on the answers of tasks that are not held out; return the fit. `first` makes none."""
-        assert self.workers is not None
-        task = np.repeat(np.arange(layout.n_tasks), np.diff(layout.task_ptr))
-        worker, label = (
-            torch.from_numpy(each[layout.pair].astype(np.int64)).to(self.device)
-            for each in (layout.row_worker, layout.row_label)
-        )
-        if not first:
-            for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-                group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * self.epoch / self.epochs))
-            self.epoch += 1
-            for _ in range(-(-MIN_ANSWER_STEPS // max(1, len(self.seen) // self.plan.batch_size))):
-                self._answer_epoch(layout, torch.from_numpy(task).to(self.device), worker, label, mixup)
-        logits = self._predicted(self.rows)
-        self.workers.eval()
-        with limit_threads(), torch.no_grad():
-            log_p = torch.log_softmax(torch.from_numpy(logits), 1).float().to(self.device)[task]
-            logs = self.workers(log_p, worker, worker, torch.ones(len(worker), device=self.device))
-            each = logs[torch.arange(len(label)), label].double().cpu().numpy()
-            matrices = self.workers.log_matrices().double().cpu().numpy()  # type: ignore[operator]
-        judged = np.isin(task, self.held) if len(self.held) else np.ones(len(task), bool)
-        objective = float(each[judged].sum() * len(each) / max(judged.sum(), 1))
-        if objective > self.best:
-            self.best, self.on_rows, self.kept = objective, logits, copy.deepcopy(self.predictor.state_dict())
-        return AnswerFit(objective, logits, matrices)
-
-    def _answer_epoch(
-        self, layout: Layout, task: torch.Tensor, worker: torch.Tensor, label: torch.Tensor, mixup: float
-    ) -> None:
-        """Make one pass over the tasks in random order; a mini-batch holds all answers to some tasks."""
-        assert self.workers is not None
-        self.module.train()
-        self.workers.train()
-        answered = self.seen[np.diff(layout.task_ptr)[self.seen] > 0]
-        order = self.rng.permutation(answered)
-        with limit_threads(self.threads), torch.random.fork_rng():
-            torch.manual_seed(int(self.rng.integers(2**31)))
-            for start in range(0, len(order), self.plan.batch_size):
-                _, at = answers_to(layout, order[start : start + self.plan.batch_size])
-                if len(at) < MIN_BATCH_ANSWERS and start:  # too few for batch normalisation
-                    break
-                one, other = (torch.from_numpy(each).to(self.device) for each in (at, self.rng.permutation(at)))
-                inputs, part = self._mixed(task[one], task[other], mixup)
-                logs = self.workers(torch.log_softmax(self.module(inputs), 1), worker[one], worker[other], part)
-                rows = torch.arange(len(at), device=self.device)
-                loss = -(part * logs[rows, label[one]] + (1 - part) * logs[rows, label[other]]).mean()
-                self.optimiser.zero_grad()
-                loss.backward()
-                self.optimiser.step()
-                if self.averaged is not None:
-                    self.averaged.update_parameters(self.module)
-
-    def _mixed(self, one: torch.Tensor, other: torch.Tensor, mixup: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def mixed(self, one: torch.Tensor, other: torch.Tensor, mixup: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Return random mixtures of rows, and the share (n,) of the first in each; without mixup, the first rows."""
         inputs = self.rows[one]
         if not mixup:
@@ -428,44 +346,35 @@ class NetworkLearner:
         wide = part.reshape(-1, *[1] * (inputs.ndim - 1))
         return wide * inputs + (1 - wide) * self.rows[other], part
 
-    def keep_best(self, logits: Floats) -> None:
-        """Return to the weights of the best epoch on answers, whose logits are given."""
-        if self.kept:
-            self.predictor.load_state_dict(self.kept)
-            self.on_rows = logits
+    def on_answers(self, build: Callable[[], nn.Module], epochs: int, rate: float | None) -> AnswerTraining:
+        """Return the training on answers, with a module of the workers, begun or continued from a checkpoint."""
+        if self.answers is None:
+            rng = rng_state(self.rng)
+            self.answers = AnswerTraining(self, build, epochs, rate)
+            if self.pending:
+                set_rng_state(self.rng, rng)
+                self.answers.restore(self.pending)
+                self.pending = {}
+        return self.answers
 
     def state(self) -> Arrays:
-        names = ("on_rows", "rate", "best", "epoch", "epochs")
-        own: dict[str, Any] = {name: getattr(self, name) for name in names}
+        own: dict[str, Any] = {"on_rows": self.on_rows, "rate": self.rate}
         own |= {"settled": self.converged, "rng": rng_state(self.rng)}
         if self.averaged is not None:
             own["average"] = {name: value.cpu().numpy() for name, value in self.averaged.state_dict().items()}
-        if self.workers is not None:
-            own["workers"] = {name: value.cpu().numpy() for name, value in self.workers.state_dict().items()}
-            own["kept"] = {name: value.cpu().numpy() for name, value in self.kept.items()}
+        if self.answers is not None:
+            own["answers"] = self.answers.state()
         return network_state(self.module, self.optimiser) | packed(own)
 
     def restore(self, state: Arrays) -> None:
-        self.rate, self.best, self.converged = float(state["rate"]), float(state["best"]), bool(state["settled"])
-        self.epoch, self.epochs, self.on_rows = int(state["epoch"]), int(state["epochs"]), state["on_rows"]
-        set_rng_state(self.rng, state["rng"])
-        if self.averaged is not None:
-            self.averaged.load_state_dict(_tensors(state, "average."))
-        self.kept = _tensors(state, "kept.")
-        if under(state, "workers.") and self.workers is None:
-            self.module.load_state_dict(_tensors(state, "module."))
-            self.pending = state
-        elif self.workers is not None:
-            self._restore_workers(state)
-        else:
-            self.optimiser = self._optimiser()
-            restore_network(self.module, self.optimiser, state)
-
-    def _restore_workers(self, state: Arrays) -> None:
-        assert self.workers is not None
-        self.workers.load_state_dict(_tensors(state, "workers."))
+        self.rate, self.converged, self.on_rows = float(state["rate"]), bool(state["settled"]), state["on_rows"]
         self.optimiser = self._optimiser()
         restore_network(self.module, self.optimiser, state)
+        if self.averaged is not None:
+            self.averaged.load_state_dict(tensors(state, "average."))
+        self.pending = under(state, "answers.")
+        if self.answers is not None:
+            self.answers.restore(self.pending)
         set_rng_state(self.rng, state["rng"])
 
     def _epoch(self, slope: Any) -> None:
@@ -483,7 +392,7 @@ class NetworkLearner:
                 rows = other = order[start : start + size]
                 if mixup:
                     other = torch.from_numpy(self.rng.permutation(rows.cpu().numpy())).to(self.device)
-                inputs, part = self._mixed(rows, other, mixup)
+                inputs, part = self.mixed(rows, other, mixup)
                 logits = self.module(inputs)
                 self.optimiser.zero_grad()
                 with torch.no_grad():
@@ -492,9 +401,4 @@ class NetworkLearner:
                         gradient = part[:, None] * gradient + (1 - part[:, None]) * slope(other, logits)
                 logits.backward(gradient / len(rows))
                 self.optimiser.step()
-                if self.averaged is not None:
-                    self.averaged.update_parameters(self.module)
-
-
-def _tensors(state: Arrays, prefix: str) -> dict[str, torch.Tensor]:
-    return {name: torch.tensor(array) for name, array in under(state, prefix).items()}
+                self.update_average()

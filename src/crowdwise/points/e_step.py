@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers import Points
-from ..kernels import choose_clicks
 from ..kernels.layout import HEAD, Floats, Ints
 from ..kernels.threads import run
 
-BLOCK_CLICKS = 1 << 12  # approximate number of clicks in a block
+BLOCK_CLICKS = 1 << 11  # approximate number of clicks in a block
 
 
 class ObjectTerms(NamedTuple):
@@ -67,12 +66,11 @@ def e_step(
     With `once`, a worker clicks an object at most once. Objects beyond the squared distance `cut` of a click are
     ignored. With `best`, the most likely object of each click is kept, too.
     """
-    assign_clicks = choose_clicks(points.intake.rows_used).assign_clicks  # rows of all shards
     if local is None:
         blocks, log_box, sent = _blocks(points), -np.log(points.sides).sum(1), clicks_per_worker(points)
     else:
         blocks, log_box, sent, *_ = local
-    D, W = points.n_axes, points.n_workers
+    D, W, kernels = points.n_axes, points.n_workers, points.kernels
     width = HEAD + D + D * D
     alpha, none = np.zeros((points.n_clicks, 2)), np.empty((0, 3))
     chosen = np.zeros((points.n_clicks if best else 0, 3))
@@ -87,7 +85,7 @@ def e_step(
             own = slice(int(objects.ptr[i]), int(objects.ptr[i + 1]))
             begin, end = max(start, int(points.image_ptr[i])), min(stop, int(points.image_ptr[i + 1]))
             if own.stop > own.start and end > begin:
-                fit, _ = assign_clicks(
+                fit, _ = kernels.assign_clicks(
                     points.X, points.worker, points.job_ptr, begin, end, objects.weight[own], objects.slack[own],
                     objects.mean[own], objects.root[own], objects.reach[own], odds, -log_box[i], workers.precision, cut,
                     once, parts[number][own.start - objects.ptr[first] : own.stop - objects.ptr[first]], alpha, none,

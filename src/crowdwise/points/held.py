@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -113,10 +114,11 @@ def jobs_by_image(points: Points, numbers: Ints) -> dict[Any, dict[int, Floats]]
 
 
 def as_points(
-    images: Mapping[Any, Jobs], workers: Sequence[Any], axes: tuple[str, ...], types: Mapping[str, Any]
+    images: Mapping[Any, Jobs], workers: Sequence[Any], axes: tuple[str, ...], types: Mapping[str, Any], endless: bool
 ) -> tuple[Points, Ints]:
     """Return the clicks on images, and the number (W,) of each of their workers. Images and workers are sorted by id,
-    so that the order in which they came does not matter."""
+    so that the order in which they came does not matter. If they are a part of an endless table, they are fitted by the
+    kernels of large tables: what is found in an image must not depend on how many came with it."""
     names = pl.Series("image", list(images), dtype=types["image"]).sort()
     held = [images[name] for name in names.to_list()]
     number = np.array([w for each in held for w in each.clicks], np.int64)
@@ -137,7 +139,7 @@ def as_points(
         image_ptr=np.searchsorted(image[order], np.arange(len(held) + 1)).astype(np.int64),
         box=np.array([each.box for each in held]).reshape(len(held), 2, len(axes)),
         box_from="clicks" if any(each.estimated for each in held) else "given", extras=pl.DataFrame(),
-        intake=Intake("stream", "clicks", {}, (), (), int(ptr[-1]), int(ptr[-1])),
+        intake=Intake("stream", "clicks", {}, (), (), int(ptr[-1]), sys.maxsize if endless else int(ptr[-1])),
     )  # fmt: skip
     return points, known[by_id]
 

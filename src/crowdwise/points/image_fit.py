@@ -11,7 +11,6 @@ import numpy as np
 
 from ..answers import Points
 from ..engine import Run
-from ..kernels import choose_clicks
 from ..kernels.clicks import seeds
 from ..kernels.layout import Floats
 from .em import MIN_SD
@@ -79,7 +78,7 @@ class ImageFitter:
         self, model: ClickMixture, points: Points, image: int, once: bool, run: Run, *, S: Floats | None = None,
         learn: bool = False, count: int = 1,
     ) -> None:  # fmt: skip
-        at, self.kernels = points.clicks_of(image), choose_clicks(points.intake.rows_used)
+        at, self.kernels = points.clicks_of(image), points.kernels
         self.X, self.once = np.ascontiguousarray(points.X[at]), once
         jobs = points.job_ptr[points.image_ptr[image] : points.image_ptr[image + 1] + 1]
         self.job_ptr = (jobs - jobs[0]).astype(np.int64)

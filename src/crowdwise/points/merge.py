@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
-from ..kernels import choose_clicks
 from ..kernels.clicks import CUT, KAPPA, evidence, precisions, shape_prior, thicken
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
@@ -203,17 +202,16 @@ def objects_by_image(ptr: Ints) -> list[tuple[int, slice]]:
     return [(i, slice(int(a), int(b))) for i, (a, b) in enumerate(pairwise(ptr)) if b > a]
 
 
-def expected_terms(posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, Floats]:
+def expected_terms(kernels: Any, posterior: Posterior, shapes: Shapes) -> tuple[ObjectTerms, Floats, Floats]:
     """Return the objects' terms of the E-step, the KL divergence of each from its prior, and that of the shares (I,),
     minus the log of the number of orders of the objects."""
     M, D = posterior.mean.shape
-    expect = choose_clicks(n_objects=M).expect
     terms = ObjectTerms(posterior.ptr, np.empty(M), np.empty(M), posterior.mean, np.empty((M, D, D)), np.empty((M, 2)))
     off, shares = np.empty(M), np.zeros(len(posterior.ptr) - 1)
     for i, own in objects_by_image(posterior.ptr):
-        shares[i] = expect(
+        shares[i] = kernels.expect(
             posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
-            shapes.m0[i], shapes.S, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
+            shapes.m0[i], shapes.S, CUT, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
             off[own],
         )  # fmt: skip
     return terms, off, shares
@@ -238,11 +236,11 @@ class VariationalFit(Problem):
         self.posterior, self.shapes, self.once, self.elsewhere = posterior, shapes, once, elsewhere
         self.hits, self.misses = model.hits + elsewhere.on, model.misses + elsewhere.sent - elsewhere.on
         self.min_variance = (MIN_SD * points.sides.min(0)) ** 2
-        self.betas = choose_clicks(points.intake.rows_used).betas
+        self.kernels = points.kernels
 
     def step(self) -> Step:
-        odds, miss, off_workers = self.betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
-        terms, self.off, self.off_shares = expected_terms(self.posterior, self.shapes)
+        odds, miss, off_workers = self.kernels.betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
+        terms, self.off, self.off_shares = expected_terms(self.kernels, self.posterior, self.shapes)
         self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
         self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
         nu, S, S0, kappa, *_ = self.shapes
@@ -255,9 +253,8 @@ class VariationalFit(Problem):
     def improve(self) -> None:
         old, shapes, stats = self.posterior, self.shapes, self.stats
         new = Posterior(old.ptr, *(array.copy() for array in old[1:]))
-        improve = choose_clicks(n_objects=len(new.n)).improve
         for i, own in objects_by_image(new.ptr):
-            improve(
+            self.kernels.improve(
                 new.mean[own], new.V[own], new.n[own], new.b[own], stats.sums[own], shapes.nu, shapes.b0[i],
                 shapes.m0[i], shapes.S,
             )  # fmt: skip

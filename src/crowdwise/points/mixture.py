@@ -126,4 +126,4 @@ def evidence_without_search(model: ClickMixture, points: Points, mixture: Mixtur
     ones = np.ones(points.n_workers)
     posterior = Posterior(mixture.ptr, mixture.mean, V, n.copy(), n.copy(), ones, ones, ones)
     shapes = Shapes(model.freedom, S, S, 1.0, centre_weight(S, points.sides), points.box.mean(1))
-    return evidence_of(mixture.ptr, sums, expected_terms(posterior, shapes)[1])
+    return evidence_of(mixture.ptr, sums, expected_terms(points.kernels, posterior, shapes)[1])

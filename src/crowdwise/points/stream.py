@@ -202,7 +202,7 @@ class ClickStream(Stream[Points, PointsResult]):
         """The clicks held."""
         if not self._images:
             raise EmptyDataError("the stream holds no clicks; pass some to update first")
-        return self._as_points({name: image.jobs for name, image in self._images.items()})[0]
+        return self._as_points({name: image.jobs for name, image in self._images.items()}, endless=False)[0]
 
     @property
     def objects(self) -> pl.DataFrame:
@@ -259,8 +259,8 @@ class ClickStream(Stream[Points, PointsResult]):
         self._sums = self._sums._replace(counts=np.pad(self._sums.counts, ((0, 0), (0, more))))
         return numbers
 
-    def _as_points(self, images: Mapping[Any, Jobs]) -> tuple[Points, Ints]:
-        return as_points(images, list(self._workers), self._axes, self._types)
+    def _as_points(self, images: Mapping[Any, Jobs], *, endless: bool = True) -> tuple[Points, Ints]:
+        return as_points(images, list(self._workers), self._axes, self._types, endless)
 
     def _boxes(self, points: Points) -> dict[Any, tuple[Floats, bool]]:
         """Return the box of every image, and whether it was estimated. A box must stay as it was in earlier updates;

@@ -12,7 +12,7 @@ from ..answers import Points
 from ..engine import Executor
 from ..engine.resources import limit_threads
 from ..errors import ParameterError, UnknownIdError
-from ..kernels import TINY, choose_clicks, special
+from ..kernels import TINY, special
 from ..kernels.clicks import match
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
@@ -24,7 +24,7 @@ from .em import CUT, Mixture, object_terms, worker_terms
 GRID_VALUES = 256  # grid points of the posterior of a reliability
 TAIL_PROBABILITY = 0.025  # in each tail of an interval
 CROWD_MEANS = np.linspace(0.05, 0.975, 38)  # candidate means of the crowd's reliabilities
-CROWD_STRENGTHS = np.geomspace(0.5, 64.0, 15)  # candidate concentrations of their Beta distribution
+CROWD_STRENGTHS = np.geomspace(0.5, 8.0, 9)  # candidate concentrations of their Beta distribution; the top by coverage
 OBJECTS_KNOWN = 0.8  # information about a reliability with estimated objects, over that with known ones; by coverage
 BLOCK_WORKERS = 4096  # workers whose posteriors are held at a time
 DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click on a decoy (not a real object)
@@ -73,7 +73,6 @@ def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[
     are averaged over a grid, weighted by the likelihood of all workers' clicks. The posterior of each click is used
     instead of expected counts, which would hide how uncertain the clicks are.
     """
-    reliability_scores = choose_clicks(points.n_clicks).reliability_scores
     order = np.argsort(points.worker, kind="stable")
     ptr = np.searchsorted(points.worker[order], np.arange(points.n_workers + 1))
     alpha, grid = alpha[order], (np.arange(GRID_VALUES) + 0.5) / GRID_VALUES
@@ -83,7 +82,7 @@ def reliability_intervals(points: Points, alpha: Floats, p: Floats, beta: tuple[
     def likelihood(block: slice) -> Floats:
         own = ptr[block.start : block.stop + 1]
         logs = np.empty((len(own) - 1, GRID_VALUES))
-        reliability_scores(alpha, own, p[block], grid, logs)
+        points.kernels.reliability_scores(alpha, own, p[block], grid, logs)
         return np.asarray(np.exp(OBJECTS_KNOWN * (logs - logs.max(1, keepdims=True))))
 
     with limit_threads():

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..clicks import CUT, KAPPA, MAX_ALL_PAIRS, SIMILAR_COST, TOL
+from ..clicks import KAPPA, MAX_ALL_PAIRS, SEARCH_CUT, SIMILAR_COST, TOL
 from ..layout import HEAD, Bools, Floats
 from .assigning import _cell, assign_clicks, grid
 from .blocks import jit
@@ -77,7 +77,7 @@ def _wishart(nu, D):
 
 
 @jit
-def expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off):
+def expect(mean, V, n, b, nu0, b0, a0, m0, S, cut, weight, slack, root, reach, off):
     """Compute weight, slack, root and reach of components for `assign_clicks`, and their KL divergences `off` from the
     prior (nats), in the arrays given. Return the KL divergence of the shares minus the log of the number of orders of
     the components."""
@@ -116,7 +116,7 @@ def expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off):
                 root[j, d, e] *= math.sqrt(nu)
         for c in range(2):
             d = min(c, D - 1)
-            reach[j, c] = math.sqrt(CUT * V[j, d, d] / nu)
+            reach[j, c] = math.sqrt(cut * V[j, d, d] / nu)
     return shares - _lgamma(M + 1.0)
 
 
@@ -397,13 +397,13 @@ def fit_components(
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
         odds, miss, off_workers = betas(A, B, pa, pb)
-        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, weight, slack, root, reach, off)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, SEARCH_CUT, weight, slack, root, reach, off)
         for j in range(M):
             for k in range(HEAD + D + D * D):
                 sums[j, k] = 0.0
         now, used = assign_clicks(
-            X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision, CUT,
-            once, sums, alpha, held, best,
+            X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision,
+            SEARCH_CUT, once, sums, alpha, held, best,
         )  # fmt: skip
         now += N * log_box - off_shares - off_workers
         for j in range(M):
