@@ -280,9 +280,8 @@ def networks(seeds: int = 5) -> list[dict[str, Any]]:
             X, own = arrays["x"], published | {"hidden": (256, 128), "weight_decay": 0.0}
             slow = own
         else:  # both poolings, each row of length 1, centred
-            X = np.concatenate(
-                [arrays[k] / np.linalg.norm(arrays[k], axis=1, keepdims=True) for k in ("vgg16_avg", "vgg16_max")], 1
-            )
+            poolings = [arrays[each].astype(np.float32) for each in ("vgg16_avg", "vgg16_max")]
+            X = np.concatenate([x / np.linalg.norm(x, axis=1, keepdims=True) for x in poolings], 1)
             X = X - X[train].mean(0)
             X /= np.sqrt((X[train] ** 2).mean())
             own = published | {"hidden": 128, "weight_decay": 1e-4, "scale": False}
@@ -293,6 +292,7 @@ def networks(seeds: int = 5) -> list[dict[str, Any]]:
             "annot-mix": (own, "annot-mix"), "crowd-layer, rate 0.05": (slow, CrowdLayer(rate=0.05)),
             "confusion": (slow | {"holdout": 0.1}, "confusion"),
             "confusion, mixup and averaging": (slow | best, "confusion"),
+            "pooled": (slow | {"holdout": 0.1}, "pooled"), "pooled, mixup and averaging": (slow | best, "pooled"),
         }  # fmt: skip
         for called, (settings, side) in sides.items():
             scores, right = [], []

@@ -204,5 +204,4 @@ def click_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Clicks by one version of the kernels, whatever the size of the table."""
     limit = 10**9 if request.param == "numpy" else -1
     monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CLICKS", limit)
-    monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_OBJECTS", limit)
     return str(request.param)

@@ -21,9 +21,7 @@ from crowdwise.kernels.layout import plus
 from crowdwise.points import em, image_fit, merge, paper, summary
 from crowdwise.points.e_step import Local, Stats, e_step
 
-pytestmark = pytest.mark.usefixtures("click_kernels")
-
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.usefixtures("click_kernels"), pytest.mark.filterwarnings("error")]
 
 
 def assigned(points: cw.Points, mixture: em.Mixture, once: bool, best: bool = False) -> tuple[Local, Stats]:
@@ -378,7 +376,7 @@ def test_moments_in_the_box_are_those_of_many_draws(axes: int, place: float) -> 
     mean, cov = np.full(axes, place), np.array([[1.0, 0.7], [0.7, 2.0]])[:axes, :axes]
     low, high = np.zeros(axes), np.full(axes, 100.0)
     mixture = em.Mixture(np.array([0, 1]), mean[None], cov[None], np.ones(1), np.ones(1), np.ones(1))
-    found = em.inside_box(mixture, np.stack([low, high])[None])
+    found = em.inside_box(mixture, em.Boxes(np.stack([low, high])[None], choose_clicks(1)))
     draws = np.random.default_rng(0).multivariate_normal(mean, cov, 1_000_000)
     kept = draws[((draws >= low) & (draws <= high)).all(1)] - mean
     assert np.isclose(found.mass[0], len(kept) / len(draws), atol=2e-3)
@@ -397,7 +395,7 @@ def test_objects_at_the_edge_keep_their_size() -> None:
             start = em.Mixture(
                 np.array([0, M]), sim.centres, sim.covariances, np.full(M, 1 / M), np.full(100, 0.8), np.ones(100)
             )
-            box = points.box if truncated else None
+            box = em.Boxes.of(points) if truncated else None
             problem = em.GaussianEM(em.in_shards(points, ONE), start, points.sides, 1, 60, box=box)
             values = []
             for _ in range(60):

@@ -136,7 +136,6 @@ def test_fits_are_alike(layout: str, settings: dict[str, Any], monkeypatch: pyte
     found = []
     for most in (10**9, -1):
         monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_CLICKS", most)
-        monkeypatch.setattr("crowdwise.kernels.MAX_PLAIN_OBJECTS", most)
         found.append(cw.aggregate(points, **settings).params)
     plain, fast = found
     assert len(plain.mean) == len(fast.mean) > 1
@@ -158,8 +157,21 @@ def test_seeds_are_distinct_clicks_far_apart() -> None:
 def test_the_choice_depends_on_the_whole_table() -> None:
     assert choose_clicks(MAX_PLAIN_CLICKS) is clicks
     assert choose_clicks(MAX_PLAIN_CLICKS + 1) is compiled
-    points = cw.simulate.clicks("E", seed=1).points
-    assert all(shard.intake.rows_used == points.n_clicks for shard in points.shards(4))
+    points = cw.simulate.clicks("E", total=1700, seed=1).points
+    assert all(shard.kernels is compiled for shard in points.shards(4))
+
+
+def test_streams_use_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found in an image does not depend on how many images came with it."""
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("numpy kernels were used")
+
+    for name in ("assign_clicks", "fit_components", "truncate"):
+        monkeypatch.setattr(clicks, name, refused)
+    assert len(cw.ClickStream().update(spotted().points).objects) > 10
+    with pytest.raises(AssertionError, match="numpy"):
+        cw.aggregate(spotted().points)
 
 
 def test_a_small_table_needs_no_compiler() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import polars as pl
 import pytest
 import torch
 from learning import GRADIENT, experts, fit
+from sklearn.base import clone
 
 import crowdwise as cw
-from crowdwise.errors import ParameterError
+from crowdwise.errors import Interrupted, ParameterError
 from crowdwise.learn import Network, load
 from crowdwise.learn.annotators import AnnotMixModule, CrowdLayerModule
 from crowdwise.learn.by_gradient import AnnotMix, CrowdLayer
@@ -196,3 +198,19 @@ def test_annot_mix_on_music(shared_data: Path) -> None:
     train, test = split == "train", split == "test"
     model = cw.CrowdClassifier(net, "annot-mix", random_state=0).fit(X[train], labels, tasks=task[train])
     assert np.mean(model.predict(X[test]) == [truth[each] for each in task[test]]) > 0.69
+
+
+@pytest.mark.parametrize("side", [CrowdLayer(max_iter=5), AnnotMix(max_iter=5)], ids=["crowd-layer", "annot-mix"])
+def test_a_fit_that_is_interrupted_twice_is_resumed_bit_for_bit(side: Any) -> None:
+    """The second time before the network is trained any further."""
+    sim = experts(0, 120, 10)
+    rows = {"X": sim.features, "answers": sim.answers, "tasks": sim.truth["task"]}
+    model = cw.CrowdClassifier(Network(**SMALL), side, random_state=1)
+    whole, run = clone(model).fit(**rows), cw.Run()
+    for calls in (3, 0):
+        with pytest.raises(Interrupted) as broken:
+            clone(model).fit(**rows, run=dataclasses.replace(run, stop=iter([*[False] * calls, True]).__next__))
+        run = cw.Run(resume=broken.value.checkpoint)
+    again = clone(model).fit(**rows, run=run)
+    assert again.result_.trace.equals(whole.result_.trace)
+    assert again.result_.posterior.tobytes() == whole.result_.posterior.tobytes()

@@ -13,7 +13,6 @@ from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
 
 MAX_PLAIN_CELLS = 150_000  # answers x classes up to which numpy finishes before numba is loaded
 MAX_PLAIN_CLICKS = 1_000  # the same for clicks
-MAX_PLAIN_OBJECTS = 100  # and for objects truncated to their boxes
 TINY = 1e-19  # smallest probability: the product of sixteen of them does not underflow
 
 
@@ -122,10 +121,9 @@ def choose(n_answers: int, n_classes: int) -> Kernels:
     return cast(Kernels, importlib.import_module(f"{__name__}.{name}"))
 
 
-def choose_clicks(n_clicks: int = 0, n_objects: int = 0) -> Any:
-    """Return the kernel module for so many clicks on all images together, or for so many objects."""
-    plain = n_clicks <= MAX_PLAIN_CLICKS and n_objects <= MAX_PLAIN_OBJECTS
-    return importlib.import_module(f"{__name__}.clicks" if plain else f"{__name__}.fast.clicks")
+def choose_clicks(n_clicks: int) -> Any:
+    """Return the kernel module for so many clicks on all images together."""
+    return importlib.import_module(f"{__name__}.clicks" if n_clicks <= MAX_PLAIN_CLICKS else f"{__name__}.fast.clicks")
 
 
 def preload() -> None:

@@ -16,16 +16,15 @@ from .special import digamma, gammaln
 
 MIN_LOG_ODDS = -34.0  # objects with lower log-odds against no object are ignored
 MAX_ROUNDS = 400  # rounds of messages between the clicks of a job and the objects
-RELATIVE_TOL = 1e-4  # messages have converged when none changes by more than this, relative to its value
-MESSAGE_TOL = 1e-5  # compiled messages have converged when none changes by this much
+MESSAGE_TOL = 1e-4  # messages have converged when none changes by more than this, relative to its value
 MIN_HELD_SHARE = 1.0 / 3.0  # an object is held by a job if its share of a click is above this: at most two per click
 EDGE_SD = 6.0  # an object is truncated if an edge of the box is within this many standard deviations of its mean
 MAX_ALL_PAIRS = 64  # components up to which all pairs are candidates for merging
 SIMILAR_COST = 3.0  # nats by which the costs of merges made together may differ
 TOL = 1e-6  # relative change of the evidence at convergence
 KAPPA = 1.0  # weight of the initial shape, in objects
-CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks
-SEARCH_CUT = 24.0  # the same while the components of one image are merged
+JOINT_CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks, in the joint fit
+SEARCH_CUT = 24.0  # the same in the search
 
 _erf: Callable[[Floats], Floats] = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -102,10 +101,11 @@ def match(job: Ints, click: Ints, comp: Ints, psi: Floats) -> tuple[Floats, floa
         s = 1.0 + np.bincount(click, odds * back, N)
         out = odds / np.maximum(1.0, s[click] - odds * back)
         now = 1.0 / (1.0 + np.maximum(0.0, np.bincount(pair, out, P)[pair] - out))
-        converged = bool((np.abs(now - back) <= RELATIVE_TOL * now).all())
+        converged = bool((np.abs(now - back) <= MESSAGE_TOL * now).all())
         back = now
         if converged:
             break
+    s = 1.0 + np.bincount(click, odds * back, N)
     share[among] = odds * back / s[click]
     total = np.bincount(pair, out, P)
     return share, log_sum + float(np.log(s).sum() - np.log1p(out * back).sum() + np.log1p(total).sum())
@@ -246,7 +246,7 @@ def prices(
     M, away = len(mean), np.abs(mean[:, None] - mean[None])
     near = ~np.eye(M, dtype=bool)
     if M > MAX_ALL_PAIRS:
-        near &= (away[:, :, [0, min(1, mean.shape[1] - 1)]] <= reach[None]).all(2)
+        near &= (away[:, :, [0, min(1, mean.shape[1] - 1)]] <= reach[None]).all(2)  # compiled: cells of a grid
     i, j = np.nonzero(near)
     C = V / (nu0 + n)[:, None, None]
     log_c = n * np.linalg.slogdet(C)[1]

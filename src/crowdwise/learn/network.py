@@ -362,8 +362,7 @@ class NetworkLearner:
         own |= {"settled": self.converged, "rng": rng_state(self.rng)}
         if self.averaged is not None:
             own["average"] = {name: value.cpu().numpy() for name, value in self.averaged.state_dict().items()}
-        if self.answers is not None:
-            own["answers"] = self.answers.state()
+        own["answers"] = self.pending if self.answers is None else self.answers.state()
         return network_state(self.module, self.optimiser) | packed(own)
 
     def restore(self, state: Arrays) -> None:
@@ -372,9 +371,10 @@ class NetworkLearner:
         restore_network(self.module, self.optimiser, state)
         if self.averaged is not None:
             self.averaged.load_state_dict(tensors(state, "average."))
-        self.pending = under(state, "answers.")
-        if self.answers is not None:
-            self.answers.restore(self.pending)
+        if self.answers is None:
+            self.pending = under(state, "answers.")
+        else:
+            self.answers.restore(under(state, "answers."))
         set_rng_state(self.rng, state["rng"])
 
     def _epoch(self, slope: Any) -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step
 from ..engine.run import Arrays, packed, unpacked
-from ..kernels import choose_clicks
 from ..kernels.layout import HEAD, Floats, Ints
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
@@ -71,6 +70,17 @@ class Priors(NamedTuple):
 MAXIMUM_LIKELIHOOD = Priors()
 
 
+class Boxes(NamedTuple):
+    """The boxes of the images, to which objects are truncated."""
+
+    corners: Floats  # (I, 2, D) low and high
+    kernels: Any  # chosen for the clicks
+
+    @classmethod
+    def of(cls, points: Points) -> Boxes:
+        return cls(points.box, points.kernels)
+
+
 class Inside(NamedTuple):
     """The part of each object's Gaussian that lies in the box."""
 
@@ -79,18 +89,16 @@ class Inside(NamedTuple):
     second: Floats  # (M, D, D) and its mean squared deviation
 
 
-def inside_box(mixture: Mixture, box: Floats) -> Inside:
-    """Compute the moments of the objects truncated to the boxes (I, 2, D) of their images.
+def inside_box(mixture: Mixture, box: Boxes) -> Inside:
+    """Compute the moments of the objects truncated to the boxes of their images.
 
     With more than MAX_TRUNCATED_AXES coordinates, no object is truncated.
     """
     M, D = mixture.mean.shape
     found = Inside(np.ones(M), np.zeros((M, D)), mixture.cov.copy())
     if D <= MAX_TRUNCATED_AXES and M:
-        edges = np.repeat(box, np.diff(mixture.ptr), axis=0)
-        choose_clicks(n_objects=M).truncate(
-            mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *_nodes(), *found
-        )
+        edges = np.repeat(box.corners, np.diff(mixture.ptr), axis=0)
+        box.kernels.truncate(mixture.mean, mixture.cov, edges[:, 0].copy(), edges[:, 1].copy(), *_nodes(), *found)
     return found
 
 
@@ -100,8 +108,8 @@ def _nodes() -> tuple[Floats, Floats]:
     return np.polynomial.legendre.leggauss(N_NODES)
 
 
-def object_terms(mixture: Mixture, box: Floats | None = None) -> ObjectTerms:
-    """Compute the terms of the E-step that depend on the objects, truncated to their boxes (I, 2, D) if given."""
+def object_terms(mixture: Mixture, box: Boxes | None = None) -> ObjectTerms:
+    """Compute the terms of the E-step that depend on the objects, truncated to their boxes if given."""
     D = mixture.mean.shape[1]
     L = np.linalg.cholesky(mixture.cov)
     root = np.ascontiguousarray(np.linalg.inv(L)) if len(L) else L
@@ -128,7 +136,7 @@ def in_shards(points: Points, run: Run) -> InMemory[Points]:
 
 def assign(
     executor: Executor[Points], mixture: Mixture, once: bool, threads: int, best: bool = False,
-    box: Floats | None = None,
+    box: Boxes | None = None,
 ) -> Stats:  # fmt: skip
     """Run the E-step on every shard. With `best`, each shard also keeps the most likely object of each click."""
     terms = object_terms(mixture, box), worker_terms(mixture)
@@ -138,13 +146,13 @@ def assign(
 
 def maximise(
     stats: Stats, mixture: Mixture, priors: Priors, sides: Floats, *, penalty: float = 0.0, noise: bool = False,
-    box: Floats | None = None,
+    box: Boxes | None = None,
 ) -> Mixture:  # fmt: skip
     """M-step: return the objects and workers that maximise the expected log-likelihood.
 
-    `sides` (I, D) are the side lengths of the boxes, and `box` (I, 2, D) their corners if objects are truncated to
-    them. `penalty` clicks are subtracted from every object before shares are computed, eq. (14). An object with fewer
-    clicks than that gets share 0 and keeps its other parameters.
+    `sides` (I, D) are the side lengths of the boxes, and `box` is given if objects are truncated to them. `penalty`
+    clicks are subtracted from every object before shares are computed, eq. (14). An object with fewer clicks than that
+    gets share 0 and keeps its other parameters.
     """
     D = mixture.mean.shape[1]
     n, b, S1 = stats.sums[:, 0], stats.sums[:, 1], stats.sums[:, HEAD : HEAD + D]
@@ -158,7 +166,7 @@ def maximise(
         S2 = S2 + n_all[:, None, None] * mixture.cov - n[:, None, None] * inside.second
     alive = (net > 0)[:, None]
     move = np.divide(S1, b[:, None], out=np.zeros_like(S1), where=alive & (b[:, None] > 0))
-    part = np.ones(len(move)) if box is None else _part_inside(mixture, move, box)
+    part = np.ones(len(move)) if box is None else _part_inside(mixture, move, box.corners)
     scatter = S2 - (part * (2 - part) * b)[:, None, None] * move[:, :, None] * move[:, None, :]
     prior = 0.0 if priors.S is None else priors.nu * priors.S
     cov = (scatter + prior) / np.maximum(priors.nu + n_all, 1e-300)[:, None, None]
@@ -177,9 +185,9 @@ def maximise(
     return Mixture(mixture.ptr, mixture.mean + part[:, None] * move, cov, share, p, factors)
 
 
-def _part_inside(mixture: Mixture, move: Floats, box: Floats) -> Floats:
+def _part_inside(mixture: Mixture, move: Floats, corners: Floats) -> Floats:
     """(M,) part of each move, 1 at most, after which the mean of an object is still in its box."""
-    low, high = np.repeat(box, np.diff(mixture.ptr), axis=0).transpose(1, 0, 2)
+    low, high = np.repeat(corners, np.diff(mixture.ptr), axis=0).transpose(1, 0, 2)
     room = np.where(move > 0, high - mixture.mean, mixture.mean - low)
     part = np.divide(room, np.abs(move), out=np.ones_like(move), where=np.abs(move) > room)
     return np.asarray(np.clip(part.min(1), 0.0, 1.0))
@@ -217,7 +225,7 @@ class GaussianEM(Problem):
 
     def __init__(
         self, executor: Executor[Points], mixture: Mixture, sides: Floats, threads: int, max_iter: int, *,
-        once: bool = False, noise: bool = False, priors: Priors = MAXIMUM_LIKELIHOOD, box: Floats | None = None,
+        once: bool = False, noise: bool = False, priors: Priors = MAXIMUM_LIKELIHOOD, box: Boxes | None = None,
     ) -> None:  # fmt: skip
         self.executor, self.mixture, self.sides, self.threads = executor, mixture, sides, threads
         self.max_iter, self.once, self.noise, self.priors, self.box = max_iter, once, noise, priors, box

@@ -24,6 +24,7 @@ from .summary import hit_rate
 COUNTS = ("on", "far", "sent", "judged", "hits", "shown", "jobs")  # rows of the workers' counts, see `Learned.counts`
 ON, _, _, JUDGED, HITS, SHOWN, JOBS = range(len(COUNTS))
 NONE = np.empty(0)
+ENDLESS = sys.maxsize  # rows of a table that never ends
 
 
 class Learned(NamedTuple):
@@ -139,7 +140,7 @@ def as_points(
         image_ptr=np.searchsorted(image[order], np.arange(len(held) + 1)).astype(np.int64),
         box=np.array([each.box for each in held]).reshape(len(held), 2, len(axes)),
         box_from="clicks" if any(each.estimated for each in held) else "given", extras=pl.DataFrame(),
-        intake=Intake("stream", "clicks", {}, (), (), int(ptr[-1]), sys.maxsize if endless else int(ptr[-1])),
+        intake=Intake("stream", "clicks", {}, (), (), int(ptr[-1]), ENDLESS if endless else int(ptr[-1])),
     )  # fmt: skip
     return points, known[by_id]
 

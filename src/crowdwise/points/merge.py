@@ -15,11 +15,12 @@ import numpy as np
 from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
-from ..kernels.clicks import CUT, KAPPA, evidence, precisions, shape_prior, thicken
+from ..kernels.clicks import JOINT_CUT, KAPPA, evidence, precisions, shape_prior, thicken
 from ..kernels.layout import Bools, Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
     MIN_SD,
+    Boxes,
     Elsewhere,
     GaussianEM,
     Mixture,
@@ -211,7 +212,7 @@ def expected_terms(kernels: Any, posterior: Posterior, shapes: Shapes) -> tuple[
     for i, own in objects_by_image(posterior.ptr):
         shares[i] = kernels.expect(
             posterior.mean[own], posterior.V[own], posterior.n[own], posterior.b[own], shapes.nu, shapes.b0[i], A0,
-            shapes.m0[i], shapes.S, CUT, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
+            shapes.m0[i], shapes.S, JOINT_CUT, terms.weight[own], terms.slack[own], terms.root[own], terms.reach[own],
             off[own],
         )  # fmt: skip
     return terms, off, shares
@@ -242,7 +243,7 @@ class VariationalFit(Problem):
         odds, miss, off_workers = self.kernels.betas(self.posterior.A, self.posterior.B, self.hits, self.misses)
         terms, self.off, self.off_shares = expected_terms(self.kernels, self.posterior, self.shapes)
         self.workers, noise = WorkerTerms(odds, miss, self.posterior.noise**-2.0), self.posterior.noise
-        self.stats = self.executor.update(e_step, terms, self.workers, self.once, CUT, self.threads)
+        self.stats = self.executor.update(e_step, terms, self.workers, self.once, JOINT_CUT, self.threads)
         nu, S, S0, kappa, *_ = self.shapes
         now = self.stats.fit + (
             kappa * shape_prior(S, S0, nu) + noise_prior(noise, terms.mean.shape[1], self.elsewhere)
@@ -329,7 +330,7 @@ def refine(
     problem = Refinement(
         executor, Mixture(posterior.ptr, posterior.mean, cov, share, p, posterior.noise), points.sides, run.threads,
         MAX_REFINE_ITER, once=fit.once, noise=model.noise,
-        priors=Priors(shapes.nu, shapes.S, model.hits, model.misses, elsewhere), box=points.box,
+        priors=Priors(shapes.nu, shapes.S, model.hits, model.misses, elsewhere), box=Boxes.of(points),
     )  # fmt: skip
     if not iterate(problem, run, Trace(objects=int), "refinement"):
         problem.improve()

@@ -16,7 +16,7 @@ from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, Rule, one_of, se
 from ..errors import ParameterError, model_setting
 from ..kernels.layout import Floats
 from ..result import PointsResult
-from .em import Mixture, assign, in_shards, sort_objects
+from .em import Boxes, Mixture, assign, in_shards, sort_objects
 from .image_fit import centre_weight
 from .merge import Posterior, Shapes, evidence_of, expected_terms, merge_fit, refine
 from .model import PointsModel
@@ -98,7 +98,7 @@ class ClickMixture(PointsModel):
             fit = merge_fit(self, answers, executor, run, trace)
             mixture, order = sort_objects(refine(self, answers, executor, run, fit))
             once, beta = fit.once, (self.hits, self.misses)
-            stats = assign(executor, mixture, once, run.threads, best=True, box=answers.box)
+            stats = assign(executor, mixture, once, run.threads, best=True, box=Boxes.of(answers))
             evidence, criterion = fit.evidence[order], "evidence"
             best, converged = len(trace.rows) or None, fit.converged
         params = summarise(answers, executor, mixture, stats, evidence, beta, once)

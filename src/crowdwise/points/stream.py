@@ -23,7 +23,7 @@ from ..kernels.special import expit
 from ..result import PointsResult
 from ..result.points import HALF
 from ..result.store import Parts, Stored
-from .em import RELIABILITY_MARGIN, Elsewhere, assign, in_shards, sort_objects
+from .em import RELIABILITY_MARGIN, Boxes, Elsewhere, assign, in_shards, sort_objects
 from .held import (
     COUNTS,
     JOBS,
@@ -191,7 +191,7 @@ class ClickStream(Stream[Points, PointsResult]):
         fits = _search(self.model, points, start, run, found)
         fit = fit_jointly(self.model, points, executor, run, trace, start, fits)
         mixture, order = sort_objects(refine(self.model, points, executor, run, fit))
-        stats = assign(executor, mixture, fit.once, run.threads, best=True, box=points.box)
+        stats = assign(executor, mixture, fit.once, run.threads, best=True, box=Boxes.of(points))
         beta = self.model.hits, self.model.misses
         params = summarise(points, executor, mixture, stats, fit.evidence[order], beta, fit.once)
         best = len(trace.rows) or None
@@ -320,7 +320,7 @@ class ClickStream(Stream[Points, PointsResult]):
         else:
             fit = no_objects(self.model, points)
         mixture, order = sort_objects(refine(self.model, points, executor, run, fit, elsewhere))
-        assign(executor, mixture, fit.once, run.threads, best=True, box=points.box)
+        assign(executor, mixture, fit.once, run.threads, best=True, box=Boxes.of(points))
         learned = learned_by_image(points, executor, number, mixture, fit, order)
         names = points.images.to_list()
         return {

@@ -19,12 +19,12 @@ from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
 from ..result.points import supporters
 from .e_step import Local, Stats
-from .em import CUT, Mixture, object_terms, worker_terms
+from .em import CUT, Boxes, Mixture, object_terms, worker_terms
 
 GRID_VALUES = 256  # grid points of the posterior of a reliability
 TAIL_PROBABILITY = 0.025  # in each tail of an interval
 CROWD_MEANS = np.linspace(0.05, 0.975, 38)  # candidate means of the crowd's reliabilities
-CROWD_STRENGTHS = np.geomspace(0.5, 8.0, 9)  # candidate concentrations of their Beta distribution; the top by coverage
+CROWD_STRENGTHS = np.geomspace(0.5, 8.0, 9)  # candidate concentrations of their Beta distribution; limit by coverage
 OBJECTS_KNOWN = 0.8  # information about a reliability with estimated objects, over that with known ones; by coverage
 BLOCK_WORKERS = 4096  # workers whose posteriors are held at a time
 DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click on a decoy (not a real object)
@@ -239,7 +239,7 @@ def _shares(result: PointsResult, i: int) -> Floats:
     X, worker = points.X[at], points.worker[at]
     M = own.stop - own.start
     mixture = Mixture(np.array([0, M]), p.mean[own], p.cov[own], p.share[own], p.reliability, p.noise)
-    box = points.box[[i]] if result.model.settings()["method"] == "merge" else None
+    box = Boxes(points.box[[i]], points.kernels) if result.model.settings()["method"] == "merge" else None
     objects, workers = object_terms(mixture, box), worker_terms(mixture)
     precision = workers.precision[worker]
     away = np.einsum("mde,nme->nmd", objects.root, X[:, None] - p.mean[own][None])

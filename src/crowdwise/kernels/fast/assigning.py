@@ -16,13 +16,12 @@ import math
 
 import numpy as np
 
-from ..clicks import EDGE_SD, MESSAGE_TOL, MIN_HELD_SHARE, MIN_LOG_ODDS
+from ..clicks import EDGE_SD, MAX_ROUNDS, MESSAGE_TOL, MIN_HELD_SHARE, MIN_LOG_ODDS
 from ..layout import HEAD
 from .blocks import jit
 
 MIN_GRID_OBJECTS = 12  # up to this many objects, no grid is used
 MAX_GRID_CELLS = 256  # cells of a grid in each direction
-MAX_ROUNDS = 200  # rounds of messages between the clicks of a job and the objects
 MAX_USUAL_NOISE = 1.3  # clicks of workers with more noise use a grid of their own, whose cells hold more objects
 
 
@@ -94,7 +93,7 @@ def _match(ptr, click, n, comp, odds, out, back, share, total):
             s = 1.0
             for e in range(first, last):
                 now = 1.0 / (1.0 + max(0.0, total[comp[e]] - out[e]))
-                moved = max(moved, abs(now - back[e]))
+                moved = max(moved, abs(now - back[e]) / now)
                 back[e] = now
                 s += odds[e] * now
             for e in range(first, last):
@@ -199,9 +198,8 @@ def assign_clicks(
                     seen[j] += 1
                 k += 1
         ptr[b - a] = k
-        rivals = np.int64(
-            0
-        )  # clicks that share a candidate object with another click; the others are assigned independently
+        # Clicks that share a candidate object with another click are matched, the others are assigned independently.
+        rivals = np.int64(0)
         for i in range(b - a):
             s, alone = 1.0, True
             for e in range(ptr[i], ptr[i + 1]):
