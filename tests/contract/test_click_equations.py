@@ -462,13 +462,15 @@ def test_threads_change_no_bit_of_an_e_step(once: bool, monkeypatch: pytest.Monk
         assert np.array_equal(local.best, other.best)
 
 
-def test_of_objects_to_be_removed_the_strongest_stay() -> None:
+def test_objects_are_ranked_and_selected_within_their_image() -> None:
     mean, n = np.arange(10.0).reshape(5, 2), np.ones(5)
     objects = merge.Posterior(np.array([0, 3, 5]), mean, np.ones((5, 2, 2)), n, n, np.ones(1), np.ones(1), np.ones(1))
-    evidence = np.array([-2.0, -1, -3, 4, -5])
-    kept = [merge._without(objects, evidence < 0, evidence, least) for least in (0, 2)]
-    assert [each.mean[:, 0].tolist() for each in kept] == [[6], [0, 2, 6, 8]]
-    assert [each.ptr.tolist() for each in kept] == [[0, 0, 1], [0, 2, 4]]
+    image, rank = merge._ranked(objects.ptr, np.array([-2.0, -1, -3, 4, -5]))
+    assert image.tolist() == [0, 0, 0, 1, 1]
+    assert rank.tolist() == [1, 0, 2, 0, 1]
+    kept = merge._select(objects, np.array([1, 3, 4]))
+    assert kept.mean[:, 0].tolist() == [2, 6, 8]
+    assert kept.ptr.tolist() == [0, 1, 3]
 
 
 def test_the_papers_search_takes_back_all_of_its_state() -> None:

@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 import crowdwise as cw
 from crowdwise.engine.registry import MODELS
 from crowdwise.errors import ChecksumError, DataError, Interrupted, ParameterError
+from crowdwise.points import merge
 from crowdwise.rating import WORKER_COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -350,6 +351,18 @@ def test_half_of_the_jobs_find_objects_in_crowded_images(shared_data: Path, half
     clicks = frame.join(jobs, on=["image", "worker"], how="semi").select("image", "worker", "x", "y")
     objects = cw.aggregate(cw.Points(clicks, jobs=jobs, unit="pixels")).images["objects"]
     assert objects.min() > 50
+
+
+def test_doubtful_images_lose_their_weakest_objects_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = spotted().points
+    found = cw.aggregate(points)
+    doubts = iter([np.array([1.0, -1.0, 1.0]), *[np.ones(3)] * 9])
+    monkeypatch.setattr(merge.VariationalFit, "evidence_for_any", lambda _: next(doubts))
+    fewer = cw.aggregate(points)
+    before, after = (each.images["objects"].to_list() for each in (found, fewer))
+    assert after == [before[0], before[1] // 2, before[2]]
+    strongest = found.objects.filter(pl.col("image") == "i1").sort("probability").tail(1)
+    assert cw.match_objects(fewer.objects.select("image", "x", "y"), strongest, within=3)["matched"].sum() == 1
 
 
 def test_own_noise_helps_where_workers_differ(shared_data: Path) -> None:

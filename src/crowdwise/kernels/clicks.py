@@ -24,7 +24,7 @@ SIMILAR_COST = 3.0  # nats by which the costs of merges made together may differ
 TOL = 1e-6  # relative change of the evidence at convergence
 KAPPA = 1.0  # weight of the initial shape, in objects
 JOINT_CUT = 40.0  # squared distance in standard deviations beyond which a component ignores clicks, in the joint fit
-SEARCH_CUT = 24.0  # the same in the search
+SEARCH_CUT = 28.0  # the same in the search, with up to two coordinates
 
 _erf: Callable[[Floats], Floats] = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -311,17 +311,17 @@ def fit_components(
     """Iterate with a fixed number of components until the evidence converges; `mean` to `S`, `A` and `B` are updated in
     place. The compiled version describes the rest."""
     N, D = X.shape
-    M, W = len(mean), len(pa)
+    M, W, cut = len(mean), len(pa), SEARCH_CUT if D <= 2 else JOINT_CUT
     precision, best = np.ones(W), np.empty((0, 3))
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     before = -np.inf
     for row in range(max_iter):
         odds, miss, off_workers = betas(A, B, pa, pb)
-        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, SEARCH_CUT, weight, slack, root, reach, off)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, cut, weight, slack, root, reach, off)
         sums = np.zeros((M, HEAD + D + D * D))
         now, used = assign_clicks(
             X, worker, job_ptr, 0, len(job_ptr) - 1, weight, slack, mean, root, reach, odds, -log_box, precision,
-            SEARCH_CUT, once, sums, alpha, held, best,
+            cut, once, sums, alpha, held, best,
         )  # fmt: skip
         now += N * log_box - off_shares - off_workers - float(off.sum()) + float(miss @ sent)
         trace[row, 1] = KAPPA * shape_prior(S, S0, nu0) if learn else 0.0

@@ -16,7 +16,7 @@ from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.run import Arrays, packed, unpacked
 from ..kernels.clicks import JOINT_CUT, KAPPA, evidence, precisions, shape_prior, thicken
-from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.layout import Floats, Ints
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
     MIN_SD,
@@ -174,25 +174,33 @@ def _start_posterior(
 def _fit_all(model: ClickMixture, problem: VariationalFit, run: Run, trace: Trace) -> MergeFit:
     """Fit all images jointly, remove the objects with negative evidence, and repeat until none is removed.
 
-    The remaining objects are part of the problem's state, so an interrupted round needs no other record.
+    From an image whose objects together have negative evidence, the weaker half is removed. The remaining objects are
+    part of the problem's state, so an interrupted round needs no other record.
     """
     while True:
         converged = iterate(problem, run, trace)
         posterior, n = problem.posterior, problem.stats.sums[:, 0]
         gain = evidence_of(posterior.ptr, problem.stats.sums, problem.off)
-        empty = np.repeat(problem.evidence_for_any() < 0, np.diff(posterior.ptr))
-        smaller = _without(posterior, (gain < 0) | (n < MIN_CLICKS) | empty, gain, model.at_least)
+        image, rank = _ranked(posterior.ptr, gain)
+        weak = (problem.evidence_for_any()[image] < 0) & (2 * rank >= np.diff(posterior.ptr)[image] - 1)
+        bad = (gain < 0) | (n < MIN_CLICKS) | weak
+        smaller = _select(posterior, np.flatnonzero(~bad | (rank < model.at_least)))
         if model.objects is not None or len(smaller.n) == len(posterior.n) or not converged:
             return MergeFit(posterior, problem.shapes, gain, problem.once, converged)
         problem.posterior = smaller
 
 
-def _without(posterior: Posterior, bad: Bools, evidence: Floats, least: int) -> Posterior:
-    """Remove the objects `bad`, but keep the `least` objects with the highest evidence in each image."""
-    image = np.repeat(np.arange(len(posterior.ptr) - 1), np.diff(posterior.ptr))
+def _ranked(ptr: Ints, evidence: Floats) -> tuple[Ints, Ints]:
+    """(M,) the image of each object, and its rank among the objects of the image, 0 for that with the most evidence."""
+    image = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
     rank = np.empty(len(image), np.int64)
-    rank[np.lexsort((-evidence, image))] = np.arange(len(image)) - posterior.ptr[image]
-    which = np.flatnonzero(~bad | (rank < least))
+    rank[np.lexsort((-evidence, image))] = np.arange(len(image)) - ptr[image]
+    return image, rank
+
+
+def _select(posterior: Posterior, which: Ints) -> Posterior:
+    """Keep only the objects `which`, in ascending order."""
+    image = np.repeat(np.arange(len(posterior.ptr) - 1), np.diff(posterior.ptr))
     ptr = np.searchsorted(image[which], np.arange(len(posterior.ptr))).astype(np.int64)
     mean, V, n, b = (array[which] for array in posterior[1:5])
     return posterior._replace(ptr=ptr, mean=mean, V=V, n=n, b=b)

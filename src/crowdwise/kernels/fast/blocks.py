@@ -2,8 +2,8 @@
 
 Each output row belongs to one block, and partial sums are added in block order, so results do not depend on the number
 of threads. Kernels release the interpreter lock, so plain threads suffice. numba caches compiled code by the file of
-the caller: after a change to `normalise_task` or `stored`, which other files inline, run `make clean` to delete the
-cache.
+the caller: after a change to `normalise_task` or `stored`, which other files inline, or to a constant that another file
+imports, run `make clean` to delete the cache.
 """
 
 from __future__ import annotations

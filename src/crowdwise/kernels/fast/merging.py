@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..clicks import KAPPA, MAX_ALL_PAIRS, SEARCH_CUT, SIMILAR_COST, TOL
+from ..clicks import JOINT_CUT, KAPPA, MAX_ALL_PAIRS, SEARCH_CUT, SIMILAR_COST, TOL
 from ..layout import HEAD, Bools, Floats
 from .assigning import _cell, assign_clicks, grid
 from .blocks import jit
@@ -391,19 +391,20 @@ def fit_components(
     """
     N, D = X.shape
     M, jobs, W = len(mean), len(job_ptr) - 1, len(pa)
+    cut = SEARCH_CUT if D <= 2 else JOINT_CUT
     precision, best = np.ones(W), np.empty((0, 3))
     before, rows, converged = -np.inf, 0, False
     sums = np.zeros((M, HEAD + D + D * D))
     weight, slack, off, root, reach = np.empty(M), np.empty(M), np.empty(M), np.empty((M, D, D)), np.empty((M, 2))
     while True:
         odds, miss, off_workers = betas(A, B, pa, pb)
-        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, SEARCH_CUT, weight, slack, root, reach, off)
+        off_shares = expect(mean, V, n, b, nu0, b0, a0, m0, S, cut, weight, slack, root, reach, off)
         for j in range(M):
             for k in range(HEAD + D + D * D):
                 sums[j, k] = 0.0
         now, used = assign_clicks(
             X, worker, job_ptr, np.int64(0), jobs, weight, slack, mean, root, reach, odds, -log_box, precision,
-            SEARCH_CUT, once, sums, alpha, held, best,
+            cut, once, sums, alpha, held, best,
         )  # fmt: skip
         now += N * log_box - off_shares - off_workers
         for j in range(M):
