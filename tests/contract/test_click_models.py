@@ -611,3 +611,11 @@ def test_any_clicks_give_finite_answers(given_: tuple[cw.Points, dict[str, Any]]
     assert ((result.workers["low"] <= result.workers["skill"]) & result.workers["high"].is_between(0, 1)).all()
     low, high = points.box[result.image_of, 0], points.box[result.image_of, 1]
     assert ((result.params.mean >= low - 1e-6) & (result.params.mean <= high + 1e-6)).all()
+
+
+def test_objects_that_need_no_more_workers_are_reviewed_by_their_probability() -> None:
+    table = cw.review(fitted())
+    rest = table.filter(pl.col("gain") == 0)["probability"]
+    assert rest.len() > 5
+    assert rest.is_sorted()
+    assert not ((table["gain"] > 0) & (table["gain"] < 1e-12)).any()

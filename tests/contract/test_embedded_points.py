@@ -62,3 +62,8 @@ def test_the_same_seed_gives_the_same_points_and_collections_are_kept_apart() ->
 def test_wrong_input_is_refused(X: Any, workers: Any, more: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         cw.embed_points(X, workers, **more)
+
+
+def test_by_default_there_are_no_more_dimensions_than_features() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 7))
+    assert [cw.embed_points(X[:, :n], np.arange(60) // 10).n_axes for n in (3, 7)] == [3, 5]

@@ -22,6 +22,7 @@ from ..result import PointsResult
 from ..result.base import result_of
 from .tasks import MAX_AHEAD, check_budget, hull_slopes, ranked_asks
 
+MIN_GAIN = 1e-12  # smaller gains are 0
 MIN_CHANCE = 1e-3  # h and f are kept at least this far from 0 and 1
 
 
@@ -59,6 +60,7 @@ def review_objects(result: PointsResult, top: int | None = None) -> pl.DataFrame
     result = result_of(result, "points", "review")
     V = _values(result)
     gain, p = hull_slopes(V)[:, 0], result.params.probability
+    gain = np.where(gain > MIN_GAIN, gain, 0.0)  # rounding errors do not decide about the order
     order = np.lexsort((np.arange(len(p)), np.abs(p - 0.5), -gain))[:top]
     columns = ["image", "object", *result.answers.axes, "probability", "supporters", "jobs", "clicks", "spread"]
     return result.objects[order].select(columns).with_columns(pl.Series("gain", gain[order]))

@@ -20,13 +20,13 @@ CAVEAT = (
 )
 
 
-def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, seed: int = 0) -> Points:
+def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None = None, seed: int = 0) -> Points:
     """Place contributions with features in a few coordinates, in which `aggregate` finds clusters and outliers.
 
     Row n of `X` (N, ...) holds the features of a contribution, for instance the pixels of a photograph, and `workers`
     (N,) who made it. `images` (N,) separates independent collections; by default there is one. The coordinates are a
-    spectral embedding of nearest neighbours with `dims` dimensions. The clicks of the result have a column `row` with
-    the row of X.
+    spectral embedding of nearest neighbours with `dims` dimensions, by default 5, or as many as there are features.
+    The clicks of the result have a column `row` with the row of X.
 
     >>> import numpy as np, crowdwise as cw
     >>> rng = np.random.default_rng(0)
@@ -43,9 +43,10 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, 
     worker = pl.Series("worker", workers)
     image = pl.Series("image", ["all"] * len(rows) if images is None else images)
     if rows.ndim < 2 or not len(worker) == len(image) == len(rows):
+        given = f"{len(worker)} workers" + ("" if images is None else f" and {len(image)} images")
         raise FeatureError(
-            f"X has shape {rows.shape}, and there are {len(worker)} workers and {len(image)} images; give one row of "
-            "features, one worker and one image per contribution"
+            f"X has shape {rows.shape}, and there are {given}; give one row of features and one worker "
+            f"{'' if images is None else 'and one image '}per contribution"
         )
     rows = rows.reshape(len(rows), -1)
     if not np.isfinite(rows).all():
@@ -53,10 +54,10 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int = DIMS, 
         raise FeatureError(f"X contains NaN or infinity, first in row {bad}. Fill these values or omit the rows")
     if len(rows) < MIN_ITEMS:
         raise FeatureError(f"the embedding needs at least {MIN_ITEMS} contributions; there are {len(rows)}")
-    if not isinstance(dims, int) or not 1 <= dims <= min(rows.shape[1], len(rows) - 2):
-        raise ParameterError(
-            f"dims is {dims!r}; it must be a whole number from 1 to {min(rows.shape[1], len(rows) - 2)}"
-        )
+    most = min(rows.shape[1], len(rows) - 2)
+    dims = min(DIMS, most) if dims is None else dims
+    if not isinstance(dims, int) or not 1 <= dims <= most:
+        raise ParameterError(f"dims is {dims!r}; it must be a whole number from 1 to {most}")
     with limit_threads():
         place = embed(rows, dims, np.random.default_rng(seed))["graph.embedding"]
     axes = [f"dim{d + 1}" for d in range(dims)]
