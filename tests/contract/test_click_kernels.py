@@ -116,12 +116,8 @@ def test_edges_and_reliabilities_are_weighed_alike(D: int) -> None:
         found.append(parts)
     assert (found[0][0] < 0.999).any()
     assert all(np.allclose(plain, fast) for plain, fast in zip(*found, strict=True))
-    alpha, ptr, p, grid = (
-        rng.random(60),
-        np.array([0, 20, 20, 60]),
-        np.array([0.3, 0.5, 0.9]),
-        np.linspace(0.01, 0.99, 9),
-    )
+    alpha, ptr = rng.random(60), np.array([0, 20, 20, 60])
+    p, grid = np.array([0.3, 0.5, 0.9]), np.linspace(0.01, 0.99, 9)
     logs = [np.empty((3, 9)), np.empty((3, 9))]
     for kernels, out in zip(BOTH, logs, strict=True):
         kernels.reliability_scores(alpha, ptr, p, grid, out)

@@ -189,6 +189,7 @@ def peaks(X: Floats, root: Floats, radius: float, least: float) -> Bools:
     A peak needs clicks of a weight of `least` within the radius, as computed by `densities`. root' root is the
     precision.
     """
+    X = np.array(X)  # writable as the means of components, so that `grid` compiles only once
     S = np.linalg.inv(root.T @ root)
     reach = radius * np.sqrt(np.diagonal(S)[[0, min(1, len(S) - 1)]])
     cells_of = grid(X, np.repeat(reach[None], len(X), axis=0))
