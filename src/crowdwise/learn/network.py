@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check
+from ..engine.model import COUNT, NOT_NEGATIVE, POSITIVE, SHARE, YES_NO, Rule, check, one_of
 from ..engine.resources import limit_threads
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..engine.torch_state import network_state, restore_network
@@ -34,6 +34,7 @@ RULES = {
     "batch_norm": YES_NO, "mixup": NOT_NEGATIVE, "averaging": Rule((int, float), low=0.0, high=0.9999),
     "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
     "dropout": SHARE, "scale": YES_NO, "holdout": Rule((int, float), low=0.0, high=0.9),
+    "augment": Rule(int, low=0), "precision": one_of("single", "bfloat16"),
 }  # fmt: skip
 PREDICT_BATCH_ROWS = 1024
 MIN_ADAM_STEPS = 50  # per iteration; with few rows an iteration has several epochs
@@ -47,9 +48,11 @@ class Network(BaseEstimator):  # type: ignore[misc]
     makes at most `epochs` epochs. `batch_size` is the number of rows in a mini-batch, `rate` the learning rate.
     `weight_decay` and `dropout` (of the perceptron) limit overfitting, and so does `mixup`: training on random mixtures
     of two rows, whose weights have the distribution Beta(mixup, mixup); 0 turns it off. `averaging` is the decay of a
-    moving average of the weights, for instance 0.99, which then makes the predictions; 0 turns it off. `holdout` is the
-    share of tasks that are held out to choose the best epoch. `device` is a torch device ("cpu", "cuda", "mps", ...),
-    or "auto" for the fastest one available.
+    moving average of the weights, for instance 0.99, which then makes the predictions; 0 turns it off. `augment` trains
+    on images that are mirrored at random and shifted by up to that many pixels; 0 turns it off. `holdout` is the share
+    of tasks that are held out to choose the best epoch. `device` is a torch device ("cpu", "cuda", "mps", ...), or
+    "auto" for the fastest one available. `precision="bfloat16"` computes in 16 bits, with weights in 32 bits: about
+    twice as fast for images on processors that support it.
     """
 
     def __init__(
@@ -65,9 +68,11 @@ class Network(BaseEstimator):  # type: ignore[misc]
         weight_decay: float = 1e-2,
         mixup: float = 0.0,
         averaging: float = 0.0,
+        augment: int = 0,
         holdout: float = 0.1,
         scale: bool = True,
         device: str = "cpu",
+        precision: str = "single",
     ) -> None:
         self.module = module
         self.hidden = hidden
@@ -79,15 +84,22 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.weight_decay = weight_decay
         self.mixup = mixup
         self.averaging = averaging
+        self.augment = augment
         self.holdout = holdout
         self.scale = scale
         self.device = device
+        self.precision = precision
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
         check(RULES, self)
         if not self.layers or not all(COUNT.holds(units) for units in self.layers):
             raise ParameterError(
                 f"hidden is {self.hidden!r}; it must be a number of units of at least 1, or a tuple of such numbers"
+            )
+        if self.augment and X.ndim != 4:
+            raise FeatureError(
+                f"augment is {self.augment}, but the features have shape {X.shape}. It needs images: rows, channels, "
+                "height and width; give augment=0"
             )
         return NetworkLearner(X, n_classes, self, rng)
 
@@ -141,6 +153,9 @@ class NetworkLearner:
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self.module.to(self.device)
+        if self.rows.ndim == 4:  # channels last is the faster layout of images
+            self.rows = self.rows.contiguous(memory_format=torch.channels_last)
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.threads = IMAGE_THREADS if self.rows.ndim > 2 else 1
         self.answers: AnswerTraining | None = None  # of worker sides that are trained together with the network
         self.pending: Arrays = {}  # its state in a checkpoint
@@ -200,7 +215,7 @@ class NetworkLearner:
     def _check_output(self) -> None:
         with torch.no_grad():
             try:
-                shape = tuple(self.module.eval()(self.rows[:2]).shape)
+                shape = tuple(self.output(self.module.eval(), self.rows[:2]).shape)
             except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
                 raise FeatureError(
                     f"the network fails on features of shape {tuple(self.rows.shape)}: {error}"
@@ -211,12 +226,17 @@ class NetworkLearner:
                 "logit per class"
             )
 
+    def output(self, module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+        """(n, K) output of a module, computed in the precision of the plan and returned in single precision."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.plan.precision == "bfloat16"):
+            logits: torch.Tensor = module(inputs)
+        return logits.float()
+
     def predicted(self, rows: torch.Tensor) -> Floats:
         module = self.predictor.eval()
         with limit_threads(self.threads), torch.no_grad():
-            parts = [
-                module(rows[start : start + PREDICT_BATCH_ROWS]) for start in range(0, len(rows), PREDICT_BATCH_ROWS)
-            ]
+            starts = range(0, len(rows), PREDICT_BATCH_ROWS)
+            parts = [self.output(module, rows[start : start + PREDICT_BATCH_ROWS]) for start in starts]
         return torch.cat(parts).cpu().double().numpy()
 
     def disturbed(self, size: float, rng: np.random.Generator) -> Floats:
@@ -339,12 +359,27 @@ class NetworkLearner:
 
     def mixed(self, one: torch.Tensor, other: torch.Tensor, mixup: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Return random mixtures of rows, and the share (n,) of the first in each; without mixup, the first rows."""
-        inputs = self.rows[one]
+        inputs = self._augmented(one)
         if not mixup:
             return inputs, torch.ones(len(one), device=self.device)
         part = torch.from_numpy(self.rng.beta(mixup, mixup, len(one)).astype(np.float32)).to(self.device)
         wide = part.reshape(-1, *[1] * (inputs.ndim - 1))
-        return wide * inputs + (1 - wide) * self.rows[other], part
+        return wide * inputs + (1 - wide) * self._augmented(other), part
+
+    def _augmented(self, rows: torch.Tensor) -> torch.Tensor:
+        """The inputs of some rows; with `augment`, images are mirrored and shifted at random."""
+        inputs, most = self.rows[rows], self.plan.augment
+        if not most:
+            return inputs
+        n, _, height, width = inputs.shape
+        down, across = (torch.from_numpy(self.rng.integers(0, 2 * most + 1, n)).to(self.device) for _ in range(2))
+        mirrored = torch.from_numpy(self.rng.random(n) < 0.5).to(self.device)[:, None]
+        y = down[:, None] + torch.arange(height, device=self.device)
+        x = torch.arange(width, device=self.device).expand(n, -1)
+        x = across[:, None] + torch.where(mirrored, width - 1 - x, x)
+        padded = nn.functional.pad(inputs, (most,) * 4).permute(0, 2, 3, 1)
+        each = torch.arange(n, device=self.device)[:, None, None]
+        return padded[each, y[:, :, None], x[:, None, :]].permute(0, 3, 1, 2)
 
     def on_answers(self, build: Callable[[], nn.Module], epochs: int, rate: float | None) -> AnswerTraining:
         """Return the training on answers, with a module of the workers, begun or continued from a checkpoint."""
@@ -393,7 +428,7 @@ class NetworkLearner:
                 if mixup:
                     other = torch.from_numpy(self.rng.permutation(rows.cpu().numpy())).to(self.device)
                 inputs, part = self.mixed(rows, other, mixup)
-                logits = self.module(inputs)
+                logits = self.output(self.module, inputs)
                 self.optimiser.zero_grad()
                 with torch.no_grad():
                     gradient = slope(rows, logits)

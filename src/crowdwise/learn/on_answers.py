@@ -97,7 +97,8 @@ class AnswerTraining:
                     break
                 one, other = (torch.from_numpy(each).to(learner.device) for each in (at, learner.rng.permutation(at)))
                 inputs, part = learner.mixed(task[one], task[other], mixup)
-                logs = self.workers(torch.log_softmax(learner.module(inputs), 1), worker[one], worker[other], part)
+                log_p = torch.log_softmax(learner.output(learner.module, inputs), 1)
+                logs = self.workers(log_p, worker[one], worker[other], part)
                 rows = torch.arange(len(at), device=learner.device)
                 loss = -(part * logs[rows, label[one]] + (1 - part) * logs[rows, label[other]]).mean()
                 self.optimiser.zero_grad()

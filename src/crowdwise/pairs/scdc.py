@@ -61,7 +61,11 @@ class DeepModel(PairsModel):
         "initial clusters: 'random', or 'pairs' from features and answers; None: chosen by the model",
     )
     restarts: int = setting(1, COUNT, "number of restarts; the one with the highest evidence lower bound is kept")
-    scale: bool = setting(True, YES_NO, "scale 'gaussian' features to unit variance")
+    scale: str = setting(
+        "whole",
+        one_of("whole", "columns", "none"),
+        "scaling of 'gaussian' features: 'whole' by one factor for all, 'columns' to unit variance each, or 'none'",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,6 +142,7 @@ class BayesScdc(DeepModel):
     relations: str = setting(
         "all", one_of("all", "sampled"), "answers used in a mini-batch: 'all' about its items, or 'sampled' answers"
     )
+    merge: bool = setting(True, YES_NO, "after each epoch, merge two clusters if that raises the evidence lower bound")
     width: float | None = setting(
         None,
         SOME_POSITIVE,

@@ -1,8 +1,7 @@
 """The study of difficulty (Xu, Zhang, Zhang and Zhang, `Data Difficulty Specified Crowdsourcing`), measured again.
 
 Table 1, the ROC curves and the experts' skills use simulated data from two Gaussians; the authors' own data set is
-rebuilt from the seeds in their public code. The images of Tables 2 and 3 are not available, so cats and dogs of
-CIFAR-10 replace them: a sixth as many images, of 32 x 32 pixels.
+rebuilt from the seeds in their public code. Tables 2 and 3 are in `cats_dogs`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..answers import Labels
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import classes_of
 from ..learn import CrowdClassifier
@@ -21,46 +19,34 @@ from ..metrics import auc, evaluate, expertise
 from ..report import write_report
 from ..result import LabelsResult
 from ..result.files import write_whole
-from ..simulate import SENSITIVITY, SPECIFICITY, experts
-from .methods import Dataset
-from .study import Part, Study, StudyOptions, read_labelled, require_files
+from ..simulate import experts
+from .cats_dogs import SKILLS, draw_skills, image_parts, read_images
+from .methods import Dataset, as_labels
+from .study import Layer, Part, Study, StudyOptions, draw
 
-SKILLS = np.column_stack([SPECIFICITY, SENSITIVITY])
-# By worker side: its name in the paper, and the paper's accuracies in Tables 1, 2 and 3.
-METHODS = {
-    "majority-vote": ("Majority Voting", 93.6, 50.0, 50.0),
-    "soft-vote": ("-", None, None, None),
-    "two-coin": ("Original EM", 94.0, 60.2, 50.6),
-    "adaptive": ("Adaptive Difficulty EM", 93.9, 70.4, 76.7),
-    "learned": ("-", None, None, None),
-    "fixed": ("Fixed Difficulty EM", 94.4, 74.3, 78.2),
-    "fixed-literal": ("Algorithm 3 as printed", None, None, None),
+METHODS = {  # by worker side: its name in the paper, and the paper's accuracy in Table 1
+    "majority-vote": ("Majority Voting", 93.6),
+    "soft-vote": ("-", None),
+    "two-coin": ("Original EM", 94.0),
+    "adaptive": ("Adaptive Difficulty EM", 93.9),
+    "learned": ("-", None),
+    "fixed": ("Fixed Difficulty EM", 94.4),
+    "fixed-literal": ("Algorithm 3 as printed", None),
 }
 ON_PAGE = ("adaptive", "two-coin", "fixed", "soft-vote")  # the first is the subject of the page
-ON_IMAGES = ("majority-vote", "soft-vote", "two-coin", "adaptive", "fixed")
-IMAGE_TABLES = {  # titles and notes
-    "Table 2: cats and dogs, structural labels":
-        "A network that makes many errors even when trained on the truth gives a poor estimate of what is hard for "
-        "experts.",
-    "Table 3: cats and dogs, non-structural labels":
-        "These labels are simulated without difficulty, so modelling it can only reduce accuracy.",
-}  # fmt: skip
 SCORES = ["test accuracy", "AUC of truth", "accuracy of truth", "error of skills"]
-Images = tuple[Floats, Ints, Floats, Ints]  # train and test: pixels from 0 to 1, channels first; class 0 cat, 1 dog
 
 
 def difficulty(options: StudyOptions) -> Study:
-    """Tables 1 to 3, the ROC figure and the expertise figure.
-
-    `data` is the folder that holds cifar10n and cifar10h_counts; `quick` uses fewer seeds.
-    """
-    data, out, seed, watch, quick, _ = options
-    images = None if data is None else _images(data)
-    parts = [_seeds_part(seed, 5 if quick else 40, watch), _published_part()]
-    figures, files = _figures(seed, out)
+    """Tables 1 to 3 and Figures 2 to 5; the images need `data`, the folder that holds cats_dogs."""
+    if options.data is not None:
+        read_images(options)  # fails before the first part is measured
+    parts = [_seeds_part(options.seed, 5 if options.quick else 40, options.watch), _published_part()]
+    figures, files = _figures(options.seed, options.out)
     parts += figures
-    if images is not None:
-        parts += _image_parts(images, seed, 2 if quick else 3, watch)
+    if options.data is not None:
+        found, more = image_parts(options, options.cache())
+        parts, files = parts + found, files + more
     return Study("difficulty", tuple(parts), tuple(files))
 
 
@@ -82,15 +68,9 @@ def _accuracy(truth: Ints, ease: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.log(skill / (1 - skill)) * ease[:, None])))
 
 
-def as_labels(label: Ints) -> Labels:
-    """Convert a dense (n, W) array, with the label of every worker for every task, to answers."""
-    n, W = label.shape
-    return Labels(np.repeat(np.arange(n), W), np.tile(np.arange(W), n), label.ravel(), source="simulation")
-
-
-def score(name: str, dataset: Dataset, classifier: Any = "logistic", seed: int = 0) -> tuple[list[float], LabelsResult]:
+def score(name: str, dataset: Dataset) -> tuple[list[float], LabelsResult]:
     """Test accuracy (%), AUC and accuracy (%) of the estimated truth, and error of skills; and the result."""
-    model = CrowdClassifier(classifier, name, random_state=seed)
+    model = CrowdClassifier("logistic", name, random_state=0)
     result = model.fit(dataset.X, dataset.answers, tasks=dataset.answers.tasks).result_
     predicted = model.predict_proba(dataset.X_test).argmax(1)
     skills = expertise(result)["easiest"].to_numpy().reshape(-1, 2)
@@ -99,22 +79,20 @@ def score(name: str, dataset: Dataset, classifier: Any = "logistic", seed: int =
     return [test, auc(result, dataset.labels), train, float(np.abs(skills - SKILLS).mean())], result
 
 
-def _score_true_labels(dataset: Dataset, classifier: Any = "logistic", seed: int | None = None) -> list[float]:
+def _score_true_labels(dataset: Dataset) -> list[float]:
     """Test accuracy (percent) of a classifier trained on the true labels."""
-    model = CrowdClassifier(classifier, "soft-vote", random_state=seed).fit(dataset.X, dataset.truth)
+    model = CrowdClassifier("logistic", "soft-vote").fit(dataset.X, dataset.truth)
     return [100 * float((model.predict(dataset.X_test) == dataset.test_truth).mean())]
 
 
-def _row(name: str, column: int, spread: str, scores: list[list[float]], divisor: int = 1) -> dict[str, Any]:
-    """A method, its name and accuracy in the paper, and the means of its scores over seeds.
-
-    The column `spread` is the standard deviation of the test accuracy, divided by the root of `divisor`.
-    """
+def _row(name: str, scores: list[list[float]]) -> dict[str, Any]:
+    """A method, its name and accuracy in the paper, and the means of its scores over seeds."""
     values = np.array(scores)
-    paper_name, *accuracy = METHODS.get(name, ("-", None, None, None))
+    paper_name, accuracy = METHODS.get(name, ("-", None))
     return {
-        "workers": name, "in the paper": paper_name, "paper's accuracy": accuracy[column],
-        SCORES[0]: float(values[:, 0].mean()), spread: float(values[:, 0].std(ddof=1) / divisor**0.5),
+        "workers": name, "in the paper": paper_name, "paper's accuracy": accuracy,
+        SCORES[0]: float(values[:, 0].mean()),
+        "standard error": float(values[:, 0].std(ddof=1) / len(values) ** 0.5),
         **dict(zip(SCORES[1:], values.mean(0)[1:].tolist(), strict=False)),
     }  # fmt: skip
 
@@ -125,8 +103,8 @@ def _seeds_part(seed: int, count: int, watch: Callable[[str], None]) -> Part:
     rows = []
     for name in METHODS:
         watch(f"{name} on {count} data sets")
-        rows.append(_row(name, 0, "standard error", [score(name, each)[0] for each in datasets], count))
-    rows.append(_row("true labels", 0, "standard error", [_score_true_labels(each) for each in datasets], count))
+        rows.append(_row(name, [score(name, each)[0] for each in datasets]))
+    rows.append(_row("true labels", [_score_true_labels(each) for each in datasets]))
     notes = (
         "No classifier can exceed 92.14 % on this mixture on average. The paper's 93.6 to 94.4 % come from a single "
         "test set, on which accuracy has a standard error of 0.85 points.",
@@ -141,7 +119,7 @@ def _seeds_part(seed: int, count: int, watch: Callable[[str], None]) -> Part:
 
 def _published_part() -> Part:
     dataset = published()
-    rows: list[Any] = [(name, *METHODS[name][:2], *score(name, dataset)[0]) for name in METHODS]
+    rows: list[Any] = [(name, *METHODS[name], *score(name, dataset)[0]) for name in METHODS]
     bayes = 100 * float(((dataset.X_test.sum(1) > 0) == dataset.test_truth).mean())
     rows.append(("true boundary", "-", None, bayes, None, None, None))
     notes = (
@@ -180,72 +158,18 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
     if out is None:
         return parts, []
     page = write_report(results["adaptive"], out / "difficulty.html", judged=evaluation)
-    return parts, [page, write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)]
-
-
-def _images(folder: Path) -> Images:
-    """Cats and dogs of CIFAR-10."""
-    files = {"cifar10n": "images_first10000.npz", "cifar10h_counts": "features.npz"}
-    arrays = []
-    for name, file in files.items():
-        parts = (f"{name}/{file}", f"{name}/truth.parquet")
-        require_files(folder, parts, ". Give the folder that holds cifar10n and cifar10h_counts")
-        _, X, kind = read_labelled(folder / name, file, "x")
-        chosen = np.isin(kind, ("cat", "dog"))
-        X = X[chosen].transpose(0, 3, 1, 2).astype(np.float32) / 255
-        arrays += [X, (kind[chosen] == "dog").astype(np.int64)]
-    return tuple(arrays)
-
-
-def _image_parts(images: Images, seed: int, count: int, watch: Callable[[str], None]) -> list[Part]:
-    """Tables 2 and 3, means over seeds: a four-layer network on small images, labelled by simulated experts."""
-    watch("estimating the difficulty of each image")
-    X, truth, X_test, test_truth = images
-    ease, parts = _ease(X, truth, seed), []
-    for column, (title, note) in enumerate(IMAGE_TABLES.items(), 1):
-        scores: dict[str, list[list[float]]] = {name: [] for name in (*ON_IMAGES, "true labels")}
-        for s in range(count):
-            rng = np.random.default_rng([3 + seed, column, s])
-            correct = _accuracy(truth, ease) if column == 1 else 1 - 1 / (3 + rng.integers(0, 6, (len(truth), 5)))
-            label = np.where(rng.random(correct.shape) < correct, truth[:, None], 1 - truth[:, None])
-            dataset = Dataset(X, as_labels(label), truth, X_test, test_truth)
-            for name in ON_IMAGES:
-                watch(f"{title}: {name}, seed {s}")
-                scores[name].append(score(name, dataset, untrained_network(s), s)[0][:3])
-            scores["true labels"].append(_score_true_labels(dataset, untrained_network(s), s))
-        notes = (
-            f"Here there are {len(truth)} training images of 32 x 32 pixels; the paper has 12,500 larger images. The "
-            "last row, a network trained on the true labels, shows what can be reached here.",
-            "No method falls to 50 % here: all start from soft votes, and stop early by held-out answers.",
-            note,
-        )
-        rows = [_row(name, column, "spread", values) for name, values in scores.items()]
-        parts.append(Part.of(f"{title} ({count} seeds)", rows, notes))
-    return parts
-
-
-def _ease(X: Floats, truth: Ints, seed: int) -> Floats:
-    """Ease of each image, (n,), by networks trained on the true labels of other images."""
-    from sklearn.model_selection import KFold
-
-    p = np.empty(len(truth))
-    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
-        model = CrowdClassifier(untrained_network(seed), "soft-vote", random_state=seed).fit(X[train], truth[train])
-        p[test] = model.predict_proba(X[test])[:, 1]
-    return 4 * (p - 0.5) ** 2
-
-
-def untrained_network(seed: int) -> Any:
-    """The network of the paper's appendix, scaled to 32 x 32, with initial weights drawn from the seed."""
-    import torch
-    from torch import nn
-
-    from ..learn import Network
-
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        layers: list[nn.Module] = []
-        for wide, wider in ((3, 16), (16, 32), (32, 64), (64, 64)):
-            layers += [nn.Conv2d(wide, wider, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        head = nn.Flatten(), nn.BatchNorm1d(256), nn.Linear(256, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 2)
-        return Network(nn.Sequential(*layers, *head), batch_size=128)
+    layers = [
+        Layer(METHODS[name][0].replace("-", name), np.column_stack([c["false_positive"], c["true_positive"]]), k)
+        for k, (name, c) in enumerate(evaluation.curves.items())
+    ]
+    title = "Figure 2: ROC of the estimated truth, two Gaussians"
+    roc = draw(out / "figure2.svg", title, "false positive rate", "true positive rate", layers)
+    estimated = {METHODS[name][0]: each for name, each in zip(ON_PAGE, easiest, strict=True) if name != "soft-vote"}
+    estimated = {name: np.reshape(each, (-1, 2))[:, ::-1] for name, each in estimated.items()}
+    skills_figure = draw_skills(
+        out / "figure3.svg",
+        "Figure 3: skills of the five experts, two Gaussians",
+        {"true": SKILLS[:, ::-1], **estimated},
+    )
+    table = write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)
+    return parts, [page, table, roc, skills_figure]

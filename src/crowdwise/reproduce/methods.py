@@ -63,6 +63,12 @@ class Dataset(NamedTuple):
         return dict(zip(self.answers.tasks.to_list(), self.answers.classes[self.truth].to_list(), strict=True))
 
 
+def as_labels(label: Ints) -> Labels:
+    """Convert a dense (n, W) array, with the label of every worker for every task, to answers."""
+    n, W = label.shape
+    return Labels(np.repeat(np.arange(n), W), np.tile(np.arange(W), n), label.ravel(), source="simulation")
+
+
 def fit_method(name: str, dataset: Dataset, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
     """Fit one of METHODS to a dataset."""
     workers, restarted = METHODS[name]

@@ -28,7 +28,7 @@ PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers a
     "pair-mixture": (PairMixture(), True),
     "bayes-scdc": (BayesScdc(), True),
     "scdc": (Scdc(restarts=2), True),
-    "bayes-scdc, no answers, scale of the paper": (BayesScdc(scale=False), False),
+    "bayes-scdc, no answers, scale of the paper": (BayesScdc(scale="none"), False),
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
 PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale of the paper": (0.956, 0.91, 8)}

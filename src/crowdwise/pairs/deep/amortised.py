@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 START_EPOCHS = 100  # epochs in which q(z | o) learns the initial clusters
 CHUNK_ITEMS = 500  # items that pass through the networks at a time
+MAX_EXACT_COMPONENTS = 20  # up to this many components, every item passes through the networks with all of them
+EXACT_SHARE = 0.2  # with more, a component with a smaller q(z | o) is left out at random, as often as it is smaller
 
 
 class _Model(nn.Module):
@@ -51,29 +53,51 @@ class _Model(nn.Module):
 
     def place(self, o: Tensor) -> tuple[Tensor, Tensor]:
         """(n, K, d) mean and variance of q(x | z, o) for every item and component."""
+        row, k = (each.ravel() for each in torch.meshgrid(*map(torch.arange, (len(o), len(self.tag))), indexing="ij"))
+        mean, variance = self.place_pairs(o, row, k)
+        return tuple(each.reshape(len(o), len(self.tag), -1) for each in (mean, variance))  # type: ignore[return-value]
+
+    def place_pairs(self, o: Tensor, row: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """(m, d) mean and variance of q(x | z, o), for pairs of a row of `o` and a component."""
         encoder = self.encoder
-        last = encoder.trunk[-2]
-        h = encoder.trunk[-1](last(encoder.trunk[:-2](o))[:, None] + self.tag)
-        mean = functional.linear(o, encoder.linear)[:, None] + encoder.location(h)
+        inner, linear = encoder.trunk[-2](encoder.trunk[:-2](o)), functional.linear(o, encoder.linear)
+        h = encoder.trunk[-1](inner[row] + self.tag[k])
         assert encoder.spread is not None
-        return mean, 1 / (functional.softplus(encoder.spread(h)) + 1e-4)
+        return linear[row] + encoder.location(h), 1 / (functional.softplus(encoder.spread(h)) + 1e-4)
 
     def root(self) -> Tensor:
         """(K, d, d) lower triangular roots of the precisions of the components."""
         return torch.diag_embed(self.log_root.clamp(-5, 5).exp()) + torch.tril(self.low_root, -1)
 
     def bounds(self, o: Tensor) -> Tensor:
-        """(n,) bound of every item without its answers, summed over components."""
-        log_z = self.log_z(o)
-        mean, variance = self.place(o)
+        """(n,) bound of every item without its answers, summed over components.
+
+        With many components the sum is estimated without bias from pairs of items and components that are drawn with
+        probabilities `chance`. The most probable component is always drawn, and its term is subtracted from the
+        others, which keeps the variance small.
+        """
+        log_z, own = self.log_z(o), torch.arange(len(o))
+        z, top = log_z.exp(), log_z.argmax(1)
+        chance = torch.ones_like(z)
+        if z.shape[1] > MAX_EXACT_COMPONENTS:
+            chance = (z.detach() / EXACT_SHARE).clamp(max=1)
+            chance[own, top] = 1.0
+        row, k = torch.nonzero(torch.rand_like(chance) < chance, as_tuple=True)
+        terms = self._terms(o, row, k)
+        level = torch.zeros(len(o)).index_put((row[k == top[row]],), terms.detach()[k == top[row]])
+        rest = z[row, k] / chance[row, k] * (terms - level[row])
+        exact = (z * (torch.log_softmax(self.share, 0) - log_z)).sum(1)
+        return exact + level + torch.zeros(len(o)).index_add(0, row, rest)
+
+    def _terms(self, o: Tensor, row: Tensor, k: Tensor) -> Tensor:
+        """(m,) log p(x | z) + log p(o | x) + entropy of q(x | z, o), for pairs of a row and a component."""
+        mean, variance = self.place_pairs(o, row, k)
         x = mean + variance.sqrt() * torch.randn_like(mean)
-        root = self.root()
-        gaps = torch.einsum("nki,kij->nkj", mean - self.mean, root)
-        spread = torch.einsum("nki,ki->nk", variance, (root**2).sum(2))
-        match = self.log_root.clamp(-5, 5).sum(1) - 0.5 * ((gaps**2).sum(2) + spread)
-        entropy = 0.5 * (1 + variance.log()).sum(2)
-        likelihood = networks.log_likelihood(self.decoder, self.kind, o[:, None], x)
-        return (log_z.exp() * (torch.log_softmax(self.share, 0) + match + entropy + likelihood - log_z)).sum(1)
+        root, scale = self.root(), self.log_root.clamp(-5, 5).sum(1)
+        gaps = torch.einsum("mi,mij->mj", mean - self.mean[k], root[k])
+        match = scale[k] - 0.5 * ((gaps**2).sum(1) + (variance * (root**2).sum(2)[k]).sum(1))
+        entropy = 0.5 * (1 + variance.log()).sum(1)
+        return match + entropy + networks.log_likelihood(self.decoder, self.kind, o[row], x)
 
 
 class _Answers:

@@ -16,6 +16,7 @@ from ...engine.run import Arrays
 from ...kernels.layout import Floats
 from ..model import FeatureFit, PairAnswers, new_trace
 from . import networks, posteriors
+from .merging import merge_components
 from .networks import Networks, Scaling, Space
 from .posteriors import Expected, Globals, Placed
 from .relations import Batch, Relations
@@ -41,7 +42,8 @@ class _Model:
         self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
         components = settings.parts or 1
         self.items, latent = len(o), nets.encoder.linear.shape[0]
-        width = settings.width or (NARROW_VARIANCE if settings.scale and nets.observation == "gaussian" else 1.0)
+        scaled = settings.scale != "none" and nets.observation == "gaussian"
+        width = settings.width or (NARROW_VARIANCE if scaled else 1.0)
         self.prior = posteriors.prior(components, latent, relations.n_workers, width)
         self.now = posteriors.random_start(components, latent, relations.n_workers, width)
         self.table = torch.full((self.items, components), 1 / components)
@@ -116,6 +118,13 @@ class _Model:
         )  # fmt: skip
         self.now = self.now.plus(target, 1 - rho, rho)
 
+    def merge(self) -> None:
+        """Merge components, if that raises the bound."""
+        whole, related = self.relations.full_batch(), torch.zeros(self.table.shape[1], self.table.shape[1])
+        if len(whole.row):
+            related = self.table.T @ self.messages(posteriors.expected(self.now), whole)
+        self.now, self.table, _ = merge_components(self.now, self.prior, self.table, related)
+
     def potentials(self) -> tuple[Tensor, Tensor]:
         """Compute the potentials of all items."""
         parts = [self.nets.potential(o) for o in torch.split(self.o, CHUNK_ITEMS)]
@@ -162,6 +171,8 @@ class _Epochs(MixtureTraining):
         if self.done in self.restart_epochs:
             _start_from_pairs(model, self.answers, self.learner.rng)
         bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
+        if s.merge:
+            model.merge()
         return self.record(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
 
     def state(self) -> Arrays:

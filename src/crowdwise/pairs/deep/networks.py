@@ -114,7 +114,7 @@ def generate(decoder: nn.Module, observation: Observation, x: Tensor) -> Tensor:
     return samples
 
 
-def fit_scaling(X: NDArray[Any], observation: str | None, scale: bool) -> Scaling:
+def fit_scaling(X: NDArray[Any], observation: str | None, scale: str) -> Scaling:
     """Choose the distribution of the features, if it is not given, and their scaling."""
     low, high = float(X.min()), float(X.max())
     whole = bool(np.issubdtype(X.dtype, np.integer)) or (high > 1 and bool(np.all(np.round(X) == X)))
@@ -128,9 +128,11 @@ def fit_scaling(X: NDArray[Any], observation: str | None, scale: bool) -> Scalin
                 f"to 255. Scale them, or give {model_setting('observation', 'gaussian')}"
             )
         return Scaling(np.zeros(columns), np.full(columns, 255.0 if high > 1 else 1.0), kind)
-    if not scale:
+    if scale == "none":
         return Scaling(np.zeros(columns), np.ones(columns), kind)
     width = X.std(0, dtype=np.float64)
+    if scale == "whole":
+        width = np.full(columns, np.sqrt((width**2).mean()))
     return Scaling(X.mean(0, dtype=np.float64), np.where(width > 0, width, 1.0), kind)
 
 

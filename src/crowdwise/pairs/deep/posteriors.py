@@ -120,6 +120,11 @@ def divergence(g: Globals, p: Globals) -> float:
     return float(total)
 
 
+def log_partitions(g: Globals) -> Tensor:
+    """(K,) log normaliser of the Normal-inverse-Wishart of every component."""
+    return _log_partition(g, _moments(g)[4])
+
+
 def _log_partition(g: Globals, log_det: Tensor) -> Tensor:
     """Log normaliser of the Normal-inverse-Wishart of every component."""
     d = g.first.shape[1]
