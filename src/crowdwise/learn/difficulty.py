@@ -316,6 +316,9 @@ class VoteLearner:
     def logits(self, X: Any = None) -> Floats:
         return self.on_rows
 
+    def inputs(self) -> Floats:
+        return self.on_rows
+
     def imitate(self, Z: Floats) -> None:
         """Do nothing: votes do not change."""
 

@@ -113,23 +113,26 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _best(self, truth: Any, side: LabelModel, X: Any, labels: Labels, run: Run) -> Fitted:
-        """Return the fit with the highest objective among `restarts` fits with different random weights."""
+        """Return the fit with the highest score among `restarts` fits with different random weights of each candidate
+        of the worker side."""
         rng = run.rng()
         joint = isinstance(side, WorkerSide) and side.asks_classifier
+        sides = side.candidates() if isinstance(side, WorkerSide) else (side,)
 
         def fit(start: int) -> Fitted:
             learner = truth.learner(X, labels.n_classes, rng)
-            return _fit_sides(side, learner, labels, run), learner
+            return _fit_sides(sides[start % len(sides)], learner, labels, run), learner
 
         def unpack(state: Arrays) -> Fitted:
-            result, learner = _result_of(state, side, labels, run), truth.learner(X, labels.n_classes, rng)
+            chosen = sides[int(state["side"])]
+            result, learner = _result_of(state, chosen, labels, run), truth.learner(X, labels.n_classes, rng)
             with threadpool_limits(1, user_api="blas"):
                 learner.restore(under(state, "learner."))
             return result, learner
 
         return best_of(
-            self.restarts if joint else 1, fit, lambda found: float(found[0].trace["objective"][-1]), run,
-            pack=_pack, unpack=unpack,
+            len(sides) * (self.restarts if joint else 1), fit, lambda found: side.score(found[0]), run,
+            pack=lambda found: _pack(found, sides.index(found[0].model)), unpack=unpack,
             before=lambda: {"rng": rng_state(rng)}, rewind=lambda state: set_rng_state(rng, state["rng"]),
         )  # fmt: skip
 
@@ -261,12 +264,13 @@ def _fit_sides(side: LabelModel, learner: Any, labels: Labels, run: Run) -> Labe
     return result
 
 
-def _pack(found: Fitted) -> Arrays:
-    """Pack a finished restart into arrays."""
+def _pack(found: Fitted, side: int) -> Arrays:
+    """Pack a finished restart into arrays; `side` is the number of its worker side among the candidates."""
     result, learner = found
     names = ("params", "posterior", "prevalence", "left_out", "converged", "seconds")
     trace = {f"{n} {column.name}": column.to_numpy() for n, column in enumerate(result.trace)}
-    return packed({name: getattr(result, name) for name in names} | {"trace": trace, "learner": learner.state()})
+    more = {"trace": trace, "learner": learner.state(), "side": side}
+    return packed({name: getattr(result, name) for name in names} | more)
 
 
 def _result_of(state: Arrays, side: LabelModel, labels: Labels, run: Run) -> LabelsResult:

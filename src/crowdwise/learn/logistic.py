@@ -66,6 +66,9 @@ class LogisticLearner:
         """(n, K) logits of new rows, or of the training rows."""
         return np.asarray((self.rows if X is None else self._scaled(X)) @ self.weights)
 
+    def inputs(self) -> Floats:
+        return self.rows[:, :-1]
+
     @property
     def log_prior(self) -> float:
         return self._log_prior(self.weights)

@@ -28,13 +28,12 @@ from .objective import SHARPENING, Evidence, Objective, improve_workers, log_sco
 from .on_answers import AnswerTraining, tensors
 
 HELD_OUT_PATIENCE = 5  # epochs without an increase of the held-out likelihood before training stops
-IMAGE_THREADS = 2  # threads for inputs with several axes; always as many, because results depend on it
 MIN_RATE_SHARE = 1 / 16  # the network has converged when the learning rate falls below this share of its first value
 RULES = {
     "batch_norm": YES_NO, "mixup": NOT_NEGATIVE, "averaging": Rule((int, float), low=0.0, high=0.9999),
     "epochs": COUNT, "batch_size": COUNT, "rate": POSITIVE, "weight_decay": NOT_NEGATIVE,
     "dropout": SHARE, "scale": YES_NO, "holdout": Rule((int, float), low=0.0, high=0.9),
-    "augment": Rule(int, low=0), "precision": one_of("single", "bfloat16"),
+    "augment": Rule(int, low=0), "threads": COUNT, "precision": one_of("single", "bfloat16"),
 }  # fmt: skip
 PREDICT_BATCH_ROWS = 1024
 MIN_ADAM_STEPS = 50  # per iteration; with few rows an iteration has several epochs
@@ -52,7 +51,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
     on images that are mirrored at random and shifted by up to that many pixels; 0 turns it off. `holdout` is the share
     of tasks that are held out to choose the best epoch. `device` is a torch device ("cpu", "cuda", "mps", ...), or
     "auto" for the fastest one available. `precision="bfloat16"` computes in 16 bits, with weights in 32 bits: about
-    twice as fast for images on processors that support it.
+    twice as fast for images on processors that support it. `threads` is the number of threads for images; results
+    depend on it.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         scale: bool = True,
         device: str = "cpu",
         precision: str = "single",
+        threads: int = 2,
     ) -> None:
         self.module = module
         self.hidden = hidden
@@ -89,6 +90,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.device = device
         self.precision = precision
+        self.threads = threads
 
     def learner(self, X: Floats, n_classes: int, rng: np.random.Generator) -> NetworkLearner:
         check(RULES, self)
@@ -156,7 +158,7 @@ class NetworkLearner:
         if self.rows.ndim == 4:  # channels last is the faster layout of images
             self.rows = self.rows.contiguous(memory_format=torch.channels_last)
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.threads = IMAGE_THREADS if self.rows.ndim > 2 else 1
+        self.threads = plan.threads if self.rows.ndim > 2 else 1
         self.answers: AnswerTraining | None = None  # of worker sides that are trained together with the network
         self.pending: Arrays = {}  # its state in a checkpoint
         self._check_output()
@@ -252,6 +254,9 @@ class NetworkLearner:
 
     def logits(self, X: Floats | None = None) -> Floats:
         return self.on_rows if X is None else self.predicted(self._scaled(X))
+
+    def inputs(self) -> Floats:
+        return self.rows.flatten(1).cpu().double().numpy()
 
     def imitate(self, Z: Floats) -> None:
         """Train on soft targets for `epochs` epochs, or until the predictions of held-out rows stop improving; keep the

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from ..engine.model import Rule, check
 from ..engine.run import Arrays, packed
-from ..errors import ParameterError
+from ..errors import FeatureError, ParameterError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints
 from .objective import SHARPENING, Evidence, Objective, improve_workers, log_score, softmax
@@ -74,6 +74,12 @@ class RefitLearner:
 
     def logits(self, X: Any = None) -> Floats:
         return self.on_rows if X is None else self._logits(self.fitted, X)
+
+    def inputs(self) -> Floats:
+        try:
+            return np.asarray(self.X, np.float64).reshape(_num_samples(self.X), -1)
+        except (TypeError, ValueError) as error:
+            raise FeatureError(f"the features cannot be converted to numbers, which gating needs: {error}") from error
 
     def imitate(self, Z: Floats) -> None:
         if self.n_classes < 2:

@@ -21,7 +21,7 @@ discover("crowdwise.learn")
 # The methods compared by Mena and Nanculef (2019), with their hyperparameters.
 PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "softMV": ("soft-vote", {}),
-    "hardMV": ("majority-vote", {}),
+    "hardMV": ("majority-vote", {"ties": "first"}),  # the rule of the authors' code
     "DL-DS": ("dawid-skene", {"smoothing": 0.0}),
     "DL-EM": ("dl-em", {"early": 0.03, "max_iter": 50}),
     "CMM": ("cmm", {"groups": 3, "early": 0.03, "max_iter": 50}),

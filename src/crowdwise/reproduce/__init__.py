@@ -21,16 +21,18 @@ def study(
     watch: Callable[[str], None] = lambda text: None,
     quick: bool = False,
     full: bool = False,
+    images: Path | None = None,
 ) -> Study:
     """Run a study.
 
     `data` is the folder of its real data sets and `out` the folder for its files. `watch` is called with the name of
-    each step. `quick` measures less, in minutes; `full` measures more, if the study has more to measure.
+    each step. `quick` measures less, in minutes; `full` measures more, if the study has more to measure. `images` is
+    the folder of all CIFAR-10 images, for the parts of groups and pairs that need them.
     """
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(StudyOptions(data, out, seed, watch, quick, full))
+    return run(StudyOptions(data, out, seed, watch, quick, full, images))
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

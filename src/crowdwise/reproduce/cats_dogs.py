@@ -212,7 +212,7 @@ def _network(build: Callable[[], Any], seed: int, **settings: Any) -> Any:
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Network(build(), batch_size=128, precision="bfloat16", **settings)
+        return Network(build(), batch_size=128, precision="bfloat16", threads=1, **settings)
 
 
 def _figures(out: Path, found: dict[str, list[Measurement]]) -> list[Path]:

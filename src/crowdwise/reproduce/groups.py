@@ -1,14 +1,15 @@
 """The study of groups (Mena and Nanculef, `Revisiting Machine Learning from Crowds: a Mixture Model for Grouping
 Annotations`, 2019), measured again.
 
-Setup (1) is simulated. Setup (2) uses features of CIFAR-10 images in place of the images. Tables 3 and 4 need LabelMe.
+Setup (1) is simulated. Setup (2) uses features of CIFAR-10 images, or the images themselves. Tables 3 and 4 need
+LabelMe.
 """
 
 from __future__ import annotations
 
 import functools
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ..metrics import evaluate
 from ..report import Cost, Scaling, write_report
 from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
+from .cifar10 import Cifar10, read_cifar10
 from .labelme import required_files, tables
 from .methods import METHODS, Dataset, compared, fit_method, measure_method
 from .study import (
@@ -45,23 +47,30 @@ PAPER = {  # test accuracy by number of workers, Setups (1) and (2); None: out o
     "Ideal": ((94.75,) * 6, (83.77,) * 6),
 }
 NOISE = (0.1, 0.5, 0.8, 3.0)  # turns a network into experts, inexperts, highly inexperts and spammers
+IMAGE_NOISE = (0.05, 0.2, 0.35, 3.0)  # the same for a convolutional network
 TEST_POINTS = 8190  # ten times as many as in the paper, to reduce sampling noise
 IMAGES = {"cifar10n": "features.npz", "cifar10h_counts": "features_hog.npz"}
+IMAGE_WORKERS = (100, 1500, 10000)  # of Setup (2) with images
+IMAGE_METHODS = ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "tied", "groups", "Ideal")
+SHARES = (0.20, 0.45, 0.15, 0.20)  # of the levels of ability in Setup (2)
 COMPARED = ("DL-EM", "CMM", "tied", "groups")  # in Figure 3
 Measurements = dict[tuple[str, int], list[Measurement]]  # by method and number of workers, one entry per seed
 
 
 def groups(options: StudyOptions) -> Study:
     """Tables 2, 3 and 4 and Figure 3; `data` is the folder that holds cifar10n, cifar10h_counts and labelme."""
-    data, out, seed, _, quick, _ = options
+    data, out, seed, _, quick, *_ = options
     if data is not None:
         files = [f"{folder}/{each}" for folder, file in IMAGES.items() for each in (file, "truth.parquet")]
         hint = f". {option('data')} must be the folder that holds cifar10n, cifar10h_counts and labelme"
         require_files(data, (*files, *required_files()), hint)
+    pixels = None if options.images is None else read_cifar10(options.images)
     cache = options.cache("groups-measured.json")
     parts = _first_setup(seed, quick, cache)
     if data is not None:
         parts += [_second_setup(data, seed, quick, cache), *tables(data, seed, quick, cache)]
+    if pixels is not None:
+        parts.append(_image_setup(pixels, seed, quick, cache))
     costs, scaling = _figure(seed, quick, cache)
     return Study("groups", (*parts, costs), () if out is None else _files(out, seed, scaling))
 
@@ -82,7 +91,8 @@ def simulated_points(workers: int, seed: Any, fresh: int = TEST_POINTS) -> Datas
 
 def _measure_all(
     title: str,
-    quick: bool,
+    sizes: tuple[int, ...],
+    names: Sequence[str],
     seeds: int,
     restarts: int,
     network: Network,
@@ -92,7 +102,7 @@ def _measure_all(
     """Measure all methods for each seed and number of workers; datasets are made only if a measurement is missing."""
     make_dataset = functools.lru_cache(1)(make_dataset)
     measurements: Measurements = {}
-    for s, workers, name in product(range(seeds), _workers(quick), compared(quick)):
+    for s, workers, name in product(range(seeds), sizes, names):
         key = f"{title}, {workers} workers, seed {s}, {restarts} starts: {name}"
         found = cache.measure(
             key, lambda n=name, w=workers, s=s: measure_method(n, make_dataset(w, s), network, restarts, s)
@@ -107,7 +117,8 @@ def _first_setup(seed: int, quick: bool, cache: MeasurementCache) -> list[Part]:
     def make_dataset(workers: int, s: int) -> Dataset:
         return simulated_points(workers, [5 + seed, workers, s])
 
-    found = _measure_all(title, quick, seeds, restarts, small_network(), make_dataset, cache)
+    sizes, names = _workers(quick), compared(quick)
+    found = _measure_all(title, sizes, names, seeds, restarts, small_network(), make_dataset, cache)
     notes = (
         "tied, groups and pooled are not in the paper. They assume one true class per task for all its answers, and "
         "reach the accuracy of true labels (Ideal) even with few answers per worker; tied needs no worker ids.",
@@ -166,12 +177,12 @@ def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -
         return perturbed(X, truth, NOISE, seed=seed, **{**network.get_params(), "dropout": 0.0, "epochs": 30})
 
     def make_dataset(workers: int, s: int) -> Dataset:
-        shares, seeds = (0.20, 0.45, 0.15, 0.20), [6 + seed, workers, s]
-        sim = levels(truth, matrices(), shares, workers=workers, per_task=3, features=X, seed=seeds)
+        seeds = [6 + seed, workers, s]
+        sim = levels(truth, matrices(), SHARES, workers=workers, per_task=3, features=X, seed=seeds)
         return Dataset.from_crowd(sim, 0)._replace(X_test=X_test, test_truth=test_truth)
 
     title = f"Setup (2) from {seed}, {count} images"
-    found = _measure_all(title, quick, 1, 1, network, make_dataset, cache)
+    found = _measure_all(title, _workers(quick), compared(quick), 1, 1, network, make_dataset, cache)
     noise = ", ".join(f"{size:g}" for size in NOISE)
     notes = (
         f"Here a network with one hidden layer learns from gradients and colours of {count} images; the paper trains a "
@@ -181,6 +192,50 @@ def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -
     )
     title = "Table 2, Setup (2): test accuracy (percent) by number of workers"
     return Part.of(title, _by_workers(found, "test", 1), notes, 2)
+
+
+def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCache) -> Part:
+    """Setup (2) with a convolutional network on the images."""
+    count, epochs = (1_000, 2) if quick else (20_000, 40)
+    X, X_test = (each.transpose(0, 3, 1, 2).astype(np.float32) / 255 for each in (pixels.X[:count], pixels.X_test))
+    X_test, test_truth = (X_test[:1000], pixels.test_truth[:1000]) if quick else (X_test, pixels.test_truth)
+    truth, network = pixels.truth[:count], convolutional_network(seed, epochs)
+
+    @functools.cache
+    def matrices() -> Any:
+        return perturbed(X, truth, IMAGE_NOISE, seed=seed, **network.get_params())
+
+    def make_dataset(workers: int, s: int) -> Dataset:
+        sim = levels(truth, matrices(), SHARES, workers=workers, per_task=3, features=X, seed=[6 + seed, workers, s])
+        return Dataset.from_crowd(sim, 0)._replace(X_test=X_test, test_truth=test_truth)
+
+    title = f"Setup (2) from {seed}, {count} images by a convolutional network"
+    sizes = IMAGE_WORKERS[:1] if quick else IMAGE_WORKERS
+    found = _measure_all(title, sizes, IMAGE_METHODS, 1, 1, network, make_dataset, cache)
+    noise = ", ".join(f"{size:g}" for size in IMAGE_NOISE)
+    notes = (
+        f"A network with four convolutions learns from {count} images; in the paper there are 50,000. One seed and one "
+        "start.",
+        "Classifiers keep the epoch that predicts the targets of held-out images best. The levels of ability come from "
+        f"the same network trained on the truth, with noise added to its weights ({noise} standard deviations).",
+    )
+    title = "Table 2, Setup (2) with a convolutional network: test accuracy (percent) by number of workers"
+    return Part.of(title, _by_workers(found, "test", 1), notes, 2)
+
+
+def convolutional_network(seed: int, epochs: int) -> Network:
+    """A small convolutional network for images of 32 x 32 pixels and ten classes, with weights drawn from the seed."""
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        layers: list[nn.Module] = []
+        for wide, wider in ((3, 32), (32, 48), (48, 64), (64, 64)):
+            layers += [nn.Conv2d(wide, wider, 3, padding=1), nn.BatchNorm2d(wider), nn.ReLU(), nn.MaxPool2d(2)]
+        head = nn.Flatten(), nn.Linear(256, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10)
+        module = nn.Sequential(*layers, *head)
+    return Network(module, epochs=epochs, batch_size=128, weight_decay=0.0, precision="bfloat16", threads=1)
 
 
 def _figure(seed: int, quick: bool, cache: MeasurementCache) -> tuple[Part, Scaling]:

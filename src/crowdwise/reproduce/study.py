@@ -37,6 +37,7 @@ class StudyOptions(NamedTuple):
     watch: Callable[[str], None]  # called with the name of each step
     quick: bool  # measure less
     full: bool = False  # measure more
+    images: Path | None = None  # folder of all images of CIFAR-10
 
     def seeds(self, quick: int, usual: int) -> range:
         """The seeds to measure with: `quick` of them for a quick study, else `usual`."""
