@@ -292,7 +292,7 @@ def test_features_are_needed(name: str) -> None:
 def test_features_beyond_the_numbers_of_networks_are_refused() -> None:
     said = r"bayes-scdc: numerical failure in the Cholesky decomposition .*Scale the features"
     with pytest.raises(FeatureError, match=said):
-        cw.aggregate(about(HALVES), "bayes-scdc", features=(IDS, 1e30 * BLOBS), scale=False, **TINY)
+        cw.aggregate(about(HALVES), "bayes-scdc", features=(IDS, 1e30 * BLOBS), scale="none", **TINY)
 
 
 @pytest.mark.parametrize("name", DEEP)

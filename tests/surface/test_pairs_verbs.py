@@ -553,7 +553,7 @@ def test_a_network_from_the_command_line(files: Path, tmp_path: Path, command: A
     pytest.importorskip("torch")
     status, out, _ = command(
         "pairs", files / "pairs.csv", "--features", files / "features.npz", "--model", "bayes-scdc",
-        "--set", "epochs=2", "--set", "hidden=8,6", "--set", "scale=true", "--no-page", "--json", "--out", tmp_path,
+        "--set", "epochs=2", "--set", "hidden=8,6", "--set", "scale=columns", "--no-page", "--json", "--out", tmp_path,
     )  # fmt: skip
     assert status == 0
     assert sum(row["items"] for row in json.loads(out)["sizes"]) == 150

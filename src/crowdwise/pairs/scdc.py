@@ -44,6 +44,9 @@ class DeepModel(PairsModel):
     hidden: tuple[int, ...] | None = setting(
         None, None, "sizes of the hidden layers; None: (40, 40), or (500, 500) for 'bernoulli' features"
     )
+    image: tuple[int, ...] | None = setting(
+        None, None, "height, width and channels of images, for convolutional networks; None: dense networks"
+    )
     observation: str | None = setting(
         None,
         one_of(None, "gaussian", "bernoulli"),
@@ -78,6 +81,16 @@ class DeepModel(PairsModel):
                 f"{self.name}: hidden is {sizes!r}; it must be a tuple of layer sizes, for instance "
                 f"{model_setting('hidden', (40, 40))}"
             )
+
+        image: Any = self.image
+        if image is not None:
+            sizes = isinstance(image, tuple) and len(image) == 3 and all(_is_size(n) for n in image)
+            if not sizes or image[0] % 4 or image[1] % 4:
+                raise ParameterError(
+                    f"{self.name}: image is {image!r}; it must be a tuple of height, width and channels, the first two "
+                    f"multiples of 4, for instance {model_setting('image', (28, 28, 1))}"
+                )
+            object.__setattr__(self, "image", tuple(int(n) for n in image))
 
     def with_defaults(self, X: Floats, start: str | None) -> Self:
         """Return the model with data-dependent defaults in place of None."""
@@ -143,6 +156,7 @@ class BayesScdc(DeepModel):
         "all", one_of("all", "sampled"), "answers used in a mini-batch: 'all' about its items, or 'sampled' answers"
     )
     merge: bool = setting(True, YES_NO, "after each epoch, merge two clusters if that raises the evidence lower bound")
+    second_term: bool = setting(False, YES_NO, "add the second term of the paper's eq. (17) to the natural gradient")
     width: float | None = setting(
         None,
         SOME_POSITIVE,

@@ -36,7 +36,8 @@ class _Model(nn.Module):
         nets = networks.build_networks(o, shape, kind)
         unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
         self.encoder, self.decoder = nets.encoder, nets.decoder
-        self.classifier = TwoHeads(torch.zeros(components, o.shape[1]), shape.hidden, unit, spread=False)
+        zero = torch.zeros(components, o.shape[1])
+        self.classifier = TwoHeads(zero, shape.hidden, unit, spread=False, image=shape.image)
         width = shape.hidden[-1]
         self.tag = nn.Parameter(0.1 * torch.randn(components, width))
         self.share = nn.Parameter(torch.zeros(components))
@@ -136,7 +137,7 @@ class _Epochs(MixtureTraining):
         small = s.batch is not None and s.batch < len(o)
         optimiser = torch.optim.Adam(model.parameters(), s.rate or (1e-3 if small else 3e-3))
         super().__init__("scdc", s.epochs or 0, Learner(model, optimiser, rng), run, len(o))
-        self.model, self.o, self.answers, self.batch = model, o, answers, s.batch or len(o)
+        self.model, self.o, self.answers, self.batch, self.settings = model, o, answers, s.batch or len(o), s
 
     def epoch(self) -> Step:
         total = 0.0
@@ -251,7 +252,7 @@ def _finish(training: _Epochs, scaling: Scaling, trace: Trace) -> FeatureFit:
         draws = [float(model.bounds(part).double().sum()) for _ in range(3) for part in torch.split(o, CHUNK_ITEMS)]
         bound = (sum(draws) / 3 + related) / len(o)
         alpha, beta = answers.pseudo_counts(model, z)
-        space = networks.pack_scaling(scaling) | networks.pack(model, "model")
+        space = networks.pack_scaling(scaling, training.settings.image) | networks.pack(model, "model")
         return training.found(z.double().numpy(), alpha, beta, trace, bound, latent.double().numpy(), space)
 
 

@@ -32,6 +32,7 @@ MESSAGE_PASSES = 5  # rounds of message passing in a step
 WARM_UP_EPOCHS = 20  # raw images: epochs before the mixture is trained
 PAIR_RESTARTS = 4  # raw images: times that the mixture is initialised from pairs again
 NARROW_VARIANCE = 0.02  # default prior variance of a cluster for scaled Gaussian features
+MERGE_FROM = 0.5  # share of the epochs before components are merged; earlier ones are far from their optimum
 SHARP_BIAS = 10.0  # added to the spread head of the encoder
 
 
@@ -81,9 +82,11 @@ class _Model:
         with torch.no_grad():
             z = self.pass_messages(e, precision, pull, batch)
             messages = self.messages(e, batch)
-        x = posteriors.place(e, precision, pull, z)
-        z = torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second) + messages, 1)
-        x = posteriors.place(e, precision, pull, z)
+        q = Expected(*(t.clone().requires_grad_() for t in e)) if self.settings.second_term else e
+        x = posteriors.place(q, precision, pull, z)
+        related = self.messages(q, batch) if self.settings.second_term else messages
+        z = torch.softmax(q.log_share + posteriors.densities(q, x.mean, x.second) + related, 1)
+        x = posteriors.place(q, precision, pull, z)
         likelihood = self.nets.likelihood(self.o[batch.items], posteriors.sample_x(x))
         local = (batch.scale * (likelihood + posteriors.local_bound(e, z, x))).sum()
         loss = -(local + (batch.scale[:, None] * messages * z).sum()) / self.items
@@ -95,7 +98,8 @@ class _Model:
             self.table[batch.items] = z
             bound = float(local.detach()) + self.answer_bound(e, z, batch)
             bound -= posteriors.divergence(self.now, self.prior)
-            self.update_globals(z, Placed(*(t.detach() for t in x)), batch)
+            path = posteriors.path_term(q, -float(self.items)) if self.settings.second_term else None
+            self.update_globals(z, Placed(*(t.detach() for t in x)), batch, path=path)
         return bound / self.items
 
     def answer_bound(self, e: Expected, z: Tensor, batch: Batch) -> float:
@@ -105,8 +109,10 @@ class _Model:
         flat = batch.weight * e.different[batch.worker, same]
         return float((batch.share * (self.odds(e, batch) * together + flat)).sum())
 
-    def update_globals(self, z: Tensor, x: Placed, batch: Batch, step: float | None = None) -> None:
-        """Make a natural-gradient step of the global posteriors, first term of eq. (17)."""
+    def update_globals(
+        self, z: Tensor, x: Placed, batch: Batch, step: float | None = None, path: Globals | None = None
+    ) -> None:
+        """Make a natural-gradient step of the global posteriors, first term of eq. (17), and its second term `path`."""
         p, rho = self.prior, self.step if step is None else step
         count, first, second = posteriors.item_statistics(z, x, batch.scale)
         together = (z[batch.row] * self.table[batch.other]).sum(1)
@@ -117,6 +123,8 @@ class _Model:
             p.beta + unequal,
         )  # fmt: skip
         self.now = self.now.plus(target, 1 - rho, rho)
+        if path is not None:
+            self.now = posteriors.where_valid(self.now.plus(path, 1.0, rho), self.now)
 
     def merge(self) -> None:
         """Merge components, if that raises the bound."""
@@ -171,7 +179,7 @@ class _Epochs(MixtureTraining):
         if self.done in self.restart_epochs:
             _start_from_pairs(model, self.answers, self.learner.rng)
         bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
-        if s.merge:
+        if s.merge and self.done >= MERGE_FROM * model.epochs:
             model.merge()
         return self.record(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
 
@@ -245,7 +253,7 @@ def _finish(training: _Epochs, scaling: Scaling, trace: Trace) -> FeatureFit:
             likelihood[rows] = torch.stack(draws).mean(0)
         total = float((likelihood + posteriors.local_bound(e, z, x)).double().sum()) + model.answer_bound(e, z, whole)
         bound = (total - posteriors.divergence(model.now, model.prior)) / model.items
-        space = networks.pack_scaling(scaling) | posteriors.pack_globals(model.now)
+        space = networks.pack_scaling(scaling, model.settings.image) | posteriors.pack_globals(model.now)
         space |= networks.pack(model.nets.encoder, "encoder") | networks.pack(model.nets.decoder, "decoder")
         alpha, beta = model.now.alpha.numpy().copy(), model.now.beta.numpy().copy()
         return training.found(z.double().numpy(), alpha, beta, trace, bound, x.mean.double().numpy(), space)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Space = dict[str, NDArray[Any]]
 Observation = Literal["gaussian", "bernoulli"]
 
+CHANNELS = 32  # of the first convolution; the second has twice as many
 MAX_GAUSSIAN_FEATURES = 50  # with more, bounded features are Bernoulli by default
 
 
@@ -46,22 +47,50 @@ class Shape(NamedTuple):
 
     latent: int
     hidden: tuple[int, ...]
+    image: tuple[int, ...] = ()  # height, width and channels of convolutional networks
+
+
+class PerOutput(nn.Module):
+    """A factor and a bias for every output."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(outputs)), nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight + self.bias
 
 
 class TwoHeads(nn.Module):
-    """Perceptron with a location head, to which a linear map of the input is added, and an optional spread head."""
+    """A network with a location head, to which a linear map of the input is added, and an optional spread head.
 
-    def __init__(self, linear: Tensor, hidden: Sequence[int], activation: type[nn.Module], spread: bool) -> None:
+    With `image`, a network from as many inputs begins with convolutions, and one to as many outputs ends with them.
+    """
+
+    def __init__(
+        self,
+        linear: Tensor,
+        hidden: Sequence[int],
+        activation: type[nn.Module],
+        spread: bool,
+        image: tuple[int, ...] = (),
+    ) -> None:
         super().__init__()
         outputs, inputs = linear.shape
+        pixels = int(np.prod(image)) if image else 0
         layers: list[nn.Module] = []
+        if pixels == inputs:
+            layers, inputs = _convolutions(image, activation)
         width = inputs
         for size in hidden:
             layers += [nn.Linear(width, size), activation()]
             width = size
+        to_image = pixels == outputs
+        if to_image:
+            layers += _deconvolutions(width, image, activation)
         self.trunk = nn.Sequential(*layers)
-        self.location = nn.Linear(width, outputs)
-        self.spread = nn.Linear(width, outputs) if spread else None
+        self.location = PerOutput(outputs) if to_image else nn.Linear(width, outputs)
+        self.spread = (PerOutput(outputs) if to_image else nn.Linear(width, outputs)) if spread else None
         self.linear = nn.Parameter(linear.clone())
         with torch.no_grad():
             self.location.weight.mul_(0.1)
@@ -69,9 +98,48 @@ class TwoHeads(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the location, and the unbounded spread or None."""
-        h = self.trunk(x)
+        h = self.trunk(x.flatten(0, -2)).unflatten(0, x.shape[:-1]) if x.ndim > 2 else self.trunk(x)
         location = functional.linear(x, self.linear) + self.location(h)
         return location, None if self.spread is None else self.spread(h)
+
+
+def _convolutions(image: tuple[int, ...], activation: type[nn.Module]) -> tuple[list[nn.Module], int]:
+    """Two convolutions that halve height and width, from flat images; and the number of their outputs."""
+    height, width, channels = image
+    layers = [
+        Channels(image), nn.Conv2d(channels, CHANNELS, 4, 2, 1), activation(),
+        nn.Conv2d(CHANNELS, 2 * CHANNELS, 4, 2, 1), activation(), nn.Flatten(),
+    ]  # fmt: skip
+    return layers, 2 * CHANNELS * (height // 4) * (width // 4)
+
+
+def _deconvolutions(inputs: int, image: tuple[int, ...], activation: type[nn.Module]) -> list[nn.Module]:
+    """A linear layer and two transposed convolutions that double height and width, to flat images."""
+    height, width, channels = image
+    small = 2 * CHANNELS, height // 4, width // 4
+    return [
+        nn.Linear(inputs, int(np.prod(small))), activation(), nn.Unflatten(1, small),
+        nn.ConvTranspose2d(2 * CHANNELS, CHANNELS, 4, 2, 1), activation(),
+        nn.ConvTranspose2d(CHANNELS, channels, 4, 2, 1), Pixels(),
+    ]  # fmt: skip
+
+
+class Channels(nn.Module):
+    """Flat images, (n, height * width * channels), to (n, channels, height, width)."""
+
+    def __init__(self, image: tuple[int, ...]) -> None:
+        super().__init__()
+        self.image = image
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(-1, *self.image).permute(0, 3, 1, 2)
+
+
+class Pixels(nn.Module):
+    """Images (n, channels, height, width) to flat ones."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.permute(0, 2, 3, 1).flatten(1)
 
 
 class Networks(nn.Module):
@@ -140,7 +208,12 @@ def prepare(X: NDArray[Any], s: DeepModel) -> tuple[Scaling, Tensor, Shape]:
     """Return the scaling of the features, the inputs of the networks, and the sizes of the networks."""
     scaling = fit_scaling(X, s.observation, s.scale)
     hidden = s.hidden or ((500, 500) if scaling.observation == "bernoulli" else (40, 40))
-    return scaling, scaling.apply(X), Shape(s.latent or min(X.shape[1], 10), hidden)
+    if s.image is not None and int(np.prod(s.image)) != X.shape[1]:
+        raise FeatureError(
+            f"items have {X.shape[1]} features, which is not {' x '.join(map(str, s.image))}. Give the height, width "
+            f"and channels of the images, for instance {model_setting('image', (28, 28, 1))}"
+        )
+    return scaling, scaling.apply(X), Shape(s.latent or min(X.shape[1], 10), hidden, s.image or ())
 
 
 def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, Tensor]:
@@ -166,8 +239,8 @@ def build_networks(o: Tensor, shape: Shape, kind: Observation) -> Networks:
     inward = inward + 0.05 * torch.randn_like(inward) / (1 if kind == "gaussian" else np.sqrt(o.shape[1]))
     outward = outward + 0.05 * torch.randn_like(outward)
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
-    encoder = TwoHeads(inward, shape.hidden, unit, spread=True)
-    decoder = TwoHeads(outward, shape.hidden[::-1], unit, spread=kind == "gaussian")
+    encoder = TwoHeads(inward, shape.hidden, unit, spread=True, image=shape.image)
+    decoder = TwoHeads(outward, shape.hidden[::-1], unit, spread=kind == "gaussian", image=shape.image)
     with torch.no_grad():
         middle = o.mean(0)
         encoder.location.bias.copy_(-inward @ middle)
@@ -184,17 +257,22 @@ def pack(module: nn.Module, prefix: str) -> Space:
 def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
     """Rebuild a TwoHeads network from packed arrays."""
     weights = {name: torch.as_tensor(value) for name, value in unpacked(space, f"{prefix}.").items()}
-    layers = sorted(int(name.split(".")[1]) for name in weights if name.startswith("trunk") and name.endswith("bias"))
-    hidden = [len(weights[f"trunk.{layer}.bias"]) for layer in layers]
+    image = tuple(int(size) for size in space.get("scaling.image", ()))
+    names = [name for name, value in weights.items() if name.startswith("trunk") and name.endswith("weight")]
+    dense = sorted((name for name in names if weights[name].ndim == 2), key=lambda name: int(name.split(".")[1]))
+    if image and weights["linear"].shape[0] == np.prod(image):
+        dense = dense[:-1]  # the last linear layer belongs to the transposed convolutions
+    hidden = [len(weights[name]) for name in dense]
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
-    heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights)
+    heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights, image=image)
     heads.load_state_dict(weights)
     return heads
 
 
-def pack_scaling(scaling: Scaling) -> Space:
-    """Pack a scaling into arrays."""
+def pack_scaling(scaling: Scaling, image: tuple[int, ...] | None) -> Space:
+    """Pack a scaling into arrays, with the sizes of the images of convolutional networks."""
     return {
+        "scaling.image": np.array(image or (), dtype=np.int64),
         "scaling.shift": scaling.shift,
         "scaling.width": scaling.width,
         "scaling.bernoulli": np.array(scaling.observation == "bernoulli", dtype=np.float64),

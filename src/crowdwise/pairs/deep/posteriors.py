@@ -121,8 +121,10 @@ def divergence(g: Globals, p: Globals) -> float:
 
 
 def log_partitions(g: Globals) -> Tensor:
-    """(K,) log normaliser of the Normal-inverse-Wishart of every component."""
-    return _log_partition(g, _moments(g)[4])
+    """(K,) log normaliser of the Normal-inverse-Wishart of every component; -inf for parameters of no distribution."""
+    root, failed = torch.linalg.cholesky_ex(g.centre()[1])
+    log_det = 2 * root.diagonal(dim1=1, dim2=2).log().sum(1)
+    return _log_partition(g, log_det).masked_fill(failed > 0, -torch.inf)
 
 
 def _log_partition(g: Globals, log_det: Tensor) -> Tensor:
@@ -184,6 +186,37 @@ def worker_statistics(together: Tensor, same: Tensor, worker: Tensor, weight: Te
     equal = torch.bincount(cell, (together * weight).double(), 2 * n).reshape(n, 2)
     unequal = torch.bincount(cell, ((1 - together) * weight).double(), 2 * n).reshape(n, 2)
     return equal, unequal.flip(1)
+
+
+def path_term(q: Expected, factor: float) -> Globals:
+    """Second term of eq. (17): the gradient of the bound by the expectations `q` that determine q(z) and q(x).
+
+    The bound is `factor` times the loss whose gradients the tensors of `q` hold. Natural parameters belong to log pi,
+    Lambda mu, -Lambda / 2, -mu' Lambda mu / 2, log|Lambda| / 2, and the logarithms of sensitivity and specificity.
+    """
+    share, precision, pull, offset, same, different = (
+        torch.zeros_like(t, dtype=torch.float64) if t.grad is None else factor * t.grad.double() for t in q
+    )
+    return Globals(share, pull, -(precision + precision.mT), offset, offset, same.flip(1), different)
+
+
+def where_valid(new: Globals, old: Globals) -> Globals:
+    """Return `new` for every component and worker whose parameters are those of a distribution, else `old`."""
+    d = new.first.shape[1]
+    positive = (new.counts > 1e-3) & (new.kappa > 1e-3) & (new.nu > d - 1 + 1e-3)
+    m = new.first / new.kappa.clamp_min(1e-3)[:, None]
+    S = new.second - new.kappa[:, None, None] * m[:, :, None] * m[:, None, :]
+    least = torch.linalg.eigvalsh(0.5 * (S + S.mT))[:, 0]
+    good = positive & (least > 1e-6)
+    parts = [
+        torch.where(good.reshape(-1, *[1] * (getattr(new, name).ndim - 1)), getattr(new, name), getattr(old, name))
+        for name in ("counts", "first", "second", "kappa", "nu")
+    ]
+    workers = [
+        torch.where((getattr(new, name) > 1e-3).all(1, keepdim=True), getattr(new, name), getattr(old, name))
+        for name in ("alpha", "beta")
+    ]
+    return Globals(*parts, *workers)
 
 
 def pack_globals(g: Globals) -> Space:
