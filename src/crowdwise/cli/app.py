@@ -433,6 +433,13 @@ def reproduce(
     out: opt.Out = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller run: fewer seeds, starts and images")] = False,
     full: Annotated[bool, typer.Option("--full", help="A larger run: all 60,000 images (pairs)")] = False,
+    drop_below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="lecture: measure also without the workers below this score on attention checks, e.g. 0.75",
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -442,7 +449,8 @@ def reproduce(
     from .say import words
     from .show import reproduced
 
-    reproduced(study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full), as_json)
+    found = study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full, drop_below=drop_below)
+    reproduced(found, as_json)
 
 
 @_command("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd")

@@ -54,7 +54,7 @@ def difficulty(options: StudyOptions) -> Study:
 
     `data` is the folder that holds cifar10n and cifar10h_counts; `quick` uses fewer seeds.
     """
-    data, out, seed, watch, quick, _ = options
+    data, out, seed, watch, quick, *_ = options
     images = None if data is None else _images(data)
     parts = [_seeds_part(seed, 5 if quick else 40, watch), _published_part()]
     figures, files = _figures(seed, out)

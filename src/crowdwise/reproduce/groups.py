@@ -53,7 +53,7 @@ Measurements = dict[tuple[str, int], list[Measurement]]  # by method and number 
 
 def groups(options: StudyOptions) -> Study:
     """Tables 2, 3 and 4 and Figure 3; `data` is the folder that holds cifar10n, cifar10h_counts and labelme."""
-    data, out, seed, _, quick, _ = options
+    data, out, seed, _, quick, *_ = options
     if data is not None:
         files = [f"{folder}/{each}" for folder, file in IMAGES.items() for each in (file, "truth.parquet")]
         hint = f". {option('data')} must be the folder that holds cifar10n, cifar10h_counts and labelme"
