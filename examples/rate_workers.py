@@ -34,5 +34,5 @@ for worker, flags, reasons in table.filter(pl.col("flags") != "").select("worker
     print(f"{worker} [{flags}] {reasons}")
 
 # drop the worker who copies
-without_copy = cw.aggregate(cw.Labels(frame.filter(who != "w13"), gold=known))
+without_copy = cw.aggregate(answers.without(["w13"]))
 print(f"labels that change without w13: {(without_copy.labels['label'] != result.labels['label']).sum()}")

@@ -17,10 +17,14 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 import crowdwise as cw
+from crowdwise.errors import EmptyDataError, ParameterError, UnknownIdError, for_shell
 from crowdwise.kernels.layout import WorkerRows
 from crowdwise.rating import COLUMNS, WORKER_COLUMNS, habits, spam, wilson, workers
+from crowdwise.rating.checks import drop_below
 from crowdwise.rating.copies import COPY_RATE, _Lists
 from crowdwise.rating.pieces import pieces_of
+from crowdwise.rating.times import times
+from crowdwise.report.command import python_line
 
 DOUBLE = cw.Run(precision="double")
 pytestmark = pytest.mark.filterwarnings("error")
@@ -171,6 +175,70 @@ def test_without_known_tasks_there_are_no_checks() -> None:
         assert table["checks"].to_list() == [0] * 6
         for column in ("check_score", "check_low", "check_high"):
             assert table[column].null_count() == 6
+
+
+def test_workers_below_a_score_are_dropped_and_counted() -> None:
+    answers = small(gold=GOLD, seconds=np.arange(60.0))
+    scores = [score for _, score in checks_by_hand(answers, GOLD, [True] * 60)]
+    low = [worker for worker, score in enumerate(scores) if score is not None and score < 0.5]
+    assert 0 < len(low) < 6
+    assert 0.5 in scores, "a worker at the threshold is kept"
+    kept = drop_below(answers, 0.5)
+    expected = answers.frame().filter(~pl.col("worker").is_in(low))
+    assert kept.frame().equals(expected)
+    assert kept.workers.to_list() == [worker for worker in range(6) if worker not in low]
+    assert (kept.tasks.to_list(), kept.gold.tolist()) == (answers.tasks.to_list(), answers.gold.tolist())
+    [dropped] = kept.intake.dropped
+    gone = "1 worker" if len(low) == 1 else f"{len(low)} workers"
+    assert dropped.reason == f"answers of {gone} below 0.5 on attention checks"
+    assert (dropped.count, dropped.examples) == (10 * len(low), tuple(map(str, low[:3])))
+    assert (kept.intake.rows_read, kept.intake.rows_used) == (60, 60 - 10 * len(low))
+    fitted, again = cw.aggregate(kept, "dawid-skene"), cw.aggregate(cw.Labels(expected, gold=GOLD), "dawid-skene")
+    assert np.array_equal(fitted.posterior, again.posterior)
+    assert drop_below(answers, 0.0).n_workers == 6
+
+
+def test_workers_without_checks_are_kept_and_noted() -> None:
+    answers = small(gold=GOLD, is_check=np.arange(60) % 6 != 5)
+    kept = drop_below(answers, 0.5)
+    assert 5 in kept.workers.to_list()
+    assert "kept although without attention checks: 1 of 6 workers" in kept.intake.notes
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.01, float("nan")])
+def test_a_threshold_is_a_share(threshold: float) -> None:
+    with pytest.raises(ParameterError, match=r"drop_below=.*: the threshold is a share .* from 0 to 1"):
+        drop_below(small(gold=GOLD), threshold)
+
+
+def test_dropping_needs_checks_and_leaves_someone() -> None:
+    with pytest.raises(
+        ParameterError, match=r"needs attention checks: .*Give the known labels with gold=\.\.\."
+    ) as none:
+        drop_below(small(), 0.5)
+    assert "--gold FILE or --gold-column COL" in for_shell(none.value.args[0])
+    with pytest.raises(EmptyDataError, match=r"all 6 workers are below 0.5 .*Give a lower threshold"):
+        drop_below(cw.Labels(small().frame(), gold=dict.fromkeys(GOLD, 2)), 0.5)
+
+
+def test_answers_without_some_workers() -> None:
+    answers = small(gold=GOLD)
+    assert answers.without([]) is answers
+    assert answers.without([3, 1, 1]).frame().equals(answers.frame().filter(~pl.col("worker").is_in([1, 3])))
+    assert answers.without(pl.Series([0]), "left early").intake.dropped[0].reason == "left early"
+    with pytest.raises(UnknownIdError, match="no worker 7 in these answers"):
+        answers.without([7])
+    with pytest.raises(EmptyDataError, match="no answers are left without these 6 workers"):
+        answers.without(range(6))
+    with pytest.raises(ParameterError, match=r"takes a list of workers; got the text 'ann'. Write \['ann'\]"):
+        answers.without("ann")
+
+
+def test_a_page_without_some_workers_does_not_claim_to_come_from_the_file(table: Any) -> None:
+    path = table("task,worker,label\n" + "".join(f"{i},{j},{i % 2}\n" for i in range(4) for j in "abc"))
+    answers = cw.read(path)
+    assert "answers.csv" in python_line(cw.aggregate(answers))
+    assert "answers.csv" not in python_line(cw.aggregate(answers.without(["a"])))
 
 
 def test_check_intervals_are_wilsons(crowd: cw.simulate.Crowd) -> None:
@@ -710,6 +778,16 @@ def test_a_saved_result_rates_the_same(tmp_path: Any, crowd: cw.simulate.Crowd) 
 
 def carrying(**columns: list[object]) -> cw.Labels:
     return cw.Labels({"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "x"], **columns})
+
+
+def test_the_limit_of_times_separates_workers_who_are_too_fast() -> None:
+    frame = honest(3, 200, 1).with_columns(seconds=pl.lit(6.0) + pl.int_range(pl.len()) % 5)
+    frame = frame.with_columns(seconds=pl.when(pl.col("worker") == "w03").then(0.4).otherwise(pl.col("seconds")))
+    found = times([cw.Labels(frame)])
+    assert found.too_fast.sum() == 1
+    assert np.array_equal(found.median < found.limit, found.too_fast)
+    assert found.limit == pytest.approx(found.typical / 3)  # the crowd hardly varies
+    assert np.isnan(times([carrying(seconds=[1, 2, 3, 4])]).limit)
 
 
 def test_times_as_mechanical_turk_writes_them_are_read() -> None:

@@ -10,17 +10,22 @@ import io
 import json
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pytest
 
 import crowdwise as cw
 from crowdwise.cli import main
 from crowdwise.cli.job import spreadsheet_safe
-from crowdwise.reproduce import study
+from crowdwise.cli.say import table as print_table
+from crowdwise.reproduce import STUDIES, study
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reproducing.md"
 LECTURE = importlib.import_module("crowdwise.reproduce.lecture")
 FORMULA = tuple("=+-@\t\r")
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -86,6 +91,12 @@ def test_json_holds_the_tables(files: Path, command: Any) -> None:
         (2, ("report", "answers.csv", "--compare-with", "no-such-model")),
         (2, ("reproduce", "no-such-study")),
         (1, ("reproduce", "lecture", "--data", "no-such-folder")),
+        (2, ("reproduce", "lecture", "--drop-below", 1.5)),
+        *((2, ("reproduce", name, "--drop-below", 0.75)) for name in STUDIES if name != "lecture"),
+        (2, ("aggregate", "answers.csv", "--drop-below", 0.5)),  # no known labels
+        (2, ("aggregate", "answers.csv", "--gold", "truth.csv", "--drop-below", -1)),
+        (1, ("aggregate", "answers.csv", "--gold", "truth.csv", "--drop-below", 1)),  # nobody is left
+        (2, ("workers", "saved", "--drop-below", 0.5)),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else str(value),
 )
@@ -100,6 +111,36 @@ def test_refusals_have_their_status_and_write_nothing(
     assert (found, out) == (status, "")
     assert "rror: " in err
     assert sorted(files.rglob("*")) == before
+
+
+def test_workers_who_fail_checks_are_left_out_on_request(files: Path, command: Any, tmp_path: Path) -> None:
+    words = (files / "answers.csv", "--gold", files / "truth.csv", "--drop-below", 0.6)
+    everyone = {row["worker"]: row for row in json.loads(command("workers", *words[:3], "--json")[1])}
+    low = {name for name, row in everyone.items() if row["check_score"] < 0.6}
+    lost = sum(everyone[name]["answers"] for name in low)
+    assert 1 < len(low) < 12
+    reason = f"answers of {len(low)} workers below 0.6 on attention checks"
+    status, _, err = command("aggregate", *words, "--out", tmp_path)
+    assert status == 0
+    assert f"750 rows read, {750 - lost} used; {lost} left out: {reason}" in err
+    assert {*pl.read_csv(tmp_path / "workers.csv")["worker"]} == {*everyone} - low
+    assert pl.read_csv(tmp_path / "labels.csv").height == 150
+    assert reason in (tmp_path / "report.html").read_text()
+    assert f"dropped {lost}: {reason}" in command("inspect", *words)[1]
+    assert {row["worker"] for row in json.loads(command("workers", *words, "--json")[1])} == {*everyone} - low
+
+
+def test_dropping_by_checks_is_for_labels_in_memory(files: Path, command: Any, table: Any) -> None:
+    clicks = table("image,worker,x,y\na,ann,3,4\na,bob,3.5,4\n", "clicks.csv")
+    status, _, err = command("aggregate", clicks, "--drop-below", 0.5)
+    assert (status, err.split("error: ")[1]) == (
+        2, "--drop-below applies to labels; clicks.csv holds clicks on images. Omit it\n",
+    )  # fmt: skip
+    words = ("aggregate", files / "answers.csv", "--drop-below", 0.5, "--engine", "spark", "--out", files / "spark")
+    assert "--drop-below does not apply with --engine spark" in command(*words)[2]
+    assert "--drop-below applies to the study lecture, not to pairs" in command(
+        "reproduce", "pairs", "--drop-below", 0.5
+    )[2]  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------------- the page
@@ -370,19 +411,35 @@ def test_odd_cells_of_cifar10h_are_no_time_and_no_check(table: Any) -> None:
 
 @pytest.fixture(scope="module")
 def lecture(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """`crowdwise reproduce lecture --json --out`, once, at full size (five seconds)."""
+    """`crowdwise reproduce lecture --quick`, once, and the seconds of processor time that it took."""
     folder, said = tmp_path_factory.mktemp("lecture"), io.StringIO()
+    words = ["reproduce", "lecture", "--quick", "--json", "--out", str(folder), "--drop-below", "0.75"]
+    began = time.process_time()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
-        patch.setattr(sys, "argv", ["crowdwise", "reproduce", "lecture", "--json", "--out", str(folder)])
+        patch.setattr(sys, "argv", ["crowdwise", *words])
         with pytest.raises(SystemExit) as left:
             main()
     assert left.value.code == 0
-    return json.loads(said.getvalue()), folder
+    return json.loads(said.getvalue()) | {"seconds": time.process_time() - began}, folder
 
 
 def part(of: dict[str, Any], title: str) -> list[dict[str, Any]]:
     [rows] = [part["rows"] for part in of["parts"] if title in part["title"]]
     return list(rows)
+
+
+def figure(path: Path) -> ElementTree.Element:
+    return ElementTree.parse(path).getroot()
+
+
+def words_of(root: ElementTree.Element) -> list[str]:
+    return [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+CROWD_FILES = (
+    "{}-workers.csv", "{}.html", "{}-ranking-checks.svg", "{}-ranking-spam.svg", "{}-ranking-trace.svg",
+    "{}-ranking-time.svg", "{}-confusion.svg",
+)  # fmt: skip
 
 
 def test_the_lectures_crowd_has_the_shape_of_cifar10h(lecture: tuple[dict[str, Any], Path]) -> None:
@@ -392,7 +449,7 @@ def test_the_lectures_crowd_has_the_shape_of_cifar10h(lecture: tuple[dict[str, A
     rated = pl.read_csv(folder / "simulated-workers.csv")
     assert rated["checks"].to_list() == [10] * 2571
     assert rated["answers"].to_list() == [200] * 2571
-    assert found["files"] == [str(folder / "simulated-workers.csv"), str(folder / "simulated.html")]
+    assert found["files"] == [str(folder / name.format("simulated")) for name in CROWD_FILES]
     assert (folder / "simulated.html").stat().st_size < 5_000_000
 
 
@@ -419,19 +476,123 @@ def test_the_lectures_careless_workers_are_found(lecture: tuple[dict[str, Any], 
 
 
 def test_the_lectures_labels_are_right(lecture: tuple[dict[str, Any], Path]) -> None:
-    rows = {row["model"]: row for row in part(lecture[0], ": labels")}
+    rows = {row["model"]: row for row in part(lecture[0], ": labels (")}
     assert set(rows) == {"majority-vote", "dawid-skene", "pooled"}
     assert min(row["accuracy"] for row in rows.values()) > 0.99
 
 
-def test_the_lecture_beside_real_answers(shared_data: Path, tmp_path: Path) -> None:
-    found = study("lecture", data=shared_data / "cifar10s", out=tmp_path)
+def printed(part: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    """A table as the command prints it and the guide shows it."""
+    capsys.readouterr()
+    print_table(list(part["rows"][0]), [list(row.values()) for row in part["rows"]])
+    lines = [part["title"], *capsys.readouterr().out.splitlines(), *(f"  {note}" for note in part["notes"])]
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def test_the_guide_shows_what_the_lecture_measures(
+    lecture: tuple[dict[str, Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = [each for each in lecture[0]["parts"] if "confusion matrix" not in each["title"]]
+    assert len(tables) == 4
+    guide = GUIDE.read_text()
+    for shown in tables:
+        assert printed(shown, capsys) in guide
+    for file in lecture[0]["files"]:
+        assert Path(file).name.removeprefix("simulated") in guide
+
+
+def test_a_quick_lecture_takes_less_than_two_minutes(lecture: tuple[dict[str, Any], Path]) -> None:
+    assert lecture[0]["seconds"] < 120
+
+
+@pytest.mark.parametrize(
+    ("name", "marked", "threshold"),
+    [
+        ("checks", "below 0.8", 0.8),
+        ("spam", "at chance", None),
+        ("trace", "at chance", None),
+        ("time", "too fast", 0.639),
+    ],
+)
+def test_the_lectures_rankings_are_drawn(
+    name: str, marked: str, threshold: float | None, lecture: tuple[dict[str, Any], Path]
+) -> None:
+    rated = pl.read_csv(lecture[1] / "simulated-workers.csv").with_columns(pl.col("flags").fill_null(""))
+    low = rated["check_score"] < 0.8 if name == "checks" else rated["flags"].str.contains(marked)
+    assert 0 < low.sum() < 50
+    root = figure(lecture[1] / f"simulated-ranking-{name}.svg")
+    words = words_of(root)
+    assert {f"{marked}: {low.sum()}", f"others: {2571 - low.sum()}"} <= set(words)
+    assert ("threshold" in str(words)) == (threshold is not None)
+    assert threshold is None or f"threshold: {threshold:g}" in words
+    counts = [int(each.text or "") for each in root.iter() if each.get("font-size") == "8"]
+    assert sum(counts) == 2571
+    if name == "time":
+        assert np.array_equal(rated["seconds"] < 0.639, low), "the threshold is that of the flag"
+
+
+def test_the_lectures_best_and_worst_workers_are_drawn(lecture: tuple[dict[str, Any], Path]) -> None:
+    shown = [part for part in lecture[0]["parts"] if "confusion matrix of the" in part["title"]]
+    rated = pl.read_csv(lecture[1] / "simulated-workers.csv", schema_overrides={"worker": pl.String})
+    ranked = rated.sort(["trace", "worker"], descending=[True, False])["worker"].to_list()
+    names = [
+        *(f"{place}best worker {ranked[n]}" for n, place in enumerate(("", "second ", "third "))),
+        "average worker",
+        *(f"{place}worst worker {ranked[-1 - n]}" for n, place in enumerate(("", "second ", "third "))),
+    ]
+    assert [part["title"].split(" of the ")[1].removesuffix(" (rows: true class)") for part in shown] == names
+    words = words_of(figure(lecture[1] / "simulated-confusion.svg"))
+    starts = [next(n for n, word in enumerate(words) if word.startswith(f"{name}, trace ")) for name in names]
+    for part, name, start in zip(shown, names, starts, strict=True):
+        shares = np.array([[value for key, value in row.items() if key != "truth"] for row in part["rows"]])
+        assert words[start] == f"{name}, trace {np.trace(shares) / 10:.2f}"
+        cells = [f"{100 * share:.0f}" for share in shares.ravel() if share >= 0.005]
+        assert words[start + 1 : start + 1 + len(cells)] == cells
+
+
+def test_the_lecture_measures_without_workers_who_fail_the_checks(lecture: tuple[dict[str, Any], Path]) -> None:
+    rated = pl.read_csv(lecture[1] / "simulated-workers.csv")
+    low = rated.filter(pl.col("check_score") < 0.75)
+    gone = f"({low.height} of 2571 workers, {low['answers'].sum()} of 514200 answers dropped)"
+    rows = part(lecture[0], f"labels without workers below 0.75 on checks {gone}")
+    assert [row["model"] for row in rows] == ["majority-vote", "dawid-skene", "pooled"]
+    before = {row["model"]: row for row in part(lecture[0], ": labels (")}
+    for row in rows:
+        assert (row["accuracy"], row["log_loss"]) == (
+            before[row["model"]]["accuracy"],
+            before[row["model"]]["log_loss"],
+        )
+        assert row["accuracy without them"] > 0.99
+        assert row["log_loss without them"] < 0.05
+
+
+@pytest.mark.usefixtures("small_lecture")
+def test_a_small_lecture_is_fitted_again_without_the_workers_dropped() -> None:
+    answers, truth, _ = LECTURE.simulated(0)
+    scores = cw.aggregate(answers, "dawid-skene").workers
+    threshold = float(scores["check_score"].median()) + 0.01
+    low = scores.filter(pl.col("check_score") < threshold)["worker"]
+    kept = answers.without(low)
+    rows = part(study("lecture", drop_below=threshold).as_dict(), f"({len(low)} of 8 workers, ")
+    for row in rows:
+        posterior = cw.aggregate(kept, row["model"]).posterior
+        own = LECTURE.score(posterior, np.where(answers.gold < 0, truth, -1))
+        assert (row["accuracy without them"], row["log_loss without them"]) == own
+    assert any(row["log_loss without them"] != row["log_loss"] for row in rows)
+
+
+def test_the_lecture_beside_real_answers(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = study("lecture", data=shared_data / "cifar10s", out=tmp_path, drop_below=0.75)
     titles = [part.title for part in found.parts]
     assert sum(title.startswith("cifar10s") for title in titles) == len(titles) / 2
     assert [file.name for file in found.files] == [
-        "simulated-workers.csv", "simulated.html", "cifar10s-workers.csv", "cifar10s.html",
-    ]  # fmt: skip
-    real = {row["model"]: row for row in part(found.as_dict(), "cifar10s: labels")}
+        name.format(crowd) for crowd in ("simulated", "cifar10s") for name in CROWD_FILES
+    ]
+    assert all(figure(file) is not None for file in found.files if file.suffix == ".svg")
+    parts = found.as_dict()["parts"]
+    for shown in (each for each in parts if "cifar10s" in each["title"] and "matrix" not in each["title"]):
+        assert printed(shown, capsys) in GUIDE.read_text()
+    real = {row["model"]: row for row in part(found.as_dict(), "cifar10s: labels (")}
     assert real["pooled"]["accuracy"] > real["dawid-skene"]["accuracy"]
     assert real["pooled"]["accuracy"] > 0.93
 
@@ -451,9 +612,11 @@ def test_real_answers_without_times_are_compared_by_what_they_have(tmp_path: Pat
     made = cw.simulate.crowd("one-coin", tasks=60, workers=8, classes=3, per_task=5, seed=1)
     made.answers.frame().write_parquet(tmp_path / "answers.parquet")
     made.truth.write_parquet(tmp_path / "truth.parquet")
-    status, out, _ = command("reproduce", "lecture", "--data", tmp_path)
+    status, out, _ = command("reproduce", "lecture", "--data", tmp_path, "--out", tmp_path / "out")
     assert status == 0
     assert "cifar10s: rank correlations" in out
+    drawn = {file.name for file in (tmp_path / "out").glob("cifar10s-ranking-*.svg")}
+    assert drawn == {f"cifar10s-ranking-{name}.svg" for name in ("checks", "spam", "trace")}, "there are no times"
 
 
 @pytest.mark.usefixtures("small_lecture")
@@ -462,7 +625,8 @@ def test_names_of_real_classes_do_not_reach_the_terminal(tmp_path: Path, command
     answers.write_parquet(tmp_path / "answers.parquet")
     truth = answers.group_by("task").agg(pl.col("label").mode().sort().first()).sort("task")
     truth.write_parquet(tmp_path / "truth.parquet")
-    status, out, err = command("reproduce", "lecture", "--data", tmp_path)
+    status, out, err = command("reproduce", "lecture", "--data", tmp_path, "--out", tmp_path / "out")
     assert status == 0
     assert "\\x1b[2Jgone" in out
     assert obeyed(out, err) == set()
+    assert obeyed(*words_of(figure(tmp_path / "out" / "cifar10s-confusion.svg"))) == set()

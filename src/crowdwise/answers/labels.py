@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, ParameterError, UnknownIdError, nearest
+from ..errors import ColumnError, EmptyDataError, ParameterError, UnknownIdError, nearest
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
-from .base import NO_OPTIONS, Answers, Intake, Where, check_options
+from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .columns import LABEL_ROLES, Roles
 from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, resolve_repeats
 from .reading import Reading, given
@@ -234,6 +234,37 @@ class Labels(Answers):
         layout, order = sort_answers(self.kernels, task, worker, label, shape)
         extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
         return self.replaced(layout=layout, extras=extras)
+
+    def without(self, workers: Iterable[Any], reason: str = "worker left out") -> Labels:
+        """Return the answers of all but some workers. Tasks and classes are kept, also those without answers; the
+        record of the reading counts the answers dropped for `reason`.
+
+        >>> import crowdwise as cw
+        >>> cw.Labels(["t1", "t1", "t2"], ["ann", "bob", "ann"], ["cat", "dog", "cat"]).without(["bob"])
+        Labels(2 answers, 2 tasks, 1 workers, 2 classes)
+        """
+        if isinstance(workers, str):
+            raise ParameterError(f"without takes a list of workers; got the text {workers!r}. Write [{workers!r}]")
+        gone = sorted({self.worker_number(worker) for worker in workers})
+        if not gone:
+            return self
+        if len(gone) == self.n_workers:
+            raise EmptyDataError(f"no answers are left without these {len(gone)} workers: there are no others")
+        stays = np.ones(self.n_workers, bool)
+        stays[gone] = False
+        place = np.cumsum(stays, dtype=np.int32) - np.int32(1)
+        task, worker, label = self.codes()
+        keep = stays[worker]
+        shape = (self.n_tasks, self.n_workers - len(gone), self.n_classes)
+        layout, order = sort_answers(self.kernels, task[keep], place[worker[keep]], label[keep], shape)
+        names = tuple(str(self.workers[number]) for number in gone[:MAX_EXAMPLES])
+        dropped = (*self.intake.dropped, Dropped(reason, int((~keep).sum()), names))
+        return self.replaced(
+            workers=self.workers.filter(pl.Series(stays)),
+            layout=layout,
+            extras=self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras,
+            intake=replace(self.intake, rows_used=int(keep.sum()), dropped=dropped, path=""),
+        )
 
     def _tasks_between(self, start: int, stop: int) -> Labels:
         whole = self.layout

@@ -441,6 +441,13 @@ def reproduce(
             "and give the folder `package`",
         ),
     ] = None,
+    drop_below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="lecture: measure also without the workers below this score on attention checks, e.g. 0.75",
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -450,8 +457,10 @@ def reproduce(
     from .say import words
     from .show import reproduced
 
-    made = study(name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full, images=images)
-    reproduced(made, as_json)
+    found = study(
+        name, data=data, out=out, seed=seed, watch=words, quick=quick, full=full, images=images, drop_below=drop_below
+    )
+    reproduced(found, as_json)
 
 
 @_command("crowdwise simulate hammer-spammer --tasks 500 --workers 40 --out crowd")

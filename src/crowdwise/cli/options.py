@@ -206,10 +206,28 @@ class FileOptions:
                 options[name] = convert(options[name])
         if "gold_column" in options:
             options["gold"] = options.pop("gold_column")
-        return read(file, kind=kind, **options, **more)
+        threshold = options.pop("drop_below", None)
+        if threshold is None:
+            return read(file, kind=kind, **options, **more)
+        from ..rating.checks import check_threshold
+
+        check_threshold(threshold)
+        return _dropped(read(file, kind=kind, **options, **more), threshold)
 
 
 NOT_READING = ("model", "seed", "threads", "features", "array", "unknown")  # options for fitting
+
+
+def _dropped(answers: Any, threshold: float) -> Any:
+    """Return the answers without workers below the threshold on attention checks."""
+    from ..errors import ParameterError
+    from ..rating.checks import drop_below
+    from ..result.base import refuse_parts
+
+    if answers.kind != "labels":
+        raise ParameterError(f"--drop-below applies to labels; {answers.intake.source} holds {answers.title}. Omit it")
+    refuse_parts(answers, "--drop-below")
+    return drop_below(answers, threshold)
 
 
 def _delimiter(text: str) -> str:
@@ -289,6 +307,20 @@ class LabelOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Which workers are left out by their attention checks."""
+
+    drop_below: Annotated[
+        float | None,
+        _option(
+            "SCORE",
+            "Leave out workers whose share of correct answers to tasks with known labels is below this, e.g. 0.75",
+            LABELS,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClickOptions:
     """How clicks are read."""
 
@@ -347,7 +379,7 @@ class KindOption:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(PairOptions, ClickOptions, LabelOptions, RepeatOptions, KindOption, FileOptions):
+class Source(PairOptions, ClickOptions, CheckOptions, LabelOptions, RepeatOptions, KindOption, FileOptions):
     """A file of answers of any kind."""
 
 
@@ -370,7 +402,7 @@ class WatchedFolder(ClickOptions, LabelOptions, RepeatOptions, KindOption, FileO
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelsSource(LabelOptions, RepeatOptions, FileOptions):
+class LabelsSource(CheckOptions, LabelOptions, RepeatOptions, FileOptions):
     """A file of labels."""
 
     insisted = "labels"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..errors import EmptyDataError, ParameterError, flags, option, phrase
 from ..kernels.layout import Bools, Floats, Ints, PerWorker, weighted_counts
 from .pieces import Piece, parts
 from .skills import wilson
@@ -47,6 +49,43 @@ def checks(sums: CheckSums) -> Checks:
         score = np.where(sums.asked > 0, sums.right / sums.asked, np.nan)
         low, high = wilson(score, sums.asked.astype(np.float64))
     return Checks(sums.asked, score, low, high)
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise ParameterError if this is not a score on attention checks."""
+    if not 0 <= threshold <= 1:
+        raise ParameterError(
+            f"{option('drop_below', threshold)}: the threshold is a share of correct answers, from 0 to 1; for "
+            f"instance {option('drop_below', 0.75)}"
+        )
+
+
+def drop_below(answers: Labels, threshold: float) -> Labels:
+    """Return the answers without those of workers whose score on attention checks is below the threshold.
+
+    Workers without checks are kept, and a note in the record of the reading counts them.
+    """
+    check_threshold(threshold)
+    found = checks(check_sums(Piece(answers, np.empty((answers.n_tasks, 0)), 0, answers.kernels)))  # no posterior
+    if not found.asked.any():
+        known = phrase("gold=...", f"{flags(gold='FILE')} or {flags(gold_column='COL')}")
+        raise ParameterError(
+            f"{option('drop_below', threshold)} needs attention checks: answers to tasks with a known label, and "
+            f"{answers.intake.source} has none. Give the known labels with {known}"
+        )
+    low = answers.workers.filter(pl.Series(found.score < threshold))
+    if len(low) == answers.n_workers:
+        raise EmptyDataError(
+            f"all {len(low)} workers are below {threshold:g} on attention checks, so no answers are left. Give a lower "
+            f"threshold with {option('drop_below')}"
+        )
+    gone = "1 worker" if len(low) == 1 else f"{len(low)} workers"
+    kept = answers.without(low, f"answers of {gone} below {threshold:g} on attention checks")
+    unchecked = int((found.asked == 0).sum())
+    if not unchecked:
+        return kept
+    note = f"kept although without attention checks: {unchecked} of {answers.n_workers} workers"
+    return kept.replaced(intake=replace(kept.intake, notes=(*kept.intake.notes, note)))
 
 
 def check_marks(answers: Labels) -> Bools | None:

@@ -23,6 +23,7 @@ class Times(NamedTuple):
     median: Floats  # (W,) seconds; NaN without timed answers
     too_fast: Bools  # (W,)
     typical: float  # seconds of the median worker
+    limit: float = np.nan  # seconds below which a worker is too fast; NaN if too few workers have times
 
 
 def no_times(n_workers: int) -> Times:
@@ -33,7 +34,7 @@ def no_times(n_workers: int) -> Times:
 def times(parts: Sequence[Labels]) -> Times:
     """Return the median times of all workers, over the answers in all parts of a table."""
     known = [(part, seconds(part)) for part in parts]
-    median, too_fast, _ = nothing = no_times(parts[0].n_workers)
+    median, too_fast, *_ = nothing = no_times(parts[0].n_workers)
     tables = [
         pl.DataFrame({"worker": part.layout.row_worker[part.layout.pair], "seconds": taken}).drop_nulls()
         for part, taken in known
@@ -49,9 +50,9 @@ def times(parts: Sequence[Labels]) -> Times:
     logs = np.log(enough["seconds"].to_numpy())
     middle = float(np.median(logs))
     scale = max(1.4826 * float(np.median(np.abs(logs - middle))), 0.1)
-    fast = (logs < middle - MIN_DEVIATIONS * scale) & (logs < middle + np.log(MAX_FRACTION))
-    too_fast[enough["worker"].to_numpy()[fast]] = True
-    return Times(median, too_fast, float(np.exp(middle)))
+    limit = min(middle - MIN_DEVIATIONS * scale, middle + np.log(MAX_FRACTION))
+    too_fast[enough["worker"].to_numpy()[logs < limit]] = True
+    return Times(median, too_fast, float(np.exp(middle)), float(np.exp(limit)))
 
 
 def seconds(answers: Labels) -> pl.Series | None:

@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import ParameterError, nearest
+from ..errors import ParameterError, nearest, option
+from ..rating.checks import check_threshold
 from .study import Part, Study, StudyOptions
 
 STUDIES = ("lecture", "difficulty", "groups", "clicks", "pairs")  # each is a module with a function of its name
@@ -22,17 +23,23 @@ def study(
     quick: bool = False,
     full: bool = False,
     images: Path | None = None,
+    drop_below: float | None = None,
 ) -> Study:
     """Run a study.
 
     `data` is the folder of its real data sets and `out` the folder for its files. `watch` is called with the name of
     each step. `quick` measures less, in minutes; `full` measures more, if the study has more to measure. `images` is
     the folder of all CIFAR-10 images, for the parts of groups and pairs that need them.
+    `drop_below` of the lecture also measures without the workers below this score on attention checks.
     """
     if name not in STUDIES:
         raise ParameterError(f"no study {name!r}; there are {', '.join(STUDIES)}.{nearest(name, STUDIES)}")
+    if drop_below is not None:
+        if name != "lecture":
+            raise ParameterError(f"{option('drop_below')} applies to the study lecture, not to {name}. Omit it")
+        check_threshold(drop_below)
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(StudyOptions(data, out, seed, watch, quick, full, images))
+    return run(StudyOptions(data, out, seed, watch, quick, full, images, drop_below))
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

@@ -38,6 +38,7 @@ class StudyOptions(NamedTuple):
     quick: bool  # measure less
     full: bool = False  # measure more
     images: Path | None = None  # folder of all images of CIFAR-10
+    drop_below: float | None = None  # leave out workers below this score on attention checks
 
     def seeds(self, quick: int, usual: int) -> range:
         """The seeds to measure with: `quick` of them for a quick study, else `usual`."""
@@ -126,14 +127,7 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
     def to_pixels(xy: Floats) -> Floats:
         return np.asarray((LEFT, height - BOTTOM) + (xy - low) / (high - low) * size)
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"',
-        'font-family="sans-serif" font-size="12">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
-        *_axes(low, high, to_pixels, x, y, height),
-    ]
+    parts = _axes(low, high, to_pixels, x, y, height)
     for row, layer in enumerate(layers):
         colour, pixels = COLOURS[layer.colour], to_pixels(layer.xy)
         if layer.mark == "line":
@@ -144,29 +138,55 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
             fill = colour if layer.filled else "none"
             shape = f'<path d="{MARKS[layer.mark]}" fill="{fill}" stroke="{colour}"/>'
             parts += [f'<g transform="translate({a:.1f},{b:.1f})">{shape}</g>' for a, b in pixels]
-        top = TOP + 12 + 20 * row
-        parts.append(f'<g transform="translate({WIDTH - RIGHT + 18},{top})">{shape}</g>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 32}" y="{top + 4}">{escape(layer.name)}</text>')
-    text = "\n".join([*parts, "</svg>", ""])
+        parts += legend_entry(row, shape, layer.name)
+    return write_svg(path, title, parts, WIDTH, height)
+
+
+def write_svg(path: Path, title: str, parts: Iterable[str], width: int, height: int) -> Path:
+    """Write a figure of these elements with its title as SVG, and return its path."""
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
+        'font-family="sans-serif" font-size="12">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
+    ]
+    text = "\n".join([*head, *parts, "</svg>", ""])
     return write_whole(path, lambda file: file.write(text.encode()))
 
 
-def _axes(low: Floats, high: Floats, to_pixels: Callable[[Floats], Floats], x: str, y: str, height: int) -> list[str]:
-    parts = [
-        f'<path d="M{LEFT},{TOP}V{height - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="#888"/>',
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{height - 10}" text-anchor="middle">{escape(x)}</text>',
-        f'<text transform="translate(14,{height / 2}) rotate(-90)" text-anchor="middle">{escape(y)}</text>',
+def legend_entry(row: int, shape: str, name: str) -> list[str]:
+    """One row of the legend to the right of the axes: a shape drawn around the origin, and its name."""
+    top = TOP + 12 + 20 * row
+    return [
+        f'<g transform="translate({WIDTH - RIGHT + 18},{top})">{shape}</g>',
+        f'<text x="{WIDTH - RIGHT + 32}" y="{top + 4}">{escape(name)}</text>',
     ]
-    for value in _ticks(low[0], high[0]):
-        pixel = to_pixels(np.array([value, low[1]]))
-        parts.append(f'<text x="{pixel[0]:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
-    for value in _ticks(low[1], high[1]):
-        pixel = to_pixels(np.array([low[0], value]))
-        parts.append(f'<text x="{LEFT - 6}" y="{pixel[1] + 4:.1f}" text-anchor="end">{value:g}</text>')
-    return parts
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _axes(low: Floats, high: Floats, to_pixels: Callable[[Floats], Floats], x: str, y: str, height: int) -> list[str]:
+    columns = {value: to_pixels(np.array([value, low[1]]))[0] for value in ticks(low[0], high[0])}
+    rows = {value: to_pixels(np.array([low[0], value]))[1] for value in ticks(low[1], high[1])}
+    return axes(columns, rows, x, y, height)
+
+
+def axes(columns: dict[float, float], rows: dict[float, float], x: str, y: str, height: int) -> list[str]:
+    """The axes of a figure, with their titles; `columns` and `rows` are the places of the ticks in pixels."""
+    bottom, middle = height - BOTTOM, 'text-anchor="middle"'
+    return [
+        f'<path d="M{LEFT},{TOP}V{bottom}H{WIDTH - RIGHT}" fill="none" stroke="#888"/>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{height - 10}" {middle}>{escape(x)}</text>',
+        f'<text transform="translate(14,{height / 2}) rotate(-90)" {middle}>{escape(y)}</text>',
+        *(
+            f'<text x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>'
+            for value, at in columns.items()
+        ),
+        *(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>' for value, at in rows.items()),
+    ]
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round values from `low` to `high`, at most seven."""
     step = 10 ** np.floor(np.log10((high - low) / 4))
     step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= 6)
     first = np.ceil(low / step)

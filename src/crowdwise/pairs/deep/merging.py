@@ -71,7 +71,7 @@ def _gains(now: Globals, prior: Globals, related: Tensor, rows: Tensor | None = 
     gain += torch.lgamma(merged[0]) + torch.lgamma(prior.counts[b]) - counts[a] - counts[b]
     gain += related[a, b]
     used = now.counts - prior.counts > 1e-3
-    return gain.masked_fill((a == b) | ~used[a] | ~used[b], -torch.inf).reshape(len(rows), K)
+    return gain.masked_fill((a == b) | ~used[a] | ~used[b] | ~gain.isfinite(), -torch.inf).reshape(len(rows), K)
 
 
 def _best(gains: Tensor, z: Tensor) -> tuple[int, int, float]:
