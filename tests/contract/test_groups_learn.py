@@ -130,6 +130,66 @@ def test_steps_of_cmm_are_the_papers(smoothing: float, kernels: Any) -> None:
         assert np.allclose(after.share, np.einsum("ij,ijmk->m", r, q) / r.sum())
 
 
+def test_steps_with_gating_are_those_of_a_mixture_of_experts(kernels: Any) -> None:
+    """The same with shares that differ by task, written out answer by answer."""
+    answers = some_gold()
+    plain = somewhere(150, answers.n_workers)
+    mix = np.random.default_rng(3).dirichlet(np.ones(3), 150)
+    params = plain._replace(mix=mix, gate=np.zeros((3, 3)))
+    model, (_, shards) = CMM(groups=3, gating=True), spread(answers, DOUBLE, Constant(np.zeros((150, 3))))
+    (shard,), local = shards.shards, Local(np.full((150, 3), 1 / 3))
+    swept = model.posterior(shard, params, local)
+    stats = model.statistics(shard, local, swept.shares, params)
+    f = softmax(params.logits)
+    f[answers.gold >= 0] = np.eye(3)[answers.gold[answers.gold >= 0]]
+    counts, groups, rbar, total = np.zeros((3, 3, 3)), np.zeros((150, 3)), np.zeros((150, 3)), 0.0
+    for i, _, j in zip(*answers.codes(), strict=True):
+        q = mix[i][:, None] * params.matrices[:, :, j] * f[i]
+        total += np.log(q.sum())
+        q = q / q.sum()
+        counts[:, :, j] += q
+        groups[i] += q.sum(1)
+        rbar[i] += q.sum(0)
+    assert np.isclose(swept.evidence, total, rtol=1e-12)
+    assert np.allclose(stats.counts, counts)
+    assert np.allclose(stats.mix, groups)
+    assert np.allclose(stats.targets, rbar)
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "mlp"])
+def test_a_gate_learns_which_tasks_a_group_answers(classifier: str) -> None:
+    """Tasks with a positive second feature are answered by workers who confuse the classes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    truth = (X[:, 0] > 0).astype(int)
+    wrong = rng.random((600, 5)) < np.where(X[:, 1] > 0, 0.45, 0.05)[:, None]
+    model = cw.CrowdClassifier(classifier, CMM(groups=2, gating=True, start="random", max_iter=60), random_state=1)
+    result = model.fit(X, np.where(wrong, 1 - truth[:, None], truth[:, None])).result_
+    assert np.diff(result.trace["objective"].to_numpy()).min() > -1e-6
+    noisy = int(np.einsum("mkk->m", result.params.matrices).argmin())
+    share = result.params.mix[:, noisy]
+    assert share[X[:, 1] > 0.5].mean() > share[X[:, 1] < -0.5].mean() + 0.2
+    assert np.allclose(result.params.mix.sum(1), 1)
+
+
+def test_the_number_of_groups_of_highest_likelihood_is_kept() -> None:
+    side = CMM(groups=None, max_iter=20)
+    found = fit(side).result_
+    each = [fit(CMM(groups=m, max_iter=20)).result_ for m in range(1, 6)]
+    likelihood = [float(r.trace["objective"][-1]) - float(r.params.log_prior) for r in each]
+    assert found.model.groups in range(1, 6)
+    assert side.score(found) >= max(likelihood) - 5.0  # starts of the classifier differ
+    assert len(found.params.share) == found.model.groups
+
+
+def test_ties_go_to_the_first_class_if_asked() -> None:
+    answers = cw.Labels(["a", "a", "b", "b", "b"], [1, 2, 1, 2, 3], ["y", "x", "y", "y", "x"])
+    split, first = (cw.aggregate(answers, cw.MajorityVote(ties=ties)) for ties in ("split", "first"))
+    assert split.posterior.tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    assert first.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert first.predict(cw.Labels(["c", "c"], [1, 2], ["y", "x"])).posterior.tolist() == [[1.0, 0.0]]
+
+
 def test_the_objective_of_cmm_is_that_of_the_paper() -> None:
     model = taught("cmm")
     result = model.result_
@@ -375,7 +435,7 @@ def test_published_methods_by_name() -> None:
     found = {name: worker_side(name) for name in PUBLISHED}
     assert found == {
         "softMV": cw.SoftVote(),
-        "hardMV": cw.MajorityVote(),
+        "hardMV": cw.MajorityVote(ties="first"),
         "DL-DS": cw.DawidSkene(smoothing=0.0),
         "DL-EM": DLEM(early=0.03, max_iter=50, smoothing=1.0),
         "CMM": CMM(groups=3, early=0.03, max_iter=50, smoothing=1.0, start="k-means"),

@@ -105,6 +105,53 @@ def test_images_always_use_the_same_number_of_threads() -> None:
     assert (made.threads, flat.threads) == (2, 1)
 
 
+def images_of_two_kinds(n: int = 160) -> tuple[Any, Any]:
+    """Noise with a bright left or right third, at a random height."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 1, 8, 9)).astype(np.float32)
+    for row, kind in enumerate(y):
+        X[row, 0, rng.integers(6) :, 6 * kind : 6 * kind + 3] += 3.0
+    return X, np.eye(2)[y]
+
+
+def small_module() -> Any:
+    torch.manual_seed(0)
+    head = torch.nn.Flatten(), torch.nn.Linear(4 * 6 * 7, 2)
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), *head)
+
+
+@pytest.mark.parametrize("more", [{}, {"precision": "bfloat16"}, {"threads": 1}])
+def test_images_are_learnt_in_every_precision(more: dict[str, Any]) -> None:
+    X, Z = images_of_two_kinds()
+    made = Network(small_module(), epochs=15, rate=1e-2, **more).learner(X, 2, np.random.default_rng(0))
+    made.imitate(Z)
+    assert (made.logits(X).argmax(1) == Z.argmax(1)).mean() > 0.9
+    assert made.on_rows.dtype == np.float64
+    assert made.threads == more.get("threads", 2)
+
+
+def test_augmented_images_are_mirrored_and_shifted() -> None:
+    X = np.zeros((500, 2, 8, 9), np.float32)
+    X[:, 0, 4, 2], X[:, 1, 4, 2] = 1.0, 2.0
+    made = Network(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(144, 2)), augment=2, scale=False)
+    inputs = made.learner(X, 2, np.random.default_rng(0)).mixed(*[torch.arange(500)] * 2, 0.0)[0].numpy()
+    assert inputs.shape == X.shape
+    rows, channels, y, x = np.nonzero(inputs)
+    assert np.array_equal(inputs[rows, channels, y, x], channels + 1)
+    assert np.array_equal(y[channels == 0], y[channels == 1])
+    assert set(y) == {2, 3, 4, 5, 6}
+    assert set(x) == {0, 1, 2, 3, 4} | {4, 5, 6, 7, 8}
+    assert len(rows) == 1000
+    predicted = made.learner(X, 2, np.random.default_rng(0)).logits(X)
+    assert np.allclose(predicted, predicted[0]), "predictions see the images as they are"
+
+
+def test_only_images_are_augmented() -> None:
+    with pytest.raises(FeatureError, match=r"augment is 2, but the features have shape \(400, 5\)"):
+        learner(two_piles()[0], augment=2)
+
+
 @pytest.mark.parametrize("hidden", [0, (), (8, 0), 1.5, "wide"])
 def test_wrong_layers_are_refused(hidden: Any) -> None:
     with pytest.raises(ParameterError, match="hidden is"):

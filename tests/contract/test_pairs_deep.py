@@ -108,7 +108,7 @@ def test_scdc_may_start_from_pairs() -> None:
 @pytest.mark.parametrize("name", DEEP)
 def test_one_seed_is_one_result(name: str) -> None:
     """For any number of threads and any seed of torch."""
-    chosen = {**TINY, "epochs": 2, "batch": 16, "start": "pairs", "latent": 1, "scale": False}
+    chosen = {**TINY, "epochs": 2, "batch": 16, "start": "pairs", "latent": 1, "scale": "none"}
     torch.set_num_threads(2)
     state = torch.get_rng_state()
     fit = lambda **run: cw.aggregate(  # noqa: E731

@@ -189,16 +189,16 @@ def test_the_second_term_changes_the_fit_and_stays_sound() -> None:
         for second in (False, True)
     ]
     assert not np.array_equal(found[0].params.chances, found[1].params.chances)
-    assert np.isfinite(found[1].trace["objective"]).all()
+    assert np.isfinite(found[1].trace["objective"].to_numpy()).all()
 
 
 @pytest.mark.parametrize("model", [BayesScdc, Scdc])
 def test_convolutional_networks_place_and_simulate_images(model: Any) -> None:
-    X = (np.random.default_rng(0).random((40, 8, 12, 3)) * 255).astype(np.uint8)
+    X = (np.random.default_rng(0).random((40, 8, 12)) * 255).astype(np.uint8)
     ids = np.arange(40)
-    made = model(epochs=2, image=(8, 12, 3), hidden=(16,), parts=4)
+    made = model(epochs=2, image=(8, 12, 1), hidden=(16,), parts=4)
     result = made.fit(Pairs.none(ids), features=(ids, X), run=Run(seed=0))
-    assert result.params.samples.shape[2:] == (8, 12, 3)
+    assert result.params.samples.shape[2:] == (8, 12)
     weights = [name for name, array in result.space.items() if name.endswith("weight") and array.ndim == 4]
     assert len(weights) >= 4
     _, P = made.place_items(result.space, X)

@@ -46,8 +46,8 @@ class Params(NamedTuple):
     log_prior: Floats  # ()         last term of (2), plus the log-prior of the classifier
     shares: Floats  # (K,)       mean consensus
     member: Floats  # (W, M)     group probabilities of workers, computed after the fit
-    mix: Floats  # (T, M)     alpha of every task with gating, else (0, M)
-    gate: Floats  # (F, M)     V with gating, else (0, M)
+    mix: Floats = np.empty((0, 0))  # (T, M)     alpha of every task with gating, else (0, M)
+    gate: Floats = np.empty((0, 0))  # (F, M)     V with gating, else (0, M)
 
 
 class Stats(NamedTuple):
@@ -55,7 +55,7 @@ class Stats(NamedTuple):
     targets: Floats  # (T, K)     rbar
     shares: Floats  # (K,)
     right: Floats  # (R,)       expected right answers
-    mix: Floats  # (T, M)     expected answers of each group, by task; with gating
+    mix: Floats = np.empty((0, 0))  # (T, M)     expected answers of each group, by task; with gating
 
 
 @register("cmm", "Crowd Mixture Model without worker ids: each answer has its own true class and its own group")

@@ -269,7 +269,7 @@ def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
     return heads
 
 
-def pack_scaling(scaling: Scaling, image: tuple[int, ...] | None) -> Space:
+def pack_scaling(scaling: Scaling, image: tuple[int, ...] | None = None) -> Space:
     """Pack a scaling into arrays, with the sizes of the images of convolutional networks."""
     return {
         "scaling.image": np.array(image or (), dtype=np.int64),
