@@ -297,7 +297,7 @@ def test_likelihoods_are_gaussian_or_bernoulli() -> None:
 
 def test_what_kind_of_features_they_are() -> None:
     rng = np.random.default_rng(0)
-    kind = lambda X, **more: networks.fit_scaling(X, more.get("observation"), True).observation  # noqa: E731
+    kind = lambda X, **more: networks.fit_scaling(X, more.get("observation"), "columns").observation  # noqa: E731
     assert kind(rng.random((9, 60))) == "bernoulli"
     assert kind(rng.integers(0, 256, (9, 60)).astype(np.uint8)) == "bernoulli"
     assert kind(rng.random((9, 5))) == "gaussian"
@@ -313,7 +313,7 @@ def test_what_kind_of_features_they_are() -> None:
     np.array([[0, 255], [128, 3]], np.uint8),
 ], ids=["numbers", "bytes"])  # fmt: skip
 def test_scaling_can_be_undone(X: Any) -> None:
-    scaling = networks.fit_scaling(X, "bernoulli" if X.dtype == np.uint8 else None, True)
+    scaling = networks.fit_scaling(X, "bernoulli" if X.dtype == np.uint8 else None, "columns")
     o = scaling.apply(X)
     assert float(o.abs().max()) <= 2
     assert np.allclose(scaling.undo(o), X, rtol=1e-5)
@@ -321,7 +321,7 @@ def test_scaling_can_be_undone(X: Any) -> None:
     assert torch.equal(again.apply(X), o)
     if X.dtype != np.uint8:
         assert np.allclose(o.numpy().std(0), [1, 1, 0], atol=1e-5)  # a column that never differs stays
-        assert networks.fit_scaling(X, None, False).apply(X)[0, 0] == 1000
+        assert networks.fit_scaling(X, None, "none").apply(X)[0, 0] == 1000
 
 
 def test_packed_weights_give_the_same_network() -> None:

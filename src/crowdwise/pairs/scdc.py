@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import Run, register
-from ..engine.model import COUNT, SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
+from ..engine.model import SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
 from ..engine.resources import limit_threads, load
 from ..errors import FeatureError, ParameterError, model_setting
 from ..kernels.layout import Floats
@@ -24,6 +24,7 @@ BATCH_SIZE = 256  # items per gradient step above that
 MAX_TABULAR_FEATURES = 50  # with more features, the default is 50 components
 BATCH_RULE, STEP_RULE = Rule(int, low=2, may_be_none=True), Rule((int, float), above=0.0, high=1.0, may_be_none=True)
 SAMPLES_PER_CLUSTER = 6  # simulated images
+START_SHARES = (1.0, 0.5, 0.25, 0.125)  # of `parts`, that restarts of bayes-scdc without answers begin with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,12 @@ class DeepModel(PairsModel):
         one_of(None, "random", "pairs"),
         "initial clusters: 'random', or 'pairs' from features and answers; None: chosen by the model",
     )
-    restarts: int = setting(1, COUNT, "number of restarts; the one with the highest evidence lower bound is kept")
+    restarts: int | None = setting(
+        None,
+        SOME_COUNT,
+        "number of restarts; the one with the highest evidence lower bound is kept; None: 1, or 4 of 'bayes-scdc' on "
+        "images without answers",
+    )
     scale: str = setting(
         "whole",
         one_of("whole", "columns", "none"),
@@ -100,6 +106,10 @@ class DeepModel(PairsModel):
         epochs = self.epochs or (30 if small else self.full_epochs)
         return replace(self, parts=parts, epochs=epochs, batch=batch, start=start)
 
+    def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
+        """Return the number of restarts if none is given."""
+        return 1
+
     @abstractmethod
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         """Fit one restart."""
@@ -111,7 +121,8 @@ class DeepModel(PairsModel):
         writable, rng = answers._replace(**own), run.rng()
         try:
             with limit_threads():
-                return best_fit(self.restarts, lambda start: self._fit_start(X, writable, start, rng, run), run, rng)
+                count = self.restarts or self.default_restarts(X, answers)
+                return best_fit(count, lambda start: self._fit_start(X, writable, start, rng, run), run, rng)
         except RuntimeError as error:  # raised by torch
             if "linalg" not in str(error) and "cholesky" not in str(error):
                 raise
@@ -143,7 +154,8 @@ class BayesScdc(DeepModel):
     """Cluster items by a Bayesian deep generative mixture that estimates the number of clusters.
 
     An encoder network maps each item to a latent space, in which the clusters are Gaussian components; a decoder
-    network maps back to the features. Every second restart starts at random.
+    network maps back to the features. Every second restart starts at random; without answers, restarts from k-means
+    begin with fewer and fewer clusters.
     """
 
     full_epochs = 250
@@ -166,8 +178,19 @@ class BayesScdc(DeepModel):
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.bayes import bayes_scdc
 
-        kind = self.start or (None if start % 2 == 0 else "random")
-        return bayes_scdc(X, answers, self.with_defaults(X, kind), rng, run)
+        model = self.with_defaults(X, self.start)
+        if not len(answers.left):
+            share = START_SHARES[start % len(START_SHARES)]
+            return bayes_scdc(X, answers, model, rng, run, max(2, round(share * (model.parts or 1))))
+        if self.start is None and start % 2:
+            model = replace(model, start="random")
+        return bayes_scdc(X, answers, model, rng, run)
+
+    def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
+        from .deep.networks import fit_scaling
+
+        raw = fit_scaling(X, self.observation, self.scale).observation == "bernoulli"
+        return len(START_SHARES) if raw and not len(answers.left) else 1
 
 
 @register("scdc", "deep generative mixture with amortised inference and point estimates (needs torch)")

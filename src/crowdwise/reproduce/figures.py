@@ -18,7 +18,7 @@ MAX_LINEAR_COUNT = 200  # with a higher bar, bars of single workers would not be
 SPACE_ABOVE = 1.1  # the axis of counts ends this factor above the highest bar
 CELL = 22  # pixels of a cell of a matrix
 GAP = 24  # pixels between matrices
-NAMES = 86  # pixels for the names of classes beside and below the matrices
+NAMES = 98  # pixels for the names of classes beside and below the matrices
 COLUMNS = 4  # matrices side by side
 DARK = 0.55  # share from which on the number in a cell is white
 LOW_COLOUR, HIGH_COLOUR = np.array([247, 251, 255]), np.array([8, 64, 129])  # of the shares 0 and 1
@@ -108,18 +108,21 @@ def _bar(edges: tuple[float, float], levels: tuple[float, ...], colour: int) -> 
     return f'<rect x="{left + 0.5:.1f}" y="{high:.1f}" {size} fill="{COLOURS[colour]}"/>'
 
 
-def draw_matrices(path: Path, title: str, classes: Sequence[str], matrices: dict[str, Floats]) -> Path:
+def draw_matrices(
+    path: Path, title: str, classes: Sequence[str], matrices: dict[str, Floats], rows_are: str = "estimated true class"
+) -> Path:
     """Write heat maps of confusion matrices (K, K) as SVG, with their names above them, and return its path.
 
     Cells hold the share of the row in percent; shares below 0.5 % are left empty.
     """
     names = [printable(name, 12) for name in classes]
+    reading = f"Rows: {rows_are}. Columns: label given by the worker. Cells: share of the row in percent."
     side = CELL * len(names)
     rows = -(-(len(matrices) + 1) // COLUMNS)  # one place is for the colour scale
     left, top = LEFT + NAMES - 40, TOP + 42
     width = left + COLUMNS * (side + GAP)
     height = top + rows * (side + GAP + 24) + NAMES - 30
-    parts = [f'<text x="{LEFT}" y="40" fill="#555555">{escape(_READING)}</text>']
+    parts = [f'<text x="{LEFT}" y="40" fill="#555555">{escape(reading)}</text>']
     for number, (name, matrix) in enumerate(matrices.items()):
         x, y = left + number % COLUMNS * (side + GAP), top + number // COLUMNS * (side + GAP + 24)
         parts += [
@@ -135,9 +138,6 @@ def draw_matrices(path: Path, title: str, classes: Sequence[str], matrices: dict
     x, y = left + (COLUMNS - 1) * (side + GAP), top + (rows - 1) * (side + GAP + 24) + side - 40
     parts += [f'<g transform="translate({x},{y})">', *_colour_scale(side), "</g>"]
     return write_svg(path, title, parts, width, height)
-
-
-_READING = "Rows: estimated true class. Columns: label given by the worker. Cells: share of the row in percent."
 
 
 def printable(text: object, longest: int) -> str:

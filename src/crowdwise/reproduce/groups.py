@@ -24,14 +24,16 @@ from ..report import Cost, Scaling, write_report
 from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
 from .cifar10 import Cifar10, read_cifar10
-from .labelme import required_files, tables
+from .labelme import figures, required_files, tables
 from .methods import METHODS, Dataset, compared, fit_method, measure_method
 from .study import (
+    Layer,
     Measurement,
     MeasurementCache,
     Part,
     Study,
     StudyOptions,
+    draw,
     mean,
     read_labelled,
     require_files,
@@ -72,7 +74,10 @@ def groups(options: StudyOptions) -> Study:
     if pixels is not None:
         parts.append(_image_setup(pixels, seed, quick, cache))
     costs, scaling = _figure(seed, quick, cache)
-    return Study("groups", (*parts, costs), () if out is None else _files(out, seed, scaling))
+    files = [] if out is None else _files(out, seed, scaling)
+    if data is not None and out is not None:
+        files += figures(data, out, seed, quick)
+    return Study("groups", (*parts, costs), tuple(files))
 
 
 def _workers(quick: bool) -> tuple[int, ...]:
@@ -280,10 +285,19 @@ def _cost(name: str, workers: int, seed: int) -> Measurement:
     return {"seconds": max(seconds[1] - seconds[0], 0.0) / more, "megabytes": peak / 1e6}
 
 
-def _files(out: Path, seed: int, scaling: Scaling) -> tuple[Path, Path]:
-    """Write a page of `groups` on Setup (1), with true confusion matrices and Figure 3, and the figure as CSV."""
+def _files(out: Path, seed: int, scaling: Scaling) -> list[Path]:
+    """Write a page of `groups` on Setup (1), with true confusion matrices and Figure 3, and the figure alone."""
     dataset = simulated_points(WORKERS[0], [5 + seed, WORKERS[0], 0], fresh=3)
     result = fit_method("groups", dataset, small_network(), 1, 0).result_
     against = evaluate({"groups": result}, dataset.labels)
     page = write_report(result, out / "groups.html", judged=against, scaling=scaling)
-    return page, write_whole(out / "groups-scaling.csv", pl.DataFrame([vars(cost) for cost in scaling.rows]).write_csv)
+    table = pl.DataFrame([vars(cost) for cost in scaling.rows])
+    drawn = []
+    for letter, column, unit in (("a", "seconds", "seconds per iteration"), ("b", "megabytes", "memory of a fit, MB")):
+        layers = [
+            Layer(name, table.filter(pl.col("method") == name).select("workers", column).to_numpy().astype(float), k)
+            for k, name in enumerate(COMPARED)
+        ]
+        title = f"Figure 3 ({letter}): {unit}, by number of annotators"
+        drawn.append(draw(out / f"figure3{letter}.svg", title, "annotators", unit, layers, 300))
+    return [page, write_whole(out / "groups-scaling.csv", table.write_csv), *drawn]

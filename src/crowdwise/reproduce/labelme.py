@@ -9,9 +9,12 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..kernels.special import divergence as js_divergence
 from ..learn import Network
+from ..learn.cmm import MAX_TRIED_GROUPS
 from ..result.groups import group_table
-from .methods import METHODS, Dataset, compared, fit_method, measure_method
+from .figures import draw_matrices
+from .methods import METHODS, Dataset, compared, count_confusions, fit_method, measure_method
 from .study import Measurement, MeasurementCache, Part, mean, read_labelled
 
 # Train and test accuracy, I-JS and G-JS; then train, test and G-JS without worker ids.
@@ -25,6 +28,7 @@ PAPER: dict[str, tuple[float | None, ...]] = {
 }
 TABLE_4 = ((0.99, 0.91, 0.48), (0.01, 0.02, 2.08), (0.00, 0.03, 2.08))  # share, similarity, entropy in nats
 CROWDS = ("Individual", "Global")
+MIN_SHOWN_ANSWERS = 30  # of a worker in Figure 2
 GLOBAL = ("DL-DS", "DL-EM", "tied", "CMM")
 COLUMNS = ("train", "test", "I-JS", "G-JS", "iterations")
 
@@ -81,7 +85,8 @@ def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[
     title = f"Table 3: LabelMe, means of {seeds} seed(s)"
     order = [(name, crowd) for crowd, name in product(CROWDS, METHODS)]
     rows = [_row(*key, measurements[key]) for key in order if key in measurements]
-    return [Part.of(title, rows, notes, 3), _groups(with_ids, restarts, seed, cache)]
+    table = Part.of(title, rows, notes, 3)
+    return [table, _groups(with_ids, restarts, seed, cache), _by_groups(with_ids, restarts, seed, cache)]
 
 
 def _row(name: str, title: str, measurements: list[Measurement]) -> dict[str, float | str | None]:
@@ -92,6 +97,35 @@ def _row(name: str, title: str, measurements: list[Measurement]) -> dict[str, fl
         train, test, crowd = without_ids
     paper = {"paper's train": train, "paper's test": test, "paper's I-JS": individual, "paper's G-JS": crowd}
     return {"workers": title, "method": name, **cells, **paper}
+
+
+def figures(data: Path, out: Path, seed: int, quick: bool) -> list[Path]:
+    """Figures 1 and 2: the groups of CMM, and true and estimated confusion matrices of workers and of the crowd."""
+    dataset = datasets(data)[0]
+    result = fit_method("CMM", dataset, network(), 1 if quick else 10, seed, start="random").result_
+    grouping = result.model.grouping(result.params)
+    assert grouping is not None
+    classes = [str(name) for name in result.answers.classes.to_list()]
+    shares = enumerate(zip(grouping.share, grouping.matrices, strict=True), 1)
+    groups = {f"group {m}, share {share:.2f}": matrix for m, (share, matrix) in shares}
+    answers, known = result.answers, np.eye(len(classes))[dataset.truth]
+    true, crowd = count_confusions(answers, known), count_confusions(answers, known, pooled=True)[0]
+    estimated = np.einsum("wm,mkj->wkj", grouping.member, grouping.matrices)
+    joint = np.einsum("m,mkj->kj", grouping.share, grouping.matrices)
+    distance = js_divergence(true, estimated)
+    often = np.flatnonzero(np.bincount(answers.codes()[1]) >= MIN_SHOWN_ANSWERS)
+    best, worst = often[distance[often].argmin()], often[distance[often].argmax()]
+    shown = {"best estimated worker": best, "worst estimated worker": worst}
+    pairs = {
+        f"{name}, {kind}": each[w] for name, w in shown.items() for kind, each in (("true", true), ("CMM", estimated))
+    }
+    return [
+        draw_matrices(out / "figure1.svg", "Figure 1: groups of CMM on LabelMe", classes, groups),
+        draw_matrices(
+            out / "figure2.svg", "Figure 2: true and estimated confusion matrices on LabelMe", classes,
+            {**pairs, "crowd, true": crowd, "crowd, CMM": joint}, "true class",
+        ),
+    ]  # fmt: skip
 
 
 def _groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache) -> Part:
@@ -122,3 +156,23 @@ def _groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache)
         "eight classes has 0.28 on this scale; the paper has 0.02 and does not give its scale.",
     )
     return Part.of("Table 4: groups of CMM on LabelMe (entropy in nats)", rows, notes, 2, heads)
+
+
+def _by_groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache) -> Part:
+    """Choice of the number of groups by the log-likelihood, as in the paper."""
+
+    def measure_likelihood(count: int) -> Measurement:
+        result = fit_method("CMM", dataset, network(), restarts, seed, start="random", groups=count).result_
+        likelihood = float(result.trace["objective"][-1]) - float(result.params.log_prior)
+        return {"likelihood": likelihood, "largest": float(result.params.share.max())}
+
+    rows = []
+    for count in range(1, MAX_TRIED_GROUPS + 1):
+        key = f"Groups by likelihood, seed {seed}, {restarts} starts: {count}"
+        rows.append((count, *cache.measure(key, measure_likelihood, count).values()))
+    notes = (
+        "The paper chooses three groups, the number with the highest log-likelihood. The likelihood depends on the "
+        "groups only through one matrix, so that these differences come from the starts and from early stopping.",
+    )
+    heads = ["groups", "log-likelihood", "share of the largest"]
+    return Part.of("CMM on LabelMe: log-likelihood by number of groups", rows, notes, 2, heads)

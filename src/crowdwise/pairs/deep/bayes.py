@@ -168,16 +168,22 @@ class _Epochs(MixtureTraining):
     """
 
     def __init__(
-        self, model: _Model, answers: PairAnswers, restart_epochs: set[int], rng: np.random.Generator, run: Run
+        self,
+        model: _Model,
+        answers: PairAnswers,
+        restart_epochs: set[int],
+        first: int,
+        rng: np.random.Generator,
+        run: Run,
     ) -> None:
         learner = Learner(model.nets, model.optimiser, rng)
         super().__init__("bayes-scdc", model.epochs, learner, run, model.items)
-        self.model, self.answers, self.restart_epochs = model, answers, restart_epochs
+        self.model, self.answers, self.restart_epochs, self.first = model, answers, restart_epochs, first
 
     def epoch(self) -> Step:
         model, s = self.model, self.model.settings
         if self.done in self.restart_epochs:
-            _start_from_pairs(model, self.answers, self.learner.rng)
+            _start_from_pairs(model, self.answers, self.first, self.learner.rng)
         bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
         if s.merge and self.done >= MERGE_FROM * model.epochs:
             model.merge()
@@ -191,14 +197,14 @@ class _Epochs(MixtureTraining):
         self.model.now, self.model.table = posteriors.unpack_globals(state), torch.tensor(state["table"])
 
 
-def _start_from_pairs(model: _Model, answers: PairAnswers, rng: np.random.Generator) -> None:
-    """Initialise the components at micro-clusters of the latent means, joined by the answers."""
+def _start_from_pairs(model: _Model, answers: PairAnswers, most: int, rng: np.random.Generator) -> None:
+    """Initialise the components at `most` micro-clusters of the latent means or fewer, joined by the answers."""
     components = model.table.shape[1]
     with torch.no_grad():
         precision, pull = model.potentials()
         mean = pull / precision
         points = mean.double().numpy()
-        labels = partition(points, answers, components, rng)
+        labels = partition(points, answers, most, rng)
         z = torch.nn.functional.one_hot(torch.as_tensor(labels), components).float()
         model.table = z.clone()
         second = torch.diag_embed(1 / precision) + mean[:, :, None] * mean[:, None, :]
@@ -220,8 +226,15 @@ def _restart_epochs(epochs: int, count: int) -> set[int]:
     return {0, *(round(epochs * share) for share in np.linspace(0.1, 0.5, count))}
 
 
-def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesScdc, rng: np.random.Generator, run: Run) -> FeatureFit:
-    """Fit one restart."""
+def bayes_scdc(
+    X: Floats,
+    answers: PairAnswers,
+    settings: BayesScdc,
+    rng: np.random.Generator,
+    run: Run,
+    first: int | None = None,
+) -> FeatureFit:
+    """Fit one restart; `first` is the number of clusters that a start from pairs has at most, by default `parts`."""
     with networks.seeded(rng):
         scaling, o, shape = networks.prepare(X, settings)
         nets = networks.build_networks(o, shape, scaling.observation)
@@ -233,7 +246,7 @@ def bayes_scdc(X: Floats, answers: PairAnswers, settings: BayesScdc, rng: np.ran
             if by_pairs and not raw:
                 _sharpen(model)
         times = _restart_epochs(model.epochs, PAIR_RESTARTS * (raw and len(answers.left) > 0)) if by_pairs else set()
-        training, trace = _Epochs(model, answers, times, rng, run), new_trace()
+        training, trace = _Epochs(model, answers, times, first or settings.parts or 1, rng, run), new_trace()
         iterate(training, run, trace, "epoch")
         return _finish(training, scaling, trace)
 
