@@ -199,8 +199,8 @@ class Scdc(DeepModel):
     """Cluster items by a deep generative mixture with amortised inference and point estimates.
 
     Like `bayes-scdc`, but a network also predicts the cluster of an item, and all parameters are fitted by gradient
-    descent. It is slower, because each item passes through the networks once per component. The clusters are the
-    components that keep items.
+    descent. It is slower, because each item passes through the networks several times. The clusters are the components
+    that keep items. With answers, every second restart starts from pairs.
     """
 
     full_epochs = 600
@@ -209,7 +209,8 @@ class Scdc(DeepModel):
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.amortised import scdc
 
-        return scdc(X, answers, self.with_defaults(X, self.start or "random"), rng, run)
+        kind = self.start or ("pairs" if start % 2 and len(answers.left) else "random")
+        return scdc(X, answers, self.with_defaults(X, kind), rng, run)
 
 
 def _is_size(n: Any) -> bool:

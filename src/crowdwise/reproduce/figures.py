@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..kernels.layout import Bools, Floats, Ints
+from ..report.thumbnails import uri
 from .study import BOTTOM, COLOURS, LEFT, RIGHT, TOP, WIDTH, axes, legend_entry, ticks, write_svg
 
 HEIGHT = 420
@@ -194,3 +195,18 @@ def _colour_scale(side: int) -> list[str]:
 
 def _colour(share: float) -> str:
     return "#{:02x}{:02x}{:02x}".format(*np.round(LOW_COLOUR + share * (HIGH_COLOUR - LOW_COLOUR)).astype(int))
+
+
+def draw_pictures(path: Path, title: str, rows: dict[str, Any], scale: float = 1.0) -> Path:
+    """Write rows of pictures, arrays (height, width) or (height, width, 3) from 0 to 255, as SVG, with their names."""
+    parts, top = [], float(TOP)
+    widest = max(each.shape[1] for each in rows.values())
+    for name, pixels in rows.items():
+        height, width = (scale * size for size in pixels.shape[:2])
+        picture = uri(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
+        parts += [
+            f'<text x="{LEFT + 20}" y="{top + height / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>',
+            f'<image x="{LEFT + 28}" y="{top:.1f}" width="{width:g}" height="{height:g}" href="{picture}"/>',
+        ]
+        top += height + 4
+    return write_svg(path, title, parts, round(LEFT + 40 + scale * widest), round(top + 10))

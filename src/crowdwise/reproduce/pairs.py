@@ -21,13 +21,16 @@ from ..metrics import match_clusters
 from ..pairs import BayesScdc, GaussianItems, Itml, KMeansItems, Mmc, PairMixture, PairVote, Scdc
 from ..pairs.model import PairsModel
 from ..simulate import answers_about, pinwheel, sorting_jobs
+from .clusters_of_images import image_part
 from .digits import QUICK_IMAGES, SUBSET_IMAGES, fit_and_score, job_part, mnist_part
 from .study import Layer, Measurement, MeasurementCache, Part, Study, StudyOptions, draw, mean, read_labelled, reading
 
 PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers are used
     "pair-mixture": (PairMixture(), True),
     "bayes-scdc": (BayesScdc(), True),
-    "scdc": (Scdc(restarts=2), True),
+    "bayes-scdc, answers drawn in batches": (BayesScdc(batch=100, relations="sampled", epochs=150), True),
+    "bayes-scdc, both terms of (17)": (BayesScdc(second_term=True), True),
+    "scdc": (Scdc(restarts=2, start="random"), True),
     "bayes-scdc, no answers, scale of the paper": (BayesScdc(scale="none"), False),
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
@@ -40,6 +43,7 @@ RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, with one task p
 }
 CLUSTERERS: dict[str, PairsModel] = {"pair-mixture": PairMixture(), "k-means": KMeansItems(clusters=10)}
 SKILLS = (0.95, 0.9, 0.85, 0.8, 0.75)  # accuracies of the five workers on faces
+DRAWN_STARTS = 5  # without answers, in Figure 2
 WEIGHTS = [f"weight {w + 1}" for w in range(len(SKILLS))]
 FACES: dict[str, PairsModel] = {  # the first two estimate the number of clusters
     "pair-mixture": PairMixture(),
@@ -63,6 +67,10 @@ def pairs(options: StudyOptions) -> Study:
         if options.out is not None:
             files += figure3(options.out, parts)
         parts += [part(options, cache) for part in (mnist_part, job_part, entity_part, cifar_part)]
+    if options.images is not None:
+        parts.append(image_part(options, cache))
+    if options.out is not None:
+        files += [path for name in ("4a", "4b", "4b-without") if (path := options.out / f"figure{name}.svg").exists()]
     return Study("pairs", tuple(parts), tuple(files))
 
 
@@ -91,19 +99,22 @@ def _pinwheel_part(options: StudyOptions, cache: MeasurementCache) -> Part:
 def _measure_pinwheel(name: str, seed: int) -> Measurement:
     sim, (model, with_answers) = pinwheel(seed=seed), PINWHEEL[name]
     answers = sim.pairs if with_answers else Pairs.none(sim.features[0])
-    return fit_and_score(model, answers, sim.features, sim.truth, seed)[1]
+    return fit_and_score(model, answers, sim.features, sim.truth, Run(seed=seed))[1]
 
 
 def _figure2(out: Path, seed: int) -> list[Path]:
-    """Draw the true clusters, those found without answers and with answers, and write a page of the last."""
+    """Draw the true clusters, those found without answers from a good and a bad start, by the bound, and those found
+    with answers; and write a page of the last."""
     sim = pinwheel(seed=seed)
     ids, X = sim.features
-    features_only = PINWHEEL["bayes-scdc, no answers, scale of the paper"][0]
-    without = features_only.fit(Pairs.none(ids), features=sim.features, run=Run(seed=seed))
+    model, none = PINWHEEL["bayes-scdc, no answers, scale of the paper"][0], Pairs.none(ids)
+    starts = [model.fit(none, features=sim.features, run=Run(seed=seed + n)) for n in range(DRAWN_STARTS)]
+    starts.sort(key=lambda found: found.trace["objective"][-1])
     result = PINWHEEL["bayes-scdc"][0].fit(sim.pairs, features=sim.features, run=Run(seed=seed))
     files = [
         _draw_clusters(out, "a", "true clusters of the pinwheel", X, sim.truth["label"].to_numpy()),
-        _draw_clusters(out, "b", "clusters without answers", X, without.cluster),
+        _draw_clusters(out, "b", f"without answers, the best of {DRAWN_STARTS} starts", X, starts[-1].cluster),
+        _draw_clusters(out, "c", f"without answers, the worst of {DRAWN_STARTS} starts", X, starts[0].cluster),
         _draw_clusters(out, "d", "clusters with answers", X, result.cluster),
     ]
     return [*files, result.report(out / "pinwheel.html")]
@@ -170,7 +181,7 @@ def _measure_cifar(options: StudyOptions, model: PairsModel, size: int) -> Measu
     some = np.sort(rng.choice(size, 2 * size // 5, replace=False))
     answers = sorting_jobs(label, some, 240 * size // SUBSET_IMAGES, 36, 0.9, 32, rng, names=ids)
     truth = pl.DataFrame({"item": ids, "label": label})
-    result, scores = fit_and_score(model, answers, (ids, X[:size].astype(np.float64)), truth, options.seed)
+    result, scores = fit_and_score(model, answers, (ids, X[:size].astype(np.float64)), truth, Run(seed=options.seed))
     answered = match_clusters(result, truth.filter(pl.Series(result.answers_of > 0)))
     return scores | {"accuracy of images asked about": float(answered["accuracy"])}
 
@@ -196,7 +207,7 @@ def _measure_faces_once(faces: Faces, method: str, each: int, all_: bool, seed: 
     some = np.arange(len(names)) if all_ else np.sort(rng.choice(len(names), 100, replace=False))
     pairs, _ = answers_about(pose, some, 5, each, SKILLS, None, rng, balanced=True, names=names, source="faces")
     truth = pl.DataFrame({"item": names, "label": pose})
-    result, scores = fit_and_score(FACES[method], pairs, (names, X), truth, seed)
+    result, scores = fit_and_score(FACES[method], pairs, (names, X), truth, Run(seed=seed))
     return scores | dict(zip(WEIGHTS, result.workers.sort("worker")["weight"].to_list(), strict=True))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,9 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from ..engine import Run
+from ..engine.run import Checkpoint
 from ..errors import FileError, option
 from ..kernels.layout import Floats
 from ..result.files import write_whole
+from ..result.store import read_checkpoint, write_checkpoint
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 64, 150, 30, 46
 COLOURS = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
@@ -43,6 +47,23 @@ class StudyOptions(NamedTuple):
     def seeds(self, quick: int, usual: int) -> range:
         """The seeds to measure with: `quick` of them for a quick study, else `usual`."""
         return range(self.seed, self.seed + (quick if self.quick else usual))
+
+    @contextlib.contextmanager
+    def run(self, key: str, seed: int, keep: Callable[[Checkpoint], None] | None = None) -> Iterator[Run]:
+        """Yield the options of a long fit. With `out`, it keeps a checkpoint there every minute, and the same command
+        continues from it. `keep` is also called with every checkpoint."""
+        path = None if self.out is None else self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
+        resume = None if path is None or not path.exists() else Checkpoint(*read_checkpoint(path))
+
+        def kept(checkpoint: Checkpoint) -> None:
+            if path is not None:
+                write_checkpoint(path, checkpoint)
+            if keep is not None:
+                keep(checkpoint)
+
+        yield Run(seed=seed, resume=resume, keep=kept)
+        if path is not None:
+            path.unlink(missing_ok=True)
 
     def cache(self, name: str = "measured.json") -> MeasurementCache:
         """Earlier measurements, kept in a file in `out`; without `out`, a cache in memory."""

@@ -295,6 +295,15 @@ def assign(space: Space, X: Floats, passes: int = 5) -> Floats:
     return torch.cat(parts).double().numpy()
 
 
+def decoded_centres(state: Arrays) -> tuple[Floats, Floats]:
+    """(K,) shares and (K, D) decoded centres of the components, from the state of a fit of images in progress."""
+    decoder = networks.unpack_heads(state, "module.decoder", "bernoulli")
+    g = posteriors.unpack_globals(state)
+    with torch.no_grad():
+        images = networks.generate(decoder, "bernoulli", g.centre()[0].float())
+    return (g.counts / g.counts.sum()).numpy(), images.double().numpy()
+
+
 def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
     """(K, count, D) simulated observations of every component, in units of the features; probabilities if Bernoulli."""
     nets, scaling, g = _unpacked(space)
