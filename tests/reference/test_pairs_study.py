@@ -23,7 +23,7 @@ STUDY, DIGITS = (importlib.import_module(f"crowdwise.reproduce.{name}") for name
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the networks, which take minutes."""
     monkeypatch.setattr(STUDY, "PINWHEEL", {"pair-mixture": (PairMixture(), True)})
-    monkeypatch.setattr(STUDY, "_figure2", lambda out, seed: [])
+    monkeypatch.setattr(STUDY, "_figure2", lambda out, seed, count: [])
 
 
 @pytest.mark.usefixtures("quick")

@@ -126,7 +126,7 @@ class CMM(EarlyStop, PriorByClassifier):
         With "k-means", q_ij(m, k) is the share of votes for k, with m the cluster of the answer. With "random", that
         share is mixed with the answer itself, with a random weight for each group.
         """
-        votes, Z, M, K = _votes(shard), local.Z, self.groups, shard.layout.n_classes
+        votes, Z, M, K = _votes(shard), local.Z, self.groups or 1, shard.layout.n_classes
         rng = np.random.default_rng(seed)
         if self.start == "random":
             soft = rng.beta(1, 1, M)[:, None, None]
@@ -151,7 +151,7 @@ class CMM(EarlyStop, PriorByClassifier):
             self.smoothing * float(np.log(matrices).sum()) + crowd.truth.log_prior,
             np.zeros((0, len(share))),
         )
-        mix = gate = none
+        mix, gate = none, none
         if self.gating:
             mix, gate, of_gate = self._gate(crowd.truth, stats, params)
             share, log_prior = mix.mean(0), log_prior + of_gate

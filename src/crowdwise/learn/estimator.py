@@ -123,6 +123,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             learner = truth.learner(X, labels.n_classes, rng)
             return _fit_sides(sides[start % len(sides)], learner, labels, run), learner
 
+        def score(found: Fitted) -> float:
+            return side.score(found[0]) if isinstance(side, WorkerSide) else 0.0
+
         def unpack(state: Arrays) -> Fitted:
             chosen = sides[int(state["side"])]
             result, learner = _result_of(state, chosen, labels, run), truth.learner(X, labels.n_classes, rng)
@@ -131,7 +134,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return result, learner
 
         return best_of(
-            len(sides) * (self.restarts if joint else 1), fit, lambda found: side.score(found[0]), run,
+            len(sides) * (self.restarts if joint else 1), fit, score, run,
             pack=lambda found: _pack(found, sides.index(found[0].model)), unpack=unpack,
             before=lambda: {"rng": rng_state(rng)}, rewind=lambda state: set_rng_state(rng, state["rng"]),
         )  # fmt: skip

@@ -439,6 +439,6 @@ class NetworkLearner:
                     gradient = slope(rows, logits)
                     if mixup:
                         gradient = part[:, None] * gradient + (1 - part[:, None]) * slope(other, logits)
-                logits.backward(gradient / len(rows))
+                logits.backward(gradient / len(rows))  # type: ignore[no-untyped-call]
                 self.optimiser.step()
                 self.update_average()

@@ -44,7 +44,8 @@ def image_parts(options: StudyOptions, cache: MeasurementCache) -> tuple[list[Pa
     """Tables 2 and 3, the accuracy of the judge, and with `out` Figures 4 and 5."""
     images, seeds = read_images(options), options.seeds(1, 3)
     ease, judge = _judged(images, options, cache)
-    parts, found = [judge], {}
+    parts = [judge]
+    found: dict[tuple[str, str], list[Measurement]] = {}
     for kind in TABLES:
         for seed in seeds:
             dataset = label_images(images, ease, kind, seed)

@@ -164,12 +164,11 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
     ]
     title = "Figure 2: ROC of the estimated truth, two Gaussians"
     roc = draw(out / "figure2.svg", title, "false positive rate", "true positive rate", layers)
-    estimated = {METHODS[name][0]: each for name, each in zip(ON_PAGE, easiest, strict=True) if name != "soft-vote"}
-    estimated = {name: np.reshape(each, (-1, 2))[:, ::-1] for name, each in estimated.items()}
-    skills_figure = draw_skills(
-        out / "figure3.svg",
-        "Figure 3: skills of the five experts, two Gaussians",
-        {"true": SKILLS[:, ::-1], **estimated},
-    )
+    drawn = {"true": SKILLS[:, ::-1]}
+    for name, each in zip(ON_PAGE, easiest, strict=True):
+        if name != "soft-vote":
+            drawn[METHODS[name][0]] = np.reshape(each, (-1, 2))[:, ::-1]
+    title = "Figure 3: skills of the five experts, two Gaussians"
+    skills_figure = draw_skills(out / "figure3.svg", title, drawn)
     table = write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)
     return parts, [page, table, roc, skills_figure]

@@ -63,9 +63,9 @@ def groups(options: StudyOptions) -> Study:
     """Tables 2, 3 and 4 and Figure 3; `data` is the folder that holds cifar10n, cifar10h_counts and labelme."""
     data, out, seed, _, quick, *_ = options
     if data is not None:
-        files = [f"{folder}/{each}" for folder, file in IMAGES.items() for each in (file, "truth.parquet")]
+        needed = [f"{folder}/{each}" for folder, file in IMAGES.items() for each in (file, "truth.parquet")]
         hint = f". {option('data')} must be the folder that holds cifar10n, cifar10h_counts and labelme"
-        require_files(data, (*files, *required_files()), hint)
+        require_files(data, (*needed, *required_files()), hint)
     pixels = None if options.images is None else read_cifar10(options.images)
     cache = options.cache("groups-measured.json")
     parts = _first_setup(seed, quick, cache)

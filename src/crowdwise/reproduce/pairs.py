@@ -34,6 +34,7 @@ PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers a
     "bayes-scdc, no answers, scale of the paper": (BayesScdc(scale="none"), False),
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
+QUICK_PINWHEEL, QUICK_FACES = ("pair-mixture", "bayes-scdc"), ("pair-mixture", "k-means", "itml")
 PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale of the paper": (0.956, 0.91, 8)}
 RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, with one task per pair, or a model of pairs
     "majority vote of each pair": "majority-vote",
@@ -59,7 +60,7 @@ def pairs(options: StudyOptions) -> Study:
     """Figures 2 to 4 and Table 1; all but the pinwheel need `data`."""
     cache = options.cache()
     parts = [_pinwheel_part(options, cache)]
-    files = [] if options.out is None else _figure2(options.out, options.seed)
+    files = [] if options.out is None else _figure2(options.out, options.seed, 2 if options.quick else DRAWN_STARTS)
     if options.data is not None:
         faces = read_faces(options.data)
         parts += [face_part(options, cache, faces, True), weight_part(options, cache, faces)]
@@ -75,9 +76,9 @@ def pairs(options: StudyOptions) -> Study:
 
 
 def _pinwheel_part(options: StudyOptions, cache: MeasurementCache) -> Part:
-    seeds = options.seeds(2, 5)
+    seeds = options.seeds(1, 5)
     rows = []
-    for name in PINWHEEL:
+    for name in QUICK_PINWHEEL if options.quick else PINWHEEL:
         found = cache.measure_seeds(f"pinwheel {name}", seeds, _measure_pinwheel, name)
         accuracy = [float(each["accuracy"] or 0.0) for each in found]
         paper = PAPER_PINWHEEL.get(name, (None, None, None))
@@ -102,19 +103,19 @@ def _measure_pinwheel(name: str, seed: int) -> Measurement:
     return fit_and_score(model, answers, sim.features, sim.truth, Run(seed=seed))[1]
 
 
-def _figure2(out: Path, seed: int) -> list[Path]:
+def _figure2(out: Path, seed: int, count: int) -> list[Path]:
     """Draw the true clusters, those found without answers from a good and a bad start, by the bound, and those found
     with answers; and write a page of the last."""
     sim = pinwheel(seed=seed)
     ids, X = sim.features
     model, none = PINWHEEL["bayes-scdc, no answers, scale of the paper"][0], Pairs.none(ids)
-    starts = [model.fit(none, features=sim.features, run=Run(seed=seed + n)) for n in range(DRAWN_STARTS)]
+    starts = [model.fit(none, features=sim.features, run=Run(seed=seed + n)) for n in range(count)]
     starts.sort(key=lambda found: found.trace["objective"][-1])
     result = PINWHEEL["bayes-scdc"][0].fit(sim.pairs, features=sim.features, run=Run(seed=seed))
     files = [
         _draw_clusters(out, "a", "true clusters of the pinwheel", X, sim.truth["label"].to_numpy()),
-        _draw_clusters(out, "b", f"without answers, the best of {DRAWN_STARTS} starts", X, starts[-1].cluster),
-        _draw_clusters(out, "c", f"without answers, the worst of {DRAWN_STARTS} starts", X, starts[0].cluster),
+        _draw_clusters(out, "b", f"without answers, the best of {count} starts", X, starts[-1].cluster),
+        _draw_clusters(out, "c", f"without answers, the worst of {count} starts", X, starts[0].cluster),
         _draw_clusters(out, "d", "clusters with answers", X, result.cluster),
     ]
     return [*files, result.report(out / "pinwheel.html")]
@@ -215,13 +216,13 @@ def _measure_faces(
     options: StudyOptions, cache: MeasurementCache, faces: Faces, method: str, each: int, all_: bool
 ) -> list[Measurement]:
     key = f"faces {'all' if all_ else '100'} {method} {each}"
-    return cache.measure_seeds(key, options.seeds(2, 10), _measure_faces_once, faces, method, each, all_)
+    return cache.measure_seeds(key, options.seeds(1, 10), _measure_faces_once, faces, method, each, all_)
 
 
 def face_part(options: StudyOptions, cache: MeasurementCache, faces: Faces, all_: bool) -> Part:
     """NMI of every method, by answers per worker."""
     rows = []
-    for method in FACES:
+    for method in QUICK_FACES if options.quick else FACES:
         row: dict[str, Any] = {"method": method}
         for each in (200, 2000) if options.quick else (200, 500, 1000, 2000):
             values = np.array([found["nmi"] for found in _measure_faces(options, cache, faces, method, each, all_)])
@@ -229,7 +230,7 @@ def face_part(options: StudyOptions, cache: MeasurementCache, faces: Faces, all_
         rows.append(row)
     letter, which = ("a", "all images") if all_ else ("b", "100 images")
     notes = (
-        f"NMI by answers per worker: mean and standard deviation over {len(options.seeds(2, 10))} runs. 624 images are "
+        f"NMI by answers per worker: mean and standard deviation over {len(options.seeds(1, 10))} runs. 624 images are "
         f"clustered by pose, from 20 principal components. Five workers have accuracies {', '.join(map(str, SKILLS))}; "
         "half of the pairs are the same.",
         "pair-mixture and bayes-scdc estimate the number of clusters; the other methods are given the true one, four.",
@@ -241,7 +242,7 @@ def weight_part(options: StudyOptions, cache: MeasurementCache, faces: Faces) ->
     """Estimated and true weights of the workers, with 2000 answers each."""
     heads = ["method", *(f"w{w + 1}" for w in range(len(SKILLS))), "runs in the true order"]
     rows: list[Any] = [("true", *(2 * float(np.log(a / (1 - a))) for a in SKILLS), None)]
-    for method in ("pair-mixture", "bayes-scdc"):
+    for method in ("pair-mixture",) if options.quick else ("pair-mixture", "bayes-scdc"):
         found = _measure_faces(options, cache, faces, method, 2000, True)
         weights = [[each[name] or 0.0 for name in WEIGHTS] for each in found]
         ordered = sum(bool((np.diff(row) < 0).all()) for row in weights)

@@ -12,7 +12,7 @@ change of (1) to (4) is exact without another pass over the items.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from torch import Tensor
@@ -63,12 +63,11 @@ def _gains(now: Globals, prior: Globals, related: Tensor, rows: Tensor | None = 
     K = len(now.counts)
     rows = torch.arange(K) if rows is None else rows
     a, b = (each.ravel() for each in torch.meshgrid(rows, torch.arange(K), indexing="ij"))
-    merged = [getattr(now, name)[a] + getattr(now, name)[b] - getattr(prior, name)[b] for name in OF_COMPONENTS]
-    workers = now.alpha, now.beta
-    alone, joint, empty = log_partitions(now), log_partitions(Globals(*merged, *workers)), log_partitions(prior)
+    merged = {name: getattr(now, name)[a] + getattr(now, name)[b] - getattr(prior, name)[b] for name in OF_COMPONENTS}
+    alone, joint, empty = log_partitions(now), log_partitions(replace(now, **merged)), log_partitions(prior)
     counts = torch.lgamma(now.counts)
     gain = joint + empty[b] - alone[a] - alone[b]
-    gain += torch.lgamma(merged[0]) + torch.lgamma(prior.counts[b]) - counts[a] - counts[b]
+    gain += torch.lgamma(merged["counts"]) + torch.lgamma(prior.counts[b]) - counts[a] - counts[b]
     gain += related[a, b]
     used = now.counts - prior.counts > 1e-3
     return gain.masked_fill((a == b) | ~used[a] | ~used[b] | ~gain.isfinite(), -torch.inf).reshape(len(rows), K)
@@ -90,4 +89,5 @@ def _best(gains: Tensor, z: Tensor) -> tuple[int, int, float]:
 
 
 def _entropy(z: Tensor) -> Tensor:
-    return torch.special.entr(z.double()).sum()
+    total: Tensor = torch.special.entr(z.double()).sum()
+    return total
