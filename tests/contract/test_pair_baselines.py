@@ -16,7 +16,7 @@ from crowdwise.kernels.special import softmax
 from crowdwise.pairs import constrained, mcvc, semi_crowd
 from crowdwise.pairs.constrained import Links
 from crowdwise.pairs.model import PairAnswers
-from crowdwise.simulate.pairs import numbered
+from crowdwise.simulate.labels import numbered
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -255,7 +255,7 @@ def test_the_metric_is_that_of_the_paper() -> None:
     turn = model.transform(data.X, data.answers, 7)
     done = semi_crowd.complete(observed, model.penalty, 20, np.random.default_rng(7))
     centred = data.X - data.X.mean(0)
-    X = (centred / centred.std())[items].T  # (D, n) as in eq (3)
+    X = (centred / centred.std())[items].T  # (D, n) as in eq (6)
     inverse = np.linalg.inv(X @ X.T)
     F = (done.vectors * done.values) @ done.vectors.T
     assert turn @ turn.T == pytest.approx(inverse @ X @ F @ X.T @ inverse)
@@ -285,7 +285,7 @@ def softmax_problem(data: SimpleNamespace) -> Any:
 
 
 def test_the_bound_is_that_of_the_page() -> None:
-    """Eq (6), answer by answer and item by item."""
+    """Eq (11), answer by answer and item by item."""
     fit = softmax_problem(crowd(n=20, each=30))
     reported = fit.step().objective
     a, S = fit.answers, np.exp(fit.log_S)
@@ -302,7 +302,7 @@ def test_the_bound_is_that_of_the_page() -> None:
 
 
 def test_the_bound_is_below_its_expectation_by_sampling() -> None:
-    """The log-sum of exponentials in (6) bounds its mean under q(W)."""
+    """The log-sum of exponentials in (11) bounds its mean under q(W)."""
     rng = np.random.default_rng(0)
     V, S, x = rng.normal(size=(4, 3)), rng.random((4, 3)), rng.normal(size=4)
     W = V + np.sqrt(S) * rng.normal(size=(20_000, 4, 3))

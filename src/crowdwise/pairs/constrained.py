@@ -10,7 +10,7 @@ with x', x'' the two items that are farthest apart under A_{l_i}. Each iteration
     (2)  l_i = argmin_h of the terms of (1) that contain i, the other items held fixed,
 moves the centres to the means of their items, and updates the metrics by
     (3)  1 / A_h[d] = (sum of (x_i - mu_h)[d]^2 + half the broken pairs of M + those of C, as in (1)) / n_h.
-(1) to (3) are eqs (5), step E and eq (6) of Bilenko, Basu & Mooney 2004, with weights of 1.
+(1) to (3) are those of Bilenko, Basu & Mooney 2004, with constraints of weight 1.
 
 CSPA (Strehl & Ghosh 2002) averages r clusterings with one-hot rows H (N, r K), one for each worker:
     (4)  S = H H' / r,

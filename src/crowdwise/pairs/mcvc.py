@@ -2,14 +2,13 @@
 
 The one-view case of Chang et al. 2017: all workers have the same clusters in mind. With x_i the features, scaled to
 unit variance, and a 1 for the intercept,
-    (1)  W[d, k] ~ N(0, 1)       (2)  z_i | x_i ~ softmax(W' x_i)       (3)  alpha_j, beta_j ~ Beta(10, 1)
-    (4)  answer "same" about (i, i'): probability alpha_j if z_i = z_i', else 1 - beta_j.
-The posterior is q(W) q(alpha) q(beta) q(z), with q(W[d, k]) = N(V[d, k], S[d, k]), Beta posteriors of the workers, and
-q(z_i) tied to the mean of the weights,
-    (5)  eta_i = softmax(V' x_i).
+    (7)  W[d, k] ~ N(0, 1),  z_i | x_i ~ softmax(W' x_i),  alpha_j, beta_j ~ Beta(10, 1),
+and worker j answers "same" with probability alpha_j if z_i = z_i', else 1 - beta_j. The posterior is
+q(W) q(alpha) q(beta) q(z), with Beta posteriors of the workers and q(z_i) tied to the mean of the weights,
+    (8)  q(W[d, k]) = N(V[d, k], S[d, k]),  q(z_i = k) = eta_ik,  eta_i = softmax(V' x_i).
 With s_a = sum_k eta_ik eta_i'k for the pair of answer a, the bound is
-    (6)  L = sum_a (s_a E log p(a | same) + (1 - s_a) E log p(a | different))
-             + sum_i (lse_k(V' x_i) - lse_k(V' x_i + S' x_i^2 / 2)) - KL(q(W) || p) - KL(q(alpha, beta) || p),
+    (11)  L = sum_a (s_a E log p(a | same) + (1 - s_a) E log p(a | different))
+              + sum_i (lse_k(V' x_i) - lse_k(V' x_i + S' x_i^2 / 2)) - KL(q(W) || p) - KL(q(alpha, beta) || p),
 where lse is the logarithm of the sum of exponentials. Derivation in docs/maths/pair_baselines.md.
 """
 
@@ -33,7 +32,7 @@ from .model import Coins, FeatureFit, PairAnswers, best_fit, new_trace
 INNER_ITER = 50  # iterations of L-BFGS in each update of the weights
 MIN_RELATIVE_RISE = 1e-6  # convergence: the bound rises by less than this share
 FIRST_LOG_VARIANCE = -2.0  # of the weights
-LOG_VARIANCES = (-30.0, 0.0)  # range of log S; at a maximum of (6), S is at most the prior variance, 1
+LOG_VARIANCES = (-30.0, 0.0)  # range of log S; at a maximum of (11), S is at most the prior variance, 1
 
 
 @register("mcvc", "softmax of features with answers of two-coin workers, one view, number of clusters given")
@@ -127,7 +126,7 @@ class _Fit(Problem):
         return sparse.csr_matrix((np.tile(same - other, 2), ends), (N, N)), float(other.sum())
 
     def bound(self, odds: Any, different: float, V: Floats, log_S: Floats) -> tuple[float, Floats, Floats]:
-        """The bound (6) without the divergence of the workers, and its derivatives by V and log S."""
+        """The bound (11) without the divergence of the workers, and its derivatives by V and log S."""
         S, U = np.exp(log_S), self.Z @ V
         eta, G = softmax(U), odds @ softmax(U)
         upper = U + 0.5 * self.squares @ S

@@ -1,10 +1,11 @@
 """semi-crowd: a similarity learnt by completing the answers' matrix and regressing it on features, then k-means.
 
-n items have answers. A_ij is the share of the answers about the pair (i, j) that are "same".
-    (1)  A_ij >= high: observed as 1;  A_ij <= low: observed as 0;  otherwise, and without answers, not observed
-    (2)  F = argmin of 1/2 sum over observed (i, j) of (A_ij - F_ij)^2 + c trace F,  F positive semidefinite
-    (3)  M = argmin ||F - X' M X||_F = (X X')^-1 X F X' (X X')^-1,  X (D, n) the centred features of these items
-    (4)  K(x, y) = x' M y,  the similarity of any two items, in which all are clustered by k-means.
+n items have answers, and a_ij is the share of the answers about the pair (i, j) that are "same". The pair is observed
+as A_ij = 1 if a_ij >= high, as A_ij = 0 if a_ij <= low, and not observed otherwise. With X (D, n) the centred features
+of these items,
+    (5)  F = argmin of 1/2 sum over observed (i, j) of (A_ij - F_ij)^2 + c trace F,  F positive semidefinite
+    (6)  M = argmin ||F - X' M X||_F = (X X')^-1 X F X' (X X')^-1.
+The similarity of any two items x and y is x' M y; k-means clusters all items in the space of this inner product.
 Yi, Jin, Jain, Yang & Jain 2012; what is read differently is in docs/maths/pair_baselines.md.
 """
 
@@ -27,7 +28,7 @@ PENALTY = Rule((int, float), low=0.0, high=0.99)
 MAX_RANK = 20  # of the completed matrix, or the number of clusters if that is larger
 MAX_DENSE_ITEMS = 100  # up to this many items, all eigenvalues are computed
 MAX_COMPLETION_ITER = 200
-MIN_RELATIVE_FALL = 1e-4  # convergence of (2): the objective falls by less than this share
+MIN_RELATIVE_FALL = 1e-4  # convergence of (5): the objective falls by less than this share
 MIN_EIGENVALUE = 1e-10  # smaller eigenvalues of X X', relative to the largest, count as 0
 
 
@@ -41,7 +42,7 @@ class Observed(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """A completed matrix F = vectors diag(values) vectors', and the objective (2) after each iteration."""
+    """A completed matrix F = vectors diag(values) vectors', and the objective (5) after each iteration."""
 
     values: Floats  # (r,) positive
     vectors: Floats  # (n, r)
@@ -72,7 +73,7 @@ class SemiCrowd(CentreModel):
         return super()._fit_features(X, answers, run)
 
     def transform(self, X: Floats, answers: PairAnswers, seed: int) -> Floats:
-        """(D, r) map B with B B' = M of eq (3): inner products of mapped items are similarities (4)."""
+        """(D, r) map B with B B' = M of eq (6): inner products of mapped items are their similarities."""
         items, observed = self.observed(answers)
         centred = X - X.mean(0)
         rows = centred[items] / (float(centred.std()) or 1.0)
@@ -84,7 +85,7 @@ class SemiCrowd(CentreModel):
         return np.asarray(inverse @ rows.T @ (found.vectors * np.sqrt(found.values)))
 
     def observed(self, answers: PairAnswers) -> tuple[Ints, Observed]:
-        """Items with observed pairs, and the entries (1) of their similarity."""
+        """Items with observed pairs, and the observed entries of their similarity."""
         N = answers.n_items
         pair, edge = np.unique(answers.left.astype(np.int64) * N + answers.right, return_inverse=True)
         share = np.bincount(edge, answers.weight * answers.same) / np.bincount(edge, answers.weight)
@@ -103,7 +104,7 @@ class SemiCrowd(CentreModel):
 
 
 def complete(observed: Observed, penalty: float, rank: int, rng: np.random.Generator) -> Completed:
-    """Minimise (2) over matrices of at most `rank`, by soft-thresholded eigenvalues (soft-impute).
+    """Minimise (5) over matrices of at most `rank`, by soft-thresholded eigenvalues (soft-impute).
 
     Each iteration fills the unobserved entries from the present F. The filled matrix is sparse plus of low rank.
     """
