@@ -148,13 +148,17 @@ if TYPE_CHECKING:
     )
     from .pairs import (
         BayesScdc as BayesScdc,
+        Cspa as Cspa,
         GaussianItems as GaussianItems,
         Itml as Itml,
         KMeansItems as KMeansItems,
+        Mcvc as Mcvc,
         Mmc as Mmc,
+        MpckMeans as MpckMeans,
         PairMixture as PairMixture,
         PairVote as PairVote,
         Scdc as Scdc,
+        SemiCrowd as SemiCrowd,
     )
     from .points import (
         ClickMixture as ClickMixture,

@@ -101,6 +101,8 @@ def cases() -> dict[str, Case]:
         Case("pairs", wheel.pairs.frame(), ("left", "right", "worker"), _clusters_found(wheel.truth), 0.2,
              features=wheel.features,
              settings={"k-means-items": few, "gaussian-mixture": few, "itml": few, "mmc": {**few, "projections": 50},
+                       "mpck-means": {**few, "restarts": 2}, "cspa": few, "semi-crowd": few,
+                       "mcvc": {**few, "restarts": 2},
                        "pair-mixture": {"restarts": 2}, "bayes-scdc": {**deep, "restarts": 2}, "scdc": deep}),
         Case("learn", experts.answers.frame(), ("task", "worker", "label"), labels_found(experts.truth), 0.6,
              features=(experts.truth["task"], experts.features)),

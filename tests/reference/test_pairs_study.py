@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import crowdwise as cw
 from crowdwise.engine.resources import limit_threads
 from crowdwise.pairs import PairMixture
 from crowdwise.reproduce import study
-from crowdwise.reproduce.study import StudyOptions
+from crowdwise.reproduce.study import Part, StudyOptions
 
 STUDY, DIGITS = (importlib.import_module(f"crowdwise.reproduce.{name}") for name in ("pairs", "digits"))
 
@@ -54,6 +55,15 @@ def test_faces_are_found_by_pose_and_workers_by_weight(options: StudyOptions, mo
     assert found["pair-mixture"]["nmi"] >= found["mmc"]["nmi"] + 0.15
     weights = [found["pair-mixture"][f"weight {w}"] for w in range(1, 6)]
     assert weights == sorted(weights, reverse=True)
+
+
+def test_figure3_has_the_baselines_of_the_paper_in_lines_of_their_own(tmp_path: Path) -> None:
+    assert {"mcvc", "semi-crowd", "itml", "mpck-means", "cspa"} <= set(STUDY.FACES)
+    rows = [{"method": name, "200": 0.1 * k, "2000": 0.1 * k} for k, name in enumerate(STUDY.FACES)]
+    figure = STUDY._draw_lines(tmp_path, "a", "NMI", "answers", "NMI", Part.of("faces", rows)).read_text()
+    lines = re.findall(r'<path d="M-8,0H8" ([^>]*)/>', figure)
+    assert len(set(lines)) == len(STUDY.FACES)
+    assert all(f">{name}</text>" in figure for name in STUDY.FACES)
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,16 @@
 
 from ..engine.registry import discover
 from .baselines import GaussianItems, Itml, KMeansItems, Mmc, PairVote
+from .constrained import Cspa, MpckMeans
+from .mcvc import Mcvc
 from .mixture import PairMixture
 from .model import PairsModel
 from .scdc import BayesScdc, Scdc
+from .semi_crowd import SemiCrowd
 
 discover(__name__)
 
 __all__ = [
-    "BayesScdc", "GaussianItems", "Itml", "KMeansItems", "Mmc", "PairMixture", "PairVote", "PairsModel", "Scdc",
+    "BayesScdc", "Cspa", "GaussianItems", "Itml", "KMeansItems", "Mcvc", "Mmc", "MpckMeans", "PairMixture", "PairVote",
+    "PairsModel", "Scdc", "SemiCrowd",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Baselines: votes on pairs with transitive closure, clustering of features alone, and metric learning from pairs.
 
 k-means and the Gaussian mixture come from scikit-learn, ITML and MMC from metric-learn. All but the vote need the
-number of clusters as a hyperparameter.
+number of clusters as a hyperparameter. docs/maths/pair_baselines.md describes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..answers.pairs import components
 from ..engine import Run, Trace, register
 from ..engine.model import COUNT, setting
 from ..engine.resources import limit_threads, load
-from ..errors import DataError, FeatureError
+from ..errors import DataError, EmptyDataError, FeatureError
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
 from ..result import Clusters
@@ -32,14 +32,14 @@ FLAT_PRIOR = np.ones(2)  # Beta parameters of the workers' prior
 MAX_METRIC_ITER = 100  # iterations of the metric learners
 
 
-def _worker_coins(answers: PairAnswers, label: Ints) -> Coins:
+def worker_coins(answers: PairAnswers, label: Ints) -> Coins:
     """Posteriors of the workers if the clusters `label` (N,) were the truth."""
     return Coins.from_answers(answers, (label[answers.left] == label[answers.right]).astype(np.float64), FLAT_PRIOR)
 
 
-def _fit_of(posterior: Floats, answers: PairAnswers, view: Floats, space: dict[str, Any]) -> FeatureFit:
+def fit_of(posterior: Floats, answers: PairAnswers, view: Floats, space: dict[str, Any]) -> FeatureFit:
     """Fit of a model without a trace."""
-    coins = _worker_coins(answers, posterior.argmax(1))
+    coins = worker_coins(answers, posterior.argmax(1))
     return FeatureFit(posterior, coins.alpha, coins.beta, new_trace(), space, True, view)
 
 
@@ -58,18 +58,34 @@ class PairVote(PairsModel):
         share = np.bincount(edge, pairs.same, minlength=len(left)) / np.bincount(edge, minlength=len(left))
         yes = share > 0.5
         label = by_size(components(left[yes], right[yes], pairs.n_items))
-        coins = _worker_coins(PairAnswers.of(pairs), label)
+        coins = worker_coins(PairAnswers.of(pairs), label)
         sure = np.ones((len(label), 1))
         return Clusters.without_features(label[:, None], sure, coins.alpha, coins.beta, share), new_trace(), True
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CentreModel(PairsModel):
-    """Base class of models that cluster features by k-means with a given number of clusters."""
-
-    extras = ("learn",)
+class GivenClusters(PairsModel):
+    """Base class of models that need the number of clusters."""
 
     clusters: int = setting(10, COUNT, "number of clusters")
+
+    def n_clusters(self, X: Floats) -> int:
+        """Number of clusters, at most the number of different rows of X."""
+        return min(self.clusters, len(np.unique(X, axis=0)))
+
+    def check_answers(self, answers: PairAnswers) -> None:
+        """Raise an error if there are no answers."""
+        if not len(answers.left):
+            raise EmptyDataError(
+                f"{self.name}: there are no answers about these items. Use k-means-items to cluster by features alone"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentreModel(GivenClusters):
+    """Base class of models that cluster features by k-means, after a linear map."""
+
+    extras = ("learn",)
 
     def transform(self, X: Floats, answers: PairAnswers, seed: int) -> Floats:
         """(D, d) linear map applied to the features before clustering."""
@@ -77,11 +93,11 @@ class _CentreModel(PairsModel):
 
     def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
         X, seed = np.asarray(X, np.float64), int(run.rng().integers(2**31))
-        K = min(self.clusters, len(np.unique(X, axis=0)))
+        K = self.n_clusters(X)
         with limit_threads():
             turn = self.transform(X, answers, seed)
             cluster = load("sklearn.cluster", "learn", self.name).KMeans(K, n_init=5, random_state=seed).fit(X @ turn)
-        return _fit_of(np.eye(K)[cluster.labels_], answers, X, {"turn": turn, "centres": cluster.cluster_centers_})
+        return fit_of(np.eye(K)[cluster.labels_], answers, X, {"turn": turn, "centres": cluster.cluster_centers_})
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         which, _ = nearest_centres(np.asarray(X @ space["turn"]), space["centres"])
@@ -90,25 +106,25 @@ class _CentreModel(PairsModel):
 
 @register("k-means-items", "k-means on features, number of clusters given; ignores answers and workers")
 @dataclass(frozen=True, kw_only=True)
-class KMeansItems(_CentreModel):
+class KMeansItems(CentreModel):
     """k-means on the features; ignores the answers."""
 
 
 @register("gaussian-mixture", "Gaussian mixture on features, number of clusters given; ignores answers and workers")
 @dataclass(frozen=True, kw_only=True)
-class GaussianItems(_CentreModel):
+class GaussianItems(CentreModel):
     """Gaussian mixture on the features; ignores the answers."""
 
     def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
         X, seed = np.asarray(X, np.float64), int(run.rng().integers(2**31))
-        K = min(self.clusters, len(np.unique(X, axis=0)))
+        K = self.n_clusters(X)
         mixture = load("sklearn.mixture", "learn", self.name)
         with limit_threads(), warnings.catch_warnings(), _as_feature_error(self.name):
             warnings.simplefilter("ignore")
             made = mixture.GaussianMixture(K, n_init=5, reg_covar=1e-4 * X.var() + 1e-9, random_state=seed).fit(X)
             P = made.predict_proba(X)
         space = {"weights": made.weights_, "means": made.means_, "half": made.precisions_cholesky_}
-        return _fit_of(P, answers, X, space)
+        return fit_of(P, answers, X, space)
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         parts = zip(space["weights"], space["means"], space["half"], strict=True)
@@ -119,7 +135,7 @@ class GaussianItems(_CentreModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Metric(_CentreModel):
+class _Metric(CentreModel):
     """Base class: learn a metric from the majority vote on each pair, then run k-means; ignores workers."""
 
     extras = ("metric-learn",)
@@ -131,7 +147,7 @@ class _Metric(_CentreModel):
 
     def transform(self, X: Floats, answers: PairAnswers, seed: int) -> Floats:
         module = _metric_learn()
-        left, right, y = _votes(answers)
+        left, right, y = votes(answers)
         if len(np.unique(y)) < 2:
             raise DataError(
                 f"{self.name} needs pairs voted the same and pairs voted different, but there is only one kind. Use "
@@ -177,7 +193,7 @@ def _as_feature_error(name: str) -> Iterator[None]:
         ) from error
 
 
-def _votes(answers: PairAnswers) -> tuple[Ints, Ints, Ints]:
+def votes(answers: PairAnswers) -> tuple[Ints, Ints, Ints]:
     """Left items, right items and votes (1 same, -1 different) of the distinct pairs; ties are dropped."""
     key = answers.left.astype(np.int64) * answers.n_items + answers.right
     pairs, edge = np.unique(key, return_inverse=True)

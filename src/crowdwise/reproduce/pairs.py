@@ -18,7 +18,20 @@ from ..engine import Run
 from ..errors import FileError, option
 from ..kernels.layout import Floats, Ints
 from ..metrics import match_clusters
-from ..pairs import BayesScdc, GaussianItems, Itml, KMeansItems, Mmc, PairMixture, PairVote, Scdc
+from ..pairs import (
+    BayesScdc,
+    Cspa,
+    GaussianItems,
+    Itml,
+    KMeansItems,
+    Mcvc,
+    Mmc,
+    MpckMeans,
+    PairMixture,
+    PairVote,
+    Scdc,
+    SemiCrowd,
+)
 from ..pairs.model import PairsModel
 from ..simulate import answers_about, pinwheel, sorting_jobs
 from .clusters_of_images import image_part
@@ -53,6 +66,10 @@ FACES: dict[str, PairsModel] = {  # the first two estimate the number of cluster
     "gaussian-mixture": GaussianItems(clusters=4),
     "itml": Itml(clusters=4),
     "mmc": Mmc(clusters=4),
+    "mpck-means": MpckMeans(clusters=4),
+    "cspa": Cspa(clusters=4),
+    "semi-crowd": SemiCrowd(clusters=4),
+    "mcvc": Mcvc(clusters=4),
 }
 
 

@@ -23,6 +23,7 @@ from ..result.store import read_checkpoint, write_checkpoint
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 64, 150, 30, 46
 COLOURS = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
+DASHES = ("", ' stroke-dasharray="6 3"', ' stroke-dasharray="2 2"')  # of lines, when the colours are used up
 MARKS = {
     "plus": "M-3,0H3M0,-3V3",
     "diamond": "M0,-7L7,0L0,7L-7,0Z",
@@ -131,7 +132,7 @@ class Layer(NamedTuple):
 
     name: str
     xy: Floats  # (n, 2)
-    colour: int = 0  # index into COLOURS
+    colour: int = 0  # index into COLOURS; beyond them, lines have the same colours again and are dashed
     mark: str = "line"  # or a key of MARKS
     filled: bool = False
 
@@ -150,11 +151,12 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
 
     parts = _axes(low, high, to_pixels, x, y, height)
     for row, layer in enumerate(layers):
-        colour, pixels = COLOURS[layer.colour], to_pixels(layer.xy)
+        again, number = divmod(layer.colour, len(COLOURS))
+        colour, dash, pixels = COLOURS[number], DASHES[again % len(DASHES)], to_pixels(layer.xy)
         if layer.mark == "line":
             path_data = "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in pixels)
-            parts.append(f'<path d="{path_data}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-            shape = f'<path d="M-8,0H8" stroke="{colour}" stroke-width="2"/>'
+            parts.append(f'<path d="{path_data}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>')
+            shape = f'<path d="M-8,0H8" stroke="{colour}" stroke-width="2"{dash}/>'
         else:
             fill = colour if layer.filled else "none"
             shape = f'<path d="{MARKS[layer.mark]}" fill="{fill}" stroke="{colour}"/>'
