@@ -14,7 +14,7 @@ from learning import GRADIENT, experts, fit
 from sklearn.base import clone
 
 import crowdwise as cw
-from crowdwise.errors import Interrupted, FeatureError, ParameterError
+from crowdwise.errors import FeatureError, Interrupted, ParameterError
 from crowdwise.learn import Network, load
 from crowdwise.learn.annotators import AnnotMixModule, CrowdLayerModule
 from crowdwise.learn.by_gradient import AnnotMix, CrowdLayer

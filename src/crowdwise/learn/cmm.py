@@ -147,10 +147,8 @@ class CMM(EarlyStop, PriorByClassifier):
         matrices = np.maximum(stats.counts + self.smoothing, TINY)
         share, matrices = share / share.sum(), matrices / matrices.sum(2, keepdims=True)
         crowd.truth.follow(stats.targets)
-        log_prior, none = (
-            self.smoothing * float(np.log(matrices).sum()) + crowd.truth.log_prior,
-            np.zeros((0, len(share))),
-        )
+        log_prior = self.smoothing * float(np.log(matrices).sum()) + crowd.truth.log_prior
+        none: Floats = np.zeros((0, len(share)))
         mix, gate = none, none
         if self.gating:
             mix, gate, of_gate = self._gate(crowd.truth, stats, params)

@@ -26,7 +26,8 @@ PAPER = {("scdc", True): (0.5009, 0.5549), ("scdc", False): (0.1423, 0.0424)}  #
 def image_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     """Clusters of images by convolutional networks, with simulated answers and without."""
     assert options.images is not None
-    pixels, size = read_cifar10(options.images), QUICK_IMAGES if options.quick else SUBSET_IMAGES
+    pixels = read_cifar10(options.images)
+    size = min(QUICK_IMAGES if options.quick else SUBSET_IMAGES, len(pixels.X))
     bayes, plain = (1, 1) if options.quick else (30, 20)
     networks: dict[str, Any] = {"image": (32, 32, 3), "hidden": (256,), "restarts": 1}
     models: list[PairsModel] = [BayesScdc(epochs=bayes, **networks), Scdc(epochs=plain, **networks)]

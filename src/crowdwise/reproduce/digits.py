@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +10,7 @@ import polars as pl
 
 from ..answers import Pairs
 from ..engine import Run
-from ..engine.run import Checkpoint
-from ..kernels.layout import Floats, Ints
+from ..kernels.layout import Ints
 from ..metrics import match_clusters
 from ..pairs import BayesScdc, PairMixture, Scdc
 from ..pairs.model import PairsModel
@@ -25,7 +22,6 @@ from .study import Measurement, MeasurementCache, Part, StudyOptions, mean, read
 SUBSET_IMAGES, QUICK_IMAGES = 10_000, 2_000  # images of MNIST and CIFAR-10, by default and in a quick study
 SCDC_EPOCHS = 100
 WARM_UP_EPOCHS = 20  # of bayes-scdc on images
-SHOWN_EPOCHS = 6  # in Figure 4 (a)
 MIN_CLUSTER_ITEMS = 5  # smaller clusters are not counted
 TABLE1 = {  # accuracy, NMI and seconds per epoch, by method and whether answers are used
     ("scdc", False): (0.6592, 0.6953, 177.3), ("scdc", True): (0.8187, 0.7657, 201.7),
@@ -121,50 +117,27 @@ def _measure_digits(options: StudyOptions, model: PairsModel, with_answers: bool
     digits = _read_digits(options._replace(seed=seed))
     pairs = digits.pairs if with_answers else Pairs.none(digits.ids)
     drawn = options.out is not None and with_answers and seed == options.seed
-    frames: list[Frame] = []
-    keep = functools.partial(_keep_frame, frames) if drawn and isinstance(model, BayesScdc) else None
-    with options.run(key, seed, keep) as run:
-        if keep is not None:
-            run = replace(run, keep_every=0.0)
+    with options.run(key, seed) as run:
         result, scores = fit_and_score(model, pairs, (digits.ids, digits.X), digits.truth, run)
     scores["starts"] = float(getattr(model, "restarts", 1) or (1 if with_answers else len(START_SHARES)))
     scores["bound"] = float(result.trace["objective"][-1])
     if drawn:
         assert options.out is not None
         result.report(options.out / f"mnist-{model.name}.html", pictures=digits.X)
-    if frames:
-        assert options.out is not None
-        _figure4a(options.out / "figure4a.svg", frames)
+        if "history.centres" in result.space:
+            _figure4a(options.out / "figure4a.svg", result)
     return scores
 
 
-class Frame(NamedTuple):
-    """The components of a fit in progress."""
-
-    epoch: int
-    shares: Floats  # (K,)
-    centres: Floats  # (K, 784) decoded
-
-    def row(self, order: Ints) -> Any:
-        """Pictures of the components in a row; the share of a component is its brightness."""
-        light = np.sqrt(self.shares[order] / self.shares.max())
-        pictures = self.centres[order].reshape(-1, 28, 28) * light[:, None, None]
-        return np.concatenate([np.pad(each, 1, constant_values=0.35) for each in pictures], axis=1)
-
-
-def _keep_frame(frames: list[Frame], checkpoint: Checkpoint) -> None:
-    from ..pairs.deep.bayes import decoded_centres
-
-    state = checkpoint.stages.get("epoch")
-    if state is not None and (not frames or frames[-1].epoch < int(state["done"])):
-        frames.append(Frame(int(state["done"]), *decoded_centres(state)))
-
-
-def _figure4a(path: Path, frames: list[Frame]) -> None:
-    """Draw the components at evenly spaced epochs, in the order of their final shares."""
-    chosen = [frames[n] for n in np.unique(np.linspace(0, len(frames) - 1, SHOWN_EPOCHS).round().astype(int))]
-    order = np.argsort(-chosen[-1].shares, kind="stable")
-    rows = {f"epoch {frame.epoch}": 255 * frame.row(order) for frame in chosen}
+def _figure4a(path: Path, result: PairsResult) -> None:
+    """Draw the centres of the components during training, in the order of their final shares."""
+    space, shares = result.space, dict(zip(result.params.epochs.tolist(), result.params.shares, strict=True))
+    epochs = [int(epoch) for epoch in space["history.epochs"] if int(epoch) in shares]
+    order, rows = np.argsort(-shares[epochs[-1]], kind="stable"), {}
+    for epoch, centres in zip(epochs, space["history.centres"], strict=True):
+        light = np.sqrt(shares[epoch][order] / shares[epoch].max())
+        pictures = centres[order].reshape(-1, 28, 28) * light[:, None, None]
+        rows[f"epoch {epoch}"] = np.concatenate([np.pad(each, 1, constant_values=90) for each in pictures], axis=1)
     draw_pictures(path, "Figure 4 (a): components of bayes-scdc during training, brighter for larger shares", rows)
 
 

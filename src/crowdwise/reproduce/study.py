@@ -50,21 +50,16 @@ class StudyOptions(NamedTuple):
         return range(self.seed, self.seed + (quick if self.quick else usual))
 
     @contextlib.contextmanager
-    def run(self, key: str, seed: int, keep: Callable[[Checkpoint], None] | None = None) -> Iterator[Run]:
+    def run(self, key: str, seed: int) -> Iterator[Run]:
         """Yield the options of a long fit. With `out`, it keeps a checkpoint there every minute, and the same command
-        continues from it. `keep` is also called with every checkpoint."""
-        path = None if self.out is None else self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
-        resume = None if path is None or not path.exists() else Checkpoint(*read_checkpoint(path))
-
-        def kept(checkpoint: Checkpoint) -> None:
-            if path is not None:
-                write_checkpoint(path, checkpoint)
-            if keep is not None:
-                keep(checkpoint)
-
-        yield Run(seed=seed, resume=resume, keep=kept)
-        if path is not None:
-            path.unlink(missing_ok=True)
+        continues from it."""
+        if self.out is None:
+            yield Run(seed=seed)
+            return
+        path = self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
+        resume = Checkpoint(*read_checkpoint(path)) if path.exists() else None
+        yield Run(seed=seed, resume=resume, keep=lambda checkpoint: write_checkpoint(path, checkpoint))
+        path.unlink(missing_ok=True)
 
     def cache(self, name: str = "measured.json") -> MeasurementCache:
         """Earlier measurements, kept in a file in `out`; without `out`, a cache in memory."""

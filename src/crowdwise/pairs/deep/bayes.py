@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...engine import Run, Step, Trace, iterate
-from ...engine.run import Arrays
+from ...engine.run import Arrays, packed
 from ...kernels.layout import Floats
 from ..model import FeatureFit, PairAnswers, new_trace
 from . import networks, posteriors
@@ -26,6 +27,7 @@ from .training import Learner, MixtureTraining, Training
 if TYPE_CHECKING:
     from ..scdc import BayesScdc
 
+DRAWN_EPOCHS = 6  # after which the centres of images are decoded
 CHUNK_ITEMS = 2000  # items that pass through the networks at a time
 BOUND_DRAWS = 5  # samples of each item for the final estimate of the bound
 MESSAGE_PASSES = 5  # rounds of message passing in a step
@@ -179,6 +181,8 @@ class _Epochs(MixtureTraining):
         learner = Learner(model.nets, model.optimiser, rng)
         super().__init__("bayes-scdc", model.epochs, learner, run, model.items)
         self.model, self.answers, self.restart_epochs, self.first = model, answers, restart_epochs, first
+        self.drawn = np.unique(np.linspace(1, model.epochs, min(model.epochs, DRAWN_EPOCHS)).round().astype(np.int64))
+        self.frames: list[NDArray[np.uint8]] = []  # decoded centres after these epochs
 
     def epoch(self) -> Step:
         model, s = self.model, self.model.settings
@@ -187,14 +191,25 @@ class _Epochs(MixtureTraining):
         bounds = [model.improve(batch) for batch in self.each(model.relations.batches(s.batch, s.relations))]
         if s.merge and self.done >= MERGE_FROM * model.epochs:
             model.merge()
-        return self.record(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
+        step = self.record(float(np.mean(bounds)), model.now.counts / model.now.counts.sum())
+        if model.nets.observation == "bernoulli" and self.done in self.drawn:
+            with torch.no_grad():
+                centres = networks.generate(model.nets.decoder, "bernoulli", model.now.centre()[0].float())
+            self.frames.append((255 * centres).round().byte().numpy())
+        return step
 
     def state(self) -> Arrays:
-        return super().state() | posteriors.pack_globals(self.model.now) | {"table": self.model.table.numpy()}
+        own = {"table": self.model.table.numpy()} | packed({"frames": self.frames})
+        return super().state() | posteriors.pack_globals(self.model.now) | own
 
     def restore(self, state: Arrays) -> None:
         super().restore(state)
         self.model.now, self.model.table = posteriors.unpack_globals(state), torch.tensor(state["table"])
+        self.frames = list(state["frames"])
+
+    def history(self) -> Space:
+        """Epochs (E,) and decoded centres (E, K, D), as bytes, of images during training."""
+        return {"history.epochs": self.drawn, "history.centres": np.stack(self.frames)} if self.frames else {}
 
 
 def _start_from_pairs(model: _Model, answers: PairAnswers, most: int, rng: np.random.Generator) -> None:
@@ -268,6 +283,7 @@ def _finish(training: _Epochs, scaling: Scaling, trace: Trace) -> FeatureFit:
         bound = (total - posteriors.divergence(model.now, model.prior)) / model.items
         space = networks.pack_scaling(scaling, model.settings.image) | posteriors.pack_globals(model.now)
         space |= networks.pack(model.nets.encoder, "encoder") | networks.pack(model.nets.decoder, "decoder")
+        space |= training.history()
         alpha, beta = model.now.alpha.numpy().copy(), model.now.beta.numpy().copy()
         return training.found(z.double().numpy(), alpha, beta, trace, bound, x.mean.double().numpy(), space)
 
@@ -293,15 +309,6 @@ def assign(space: Space, X: Floats, passes: int = 5) -> Floats:
                 z = 0.5 * (z + torch.softmax(e.log_share + posteriors.densities(e, x.mean, x.second), 1))
             parts.append(z)
     return torch.cat(parts).double().numpy()
-
-
-def decoded_centres(state: Arrays) -> tuple[Floats, Floats]:
-    """(K,) shares and (K, D) decoded centres of the components, from the state of a fit of images in progress."""
-    decoder = networks.unpack_heads(state, "module.decoder", "bernoulli")
-    g = posteriors.unpack_globals(state)
-    with torch.no_grad():
-        images = networks.generate(decoder, "bernoulli", g.centre()[0].float())
-    return (g.counts / g.counts.sum()).numpy(), images.double().numpy()
 
 
 def draw(space: Space, count: int, rng: np.random.Generator) -> Floats:
