@@ -350,6 +350,14 @@ def test_linear_maps_begin_at_main_directions(latent: int) -> None:
     assert np.abs(back - X)[:, :2].max() < 0.2
 
 
+def test_main_directions_are_the_same_with_fewer_items_than_features() -> None:
+    o = torch.as_tensor(np.random.default_rng(3).normal(size=(12, 20)) * np.linspace(5, 0.1, 20)).float()
+    few, _ = networks.principal_maps(o, 3, "gaussian")
+    centred = (o - o.mean(0)).double()
+    _, _, axes = torch.linalg.svd(centred, full_matrices=False)
+    assert np.allclose(np.abs((few.double() @ axes[:3].T).numpy()), np.eye(3), atol=1e-5)
+
+
 def test_all_randomness_comes_from_one_generator() -> None:
     torch.manual_seed(5)
     state = torch.get_rng_state()

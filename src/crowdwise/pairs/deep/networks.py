@@ -221,10 +221,15 @@ def principal_maps(o: Tensor, latent: int, kind: Observation) -> tuple[Tensor, T
     columns = o.shape[1]
     if latent == columns:
         return torch.eye(columns), torch.eye(columns)
-    centred = (o - o.mean(0)).double()
-    values, vectors = torch.linalg.eigh(centred.T @ centred / max(len(o), 1))
-    top = vectors[:, -min(latent, columns) :].flip(1)
-    sd = values[-min(latent, columns) :].flip(0).clamp_min(1e-9).sqrt()
+    centred, count = (o - o.mean(0)).double(), min(latent, columns)
+    if count < len(o) < columns:  # fewer items than features: the products of items have the same eigenvalues
+        values, vectors = torch.linalg.eigh(centred @ centred.T / len(o))
+        vectors = centred.T @ vectors[:, -count:]
+        vectors = vectors / vectors.norm(dim=0).clamp_min(1e-12)
+    else:
+        values, vectors = torch.linalg.eigh(centred.T @ centred / max(len(o), 1))
+    top = vectors[:, -count:].flip(1)
+    sd = values[-count:].flip(0).clamp_min(1e-9).sqrt()
     if latent > columns:
         top = functional.pad(top, (0, latent - columns))
         sd = functional.pad(sd, (0, latent - columns), value=1.0)
