@@ -32,7 +32,6 @@ from ..result import Grouping, LabelsResult, LeftOut
 from ..result.groups import group_probabilities, mixture
 from .base import PriorByClassifier
 from .joint import EarlyStop
-from .logistic import LogisticLearner
 from .objective import softmax
 
 MAX_TRIED_GROUPS = 5  # if their number is chosen
@@ -160,6 +159,8 @@ class CMM(EarlyStop, PriorByClassifier):
 
     def _gate(self, truth: Any, stats: Stats, params: Params | None) -> tuple[Floats, Floats, float]:
         """Train the gate on the expected groups of the answers; return alpha (T, M), V and its log-prior."""
+        from .logistic import LogisticLearner
+
         gate = LogisticLearner(truth.inputs(), stats.mix.shape[1], None)
         if params is not None:
             gate.weights = params.gate

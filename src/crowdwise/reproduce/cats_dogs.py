@@ -219,7 +219,7 @@ def _network(build: Callable[[], Any], seed: int, **settings: Any) -> Any:
 def _figures(out: Path, found: dict[str, list[Measurement]]) -> list[Path]:
     """Figures 4 and 5: ROC curves of the estimated truth, and skills of the experts, of the first seed."""
     curves = [
-        Layer(METHODS[name][0], np.array([[x, each[0][f"rate {x:g}"]] for x in RATES]), colour)
+        Layer(short_name(name), np.array([[x, each[0][f"rate {x:g}"]] for x in RATES]), colour)
         for colour, (name, each) in enumerate(found.items())
     ]
     title = "Figure 4: ROC of the estimated truth, cats and dogs"
@@ -227,16 +227,21 @@ def _figures(out: Path, found: dict[str, list[Measurement]]) -> list[Path]:
     skills = {"true": SKILLS[:, ::-1]}
     for name, each in found.items():
         if name != "majority-vote":
-            skills[METHODS[name][0]] = np.array([[each[0][f"skill {j} {k}"] for k in (1, 0)] for j in range(5)], float)
+            skills[short_name(name)] = np.array([[each[0][f"skill {j} {k}"] for k in (1, 0)] for j in range(5)], float)
     title = "Figure 5: skills of the five experts, cats and dogs"
     return [*files, draw_skills(out / "figure5.svg", title, skills)]
 
 
+def short_name(name: str) -> str:
+    """Name of a worker side in the paper, or its own if it is not in the paper, for a legend."""
+    return METHODS[name][0].replace(" Difficulty", "").replace("-", name)
+
+
 def draw_skills(path: Path, title: str, skills: dict[str, Floats]) -> Path:
-    """Draw the sensitivity and specificity (n, 2) of the experts by each method, first the true ones."""
+    """Draw the sensitivity and specificity (n, 2) of the numbered experts by each method, first the true ones."""
     marks = ("diamond", "cross", "ring", "plus", "small diamond")
     layers = [
-        Layer(name, np.asarray(points, np.float64), k, marks[k], filled=k == 0)
+        Layer(name, np.asarray(points, np.float64), k, marks[k], k == 0, tuple(str(j + 1) for j in range(len(points))))
         for k, (name, points) in enumerate(skills.items())
     ]
     return draw(path, title, "sensitivity", "specificity", layers)

@@ -130,6 +130,7 @@ class Layer(NamedTuple):
     colour: int = 0  # index into COLOURS; beyond them, lines have the same colours again and are dashed
     mark: str = "line"  # or a key of MARKS
     filled: bool = False
+    labels: tuple[str, ...] = ()  # text beside each marker
 
 
 def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height: int = 420) -> Path:
@@ -156,6 +157,10 @@ def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height
             fill = colour if layer.filled else "none"
             shape = f'<path d="{MARKS[layer.mark]}" fill="{fill}" stroke="{colour}"/>'
             parts += [f'<g transform="translate({a:.1f},{b:.1f})">{shape}</g>' for a, b in pixels]
+            parts += [
+                f'<text x="{a + 8:.1f}" y="{b - 4:.1f}" font-size="10" fill="{colour}">{escape(text)}</text>'
+                for (a, b), text in zip(pixels, layer.labels, strict=False)
+            ]
         parts += legend_entry(row, shape, layer.name)
     return write_svg(path, title, parts, WIDTH, height)
 
