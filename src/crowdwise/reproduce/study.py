@@ -57,8 +57,11 @@ class StudyOptions(NamedTuple):
             yield Run(seed=seed)
             return
         path = self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
-        resume = Checkpoint(*read_checkpoint(path)) if path.exists() else None
-        yield Run(seed=seed, resume=resume, keep=lambda checkpoint: write_checkpoint(path, checkpoint))
+
+        def keep(checkpoint: Checkpoint) -> None:
+            write_checkpoint(path, checkpoint)
+
+        yield Run(seed=seed, resume=Checkpoint(*read_checkpoint(path)) if path.exists() else None, keep=keep)
         path.unlink(missing_ok=True)
 
     def cache(self, name: str = "measured.json") -> MeasurementCache:
