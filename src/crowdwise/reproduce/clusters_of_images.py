@@ -18,7 +18,7 @@ from .digits import SUBSET_IMAGES, fit_and_score
 from .figures import draw_pictures
 from .study import Measurement, MeasurementCache, Part, StudyOptions
 
-QUICK_IMAGES, TEST_IMAGES = 500, 2000
+QUICK_IMAGES, TEST_IMAGES = 200, 2000
 SHOWN_IMAGES = 10  # of each cluster in Figure 4 (b)
 PAPER = {("scdc", True): (0.5009, 0.5549), ("scdc", False): (0.1423, 0.0424)}  # accuracy and NMI
 

@@ -201,9 +201,9 @@ def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -
 
 def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCache) -> Part:
     """Setup (2) with a convolutional network on the images."""
-    count, epochs = (1_000, 2) if quick else (20_000, 40)
+    count, epochs = (300, 1) if quick else (20_000, 40)
     X, X_test = (each.transpose(0, 3, 1, 2).astype(np.float32) / 255 for each in (pixels.X[:count], pixels.X_test))
-    X_test, test_truth = (X_test[:1000], pixels.test_truth[:1000]) if quick else (X_test, pixels.test_truth)
+    X_test, test_truth = (X_test[:500], pixels.test_truth[:500]) if quick else (X_test, pixels.test_truth)
     truth, network = pixels.truth[:count], convolutional_network(seed, epochs)
 
     @functools.cache

@@ -1,0 +1,73 @@
+"""Tables of the guide from what the studies measured.
+
+docs/measured/NAME.json holds the parts of a study, as `crowdwise reproduce NAME --json` prints them. In
+docs/guide/reproducing.md, a comment before each table says where its numbers come from:
+
+    <!-- measured: difficulty | Table 2 | method = workers; paper = paper's accuracy:1; ours = mean ± spread:1 -->
+
+study, beginning of the title of a part, and columns: heading = column, or column ± column, with the number of decimals.
+
+    python scripts/measured.py                      # fill all tables
+    python scripts/measured.py difficulty out.json  # take over a new measurement, and fill all tables
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+GUIDE, MEASURED = DOCS / "guide" / "reproducing.md", DOCS / "measured"
+BLOCK = re.compile(r"^(<!-- measured: (.*?) -->)\n\n(?:\|.*\n)+", re.MULTILINE)
+DIGITS = 6  # significant digits that are kept
+
+
+def take_over(name: str, printed: Path) -> None:
+    """Keep the parts of a study, without the files that it wrote."""
+    parts = json.loads(printed.read_text())["parts"]
+    for part in parts:
+        part["rows"] = [{key: _rounded(value) for key, value in row.items()} for row in part["rows"]]
+    text = json.dumps({"study": name, "parts": parts}, indent=1, ensure_ascii=False)
+    (MEASURED / f"{name}.json").write_text(f"{text}\n")
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def filled(text: str) -> str:
+    """Return the text with all tables filled."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n\n{table(found[2])}", text)
+
+
+def table(source: str) -> str:
+    """Return the table that a comment describes."""
+    study, title, columns = (part.strip() for part in source.split("|"))
+    parts = json.loads((MEASURED / f"{study}.json").read_text())["parts"]
+    (rows,) = [part["rows"] for part in parts if part["title"].startswith(title)]
+    headings, cells = zip(*(column.split(" = ", 1) for column in columns.split("; ")), strict=True)
+    lines = [headings, ["---"] * len(headings), *([_cell(row, each) for each in cells] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _cell(row: dict[str, Any], source: str) -> str:
+    """Return one cell: a text, or numbers with as many decimals as the source says."""
+    names, _, digits = source.partition(":")
+    values = [row[name] for name in names.split(" ± ")]
+    if values[0] is None:
+        return ""
+    shown = [
+        f"{value:.{int(digits or 0)}f}" if isinstance(value, float | int) else value
+        for value in values
+        if value is not None
+    ]
+    return " ± ".join(shown)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        take_over(sys.argv[1], Path(sys.argv[2]))
+    GUIDE.write_text(filled(GUIDE.read_text()))
