@@ -150,6 +150,26 @@ def test_augmented_images_are_mirrored_and_shifted() -> None:
 def test_only_images_are_augmented() -> None:
     with pytest.raises(FeatureError, match=r"augment is 2, but the features have shape \(400, 5\)"):
         learner(two_piles()[0], augment=2)
+    with pytest.raises(FeatureError, match=r"shape \(160, 1, 8, 9\) and there is no module"):
+        Network(augment=2).learner(images_of_two_kinds()[0], 2, np.random.default_rng(0))
+
+
+def test_modules_may_view_their_inputs_as_rows() -> None:
+    """`view` fails on images with channels last, the faster layout."""
+
+    class Viewing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fold, self.out = torch.nn.Conv2d(1, 4, 3), torch.nn.Linear(168, 2)
+
+        def forward(self, x: Any) -> Any:
+            h = self.fold(x)
+            return self.out(h.view(len(h), -1))
+
+    X, Z = images_of_two_kinds()
+    made = Network(Viewing(), epochs=15, rate=1e-2).learner(X, 2, np.random.default_rng(0))
+    made.imitate(Z)
+    assert (made.logits(X).argmax(1) == Z.argmax(1)).mean() > 0.9
 
 
 @pytest.mark.parametrize("hidden", [0, (), (8, 0), 1.5, "wide"])

@@ -202,7 +202,15 @@ def test_convolutional_networks_place_and_simulate_images(model: Any) -> None:
     weights = [name for name, array in result.space.items() if name.endswith("weight") and array.ndim == 4]
     assert len(weights) >= 4
     _, P = made.place_items(result.space, X)
-    assert np.allclose(P.sum(1), 1, atol=1e-5) or P.shape[1] < 4
+    assert P.min() >= 0
+    assert P.sum(1).max() <= 1 + 1e-5
+
+
+def test_sizes_that_equal_the_number_of_pixels_are_possible() -> None:
+    X = (np.random.default_rng(0).random((40, 4, 4)) * 255).astype(np.uint8)
+    ids = np.arange(40)
+    for made in (Scdc(epochs=1, image=(4, 4, 1), latent=16, hidden=(8,), parts=3), BayesScdc(parts=1, epochs=2)):
+        assert made.fit(Pairs.none(ids), features=(ids, X), run=Run(seed=0)).sizes.height <= 3
 
 
 @pytest.mark.parametrize("image", [(8, 12), (6, 8, 3), (8, 8, 0), 8, (8, 8, 1.5)])

@@ -12,7 +12,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.engine import Run
-from crowdwise.errors import FileError, Interrupted
+from crowdwise.errors import FileError, Interrupted, ParameterError
 from crowdwise.learn import Network
 from crowdwise.pairs import BayesScdc
 from crowdwise.report.thumbnails import png
@@ -218,3 +218,9 @@ def test_groups_of_labelme_are_drawn(shared_data: Path, tmp_path: Path) -> None:
     texts = [file.read_text() for file in files]
     assert texts[0].count(">group ") == 3
     assert all(name in texts[1] for name in ("best estimated worker, CMM", "crowd, true", "tallbuilding"))
+
+
+@pytest.mark.parametrize("name", ["lecture", "difficulty", "clicks"])
+def test_studies_without_cifar10_refuse_its_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=rf"images= applies to the studies groups and pairs, not to {name}"):
+        study(name, images=tmp_path, quick=True)

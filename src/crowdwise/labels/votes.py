@@ -59,6 +59,14 @@ class VoteModel(LabelModel):
         """Return the posterior (T, K) from vote shares (T, K)."""
         return shares
 
+    def _decided(self, shard: Shard, shares: Floats) -> Floats:
+        """Return the posterior (T, K); tasks without answers, and without a known label, keep equal shares."""
+        blank = (np.diff(shard.layout.task_ptr) == 0) & (shard.gold < 0)
+        kept = shares[blank]
+        Z = self.decided(shares)
+        Z[blank] = kept
+        return Z
+
     def learn(self, answers: Labels, crowd: Crowd, shards: Executor[Shard], run: Run) -> Learnt:
         weight = self.weights(answers, crowd, shards)
         counted: Counted = shards.update(self._count, ByRow(weight[crowd.rows.row_worker]))
@@ -70,7 +78,7 @@ class VoteModel(LabelModel):
         return Learnt((params, odds), prevalence, Trace(), True)
 
     def _count(self, shard: Shard, local: Any, weight: ByRow) -> tuple[Local, Counted]:
-        Z = self.decided(shard.vote_shares(weight.values))
+        Z = self._decided(shard, shard.vote_shares(weight.values))
         right = shard.kernels.match_counts(shard.layout, Z, shard.threads)
         answered = int((np.diff(shard.layout.task_ptr) > 0).sum())
         return Local(Z), Counted(right, shard.shares(Z), answered, vote_agreement(shard))
@@ -98,7 +106,9 @@ class VoteModel(LabelModel):
 
     def infer(self, params: Params, seen: RowTable, answers: Labels, worker: Ints) -> Floats:
         shard, weight = Shard.of(answers, Run(threads=1)), _weight(params, worker)
-        return self._smoothed(shard, params, weight) if self.calibrate else self.decided(shard.vote_shares(weight))
+        return (
+            self._smoothed(shard, params, weight) if self.calibrate else self._decided(shard, shard.vote_shares(weight))
+        )
 
     def reported(self, shard: Shard, params: Any, Z: Floats) -> Floats:
         """Calibrated votes are shares of votes, with one more vote for all classes together: a vote has no posterior
@@ -123,8 +133,10 @@ class VoteModel(LabelModel):
         if self.calibrate:
             return super().task_posterior(params, layout, worker, label, task)
         votes = weighted_counts(label, _weight(params, worker), layout.n_classes)
+        if not len(label):
+            return np.full(layout.n_classes, 1 / layout.n_classes)
         if votes.sum() == 0:
-            votes = np.bincount(label, minlength=layout.n_classes) + (0.0 if len(label) else 1.0)
+            votes = np.bincount(label, minlength=layout.n_classes).astype(np.float64)
         return np.asarray(self.decided(votes[None] / votes.sum())[0])
 
 

@@ -60,7 +60,7 @@ class WorkerSide(EMModel[Any, Any]):
             raise ParameterError(f"{self.name} does not take features directly. {self.without_features}")
         return super()._fit(answers, features, replace(run, shards=1))
 
-    def candidates(self) -> tuple[WorkerSide, ...]:
+    def candidates(self, answers: Labels) -> tuple[WorkerSide, ...]:
         """Return the sides to choose from, if hyperparameters are chosen by `score`."""
         return (self,)
 

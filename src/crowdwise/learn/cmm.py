@@ -81,9 +81,12 @@ class CMM(EarlyStop, PriorByClassifier):
         stats: Stats = self.from_votes(shards)
         return stats if self.groups == 1 else stats._replace(counts=shards.total(self._split, crowd.seed))
 
-    def candidates(self) -> tuple[CMM, ...]:
-        tried = range(1, MAX_TRIED_GROUPS + 1)
-        return (self,) if self.groups is not None else tuple(replace(self, groups=m) for m in tried)
+    def candidates(self, answers: Labels) -> tuple[CMM, ...]:
+        if self.groups is not None:
+            return (self,)
+        task, _, label = answers.codes()
+        distinct = len(np.unique(task.astype(np.int64) * answers.n_classes + label))
+        return tuple(replace(self, groups=m) for m in range(1, max(1, min(MAX_TRIED_GROUPS, distinct)) + 1))
 
     def score(self, result: LabelsResult) -> float:
         """Compare the numbers of groups by log-likelihood, as in the paper: the prior would prefer few."""

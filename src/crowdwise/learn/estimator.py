@@ -117,7 +117,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of the worker side."""
         rng = run.rng()
         joint = isinstance(side, WorkerSide) and side.asks_classifier
-        sides = side.candidates() if isinstance(side, WorkerSide) else (side,)
+        sides = side.candidates(labels) if isinstance(side, WorkerSide) else (side,)
 
         def fit(start: int) -> Fitted:
             learner = truth.learner(X, labels.n_classes, rng)

@@ -98,10 +98,11 @@ class Network(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(
                 f"hidden is {self.hidden!r}; it must be a number of units of at least 1, or a tuple of such numbers"
             )
-        if self.augment and X.ndim != 4:
+        if self.augment and (X.ndim != 4 or self.module is None):
             raise FeatureError(
-                f"augment is {self.augment}, but the features have shape {X.shape}. It needs images: rows, channels, "
-                "height and width; give augment=0"
+                f"augment is {self.augment}, but the features have shape {X.shape}"
+                f"{' and there is no module' if self.module is None else ''}. It needs images (rows, channels, height, "
+                "width) and a module for them; give augment=0"
             )
         return NetworkLearner(X, n_classes, self, rng)
 
@@ -155,9 +156,8 @@ class NetworkLearner:
             own = plan.module is None
             self.module = plan.build(self.rows[0].numel(), n_classes) if own else copy.deepcopy(plan.module)
         self.module.to(self.device)
-        if self.rows.ndim == 4:  # channels last is the faster layout of images
-            self.rows = self.rows.contiguous(memory_format=torch.channels_last)
-            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if self.rows.ndim == 4:
+            self._order_channels_last()
         self.threads = plan.threads if self.rows.ndim > 2 else 1
         self.answers: AnswerTraining | None = None  # of worker sides that are trained together with the network
         self.pending: Arrays = {}  # its state in a checkpoint
@@ -213,6 +213,18 @@ class NetworkLearner:
     def _scaled(self, X: Floats) -> torch.Tensor:
         rows = torch.from_numpy((np.asarray(X, np.float32) - self.mean) / self.scale).to(self.device)
         return rows.flatten(1) if self.plan.module is None else rows
+
+    def _order_channels_last(self) -> None:
+        """Store images with channels last, the faster layout, unless the module fails on it (as `view` does)."""
+        last = torch.channels_last
+        probe = copy.deepcopy(self.module).to(memory_format=last)  # type: ignore[call-overload]
+        try:
+            with torch.no_grad():
+                probe.eval()(self.rows[:2].contiguous(memory_format=last))
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
+            return  # an error that has another cause is reported by `_check_output`
+        self.rows = self.rows.contiguous(memory_format=last)
+        self.module.to(memory_format=last)  # type: ignore[call-overload]
 
     def _check_output(self) -> None:
         with torch.no_grad():

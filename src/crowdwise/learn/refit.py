@@ -77,9 +77,12 @@ class RefitLearner:
 
     def inputs(self) -> Floats:
         try:
-            return np.asarray(self.X, np.float64).reshape(_num_samples(self.X), -1)
+            rows = np.asarray(self.X, np.float64).reshape(_num_samples(self.X), -1)
         except (TypeError, ValueError) as error:
-            raise FeatureError(f"the features cannot be converted to numbers, which gating needs: {error}") from error
+            raise FeatureError(f"gating needs features that are numbers: {error}. Give gating=False") from error
+        if not np.isfinite(rows).all():
+            raise FeatureError("gating needs features without missing values. Fill them, or give gating=False")
+        return rows
 
     def imitate(self, Z: Floats) -> None:
         if self.n_classes < 2:

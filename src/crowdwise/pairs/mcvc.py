@@ -57,7 +57,7 @@ class Mcvc(GivenClusters):
         self.check_answers(answers)
         X = np.asarray(X, np.float64)
         centre, scale = X.mean(0), X.std(0)
-        scale = np.where(scale > 1e-9 * np.abs(X).max(), scale, np.inf)  # a constant column counts as 0
+        scale = np.where(scale > 1e-9 * np.abs(X).max(0), scale, np.inf)  # a constant column counts as 0
         Z = design(X, centre, scale)
         with limit_threads():
             best = best_fit(self.restarts, lambda start: _Fit(self, Z, answers, run, start).found(), run)

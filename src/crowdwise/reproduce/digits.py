@@ -91,6 +91,8 @@ def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     rows = []
     for model, with_answers, count, epochs in methods:
         key = f"mnist {size} {model.name}{'' if with_answers else ', no answers'}"
+        if epochs is not None:
+            key += f", {epochs} epochs, {getattr(model, 'restarts', None) or 'usual'} starts"
         seeds = range(options.seed, options.seed + count)
         found = cache.measure_seeds(key, seeds, _measure_digits, options, model, with_answers, key)
         paper, seconds = TABLE1.get((model.name, with_answers), (None, None, None)), mean(found, "seconds") or 0.0
@@ -98,7 +100,7 @@ def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
             "method": model.name, "answers": "real" if with_answers else "none", "accuracy": mean(found, "accuracy"),
             "paper's accuracy": paper[0], "nmi": mean(found, "nmi"), "paper's nmi": paper[1],
             "ami": mean(found, "ami"), "clusters": mean(found, "clusters"), "seconds": seconds,
-            "seconds per epoch": None if epochs is None else seconds / (epochs * (found[0]["starts"] or 1)),
+            "seconds per epoch": None if epochs is None else seconds / (epochs * (found[0].get("starts") or 1)),
             "paper's seconds per epoch": paper[2], "runs": len(found),
         }  # fmt: skip
         rows.append(row)

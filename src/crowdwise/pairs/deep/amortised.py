@@ -1,4 +1,4 @@
-"""Semi-crowdsourced deep clustering with amortised inference and point estimates; z is summed out exactly."""
+"""Semi-crowdsourced deep clustering with amortised inference and point estimates; z is summed out."""
 
 from __future__ import annotations
 

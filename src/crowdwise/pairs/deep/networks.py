@@ -64,7 +64,7 @@ class PerOutput(nn.Module):
 class TwoHeads(nn.Module):
     """A network with a location head, to which a linear map of the input is added, and an optional spread head.
 
-    With `image`, a network from as many inputs begins with convolutions, and one to as many outputs ends with them.
+    With `image`, a network begins with convolutions, or ends with transposed ones if it is a `decoder`.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class TwoHeads(nn.Module):
         activation: type[nn.Module],
         spread: bool,
         image: tuple[int, ...] = (),
+        decoder: bool = False,
     ) -> None:
         super().__init__()
         outputs, inputs = linear.shape
-        pixels = int(np.prod(image)) if image else 0
+        to_image = bool(image) and decoder
         layers: list[nn.Module] = []
-        if pixels == inputs:
+        if image and not decoder:
             layers, inputs = _convolutions(image, activation)
         width = inputs
         for size in hidden:
             layers += [nn.Linear(width, size), activation()]
             width = size
-        to_image = pixels == outputs
         if to_image:
             layers += _deconvolutions(width, image, activation)
         self.trunk = nn.Sequential(*layers)
@@ -245,7 +245,7 @@ def build_networks(o: Tensor, shape: Shape, kind: Observation) -> Networks:
     outward = outward + 0.05 * torch.randn_like(outward)
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
     encoder = TwoHeads(inward, shape.hidden, unit, spread=True, image=shape.image)
-    decoder = TwoHeads(outward, shape.hidden[::-1], unit, spread=kind == "gaussian", image=shape.image)
+    decoder = TwoHeads(outward, shape.hidden[::-1], unit, spread=kind == "gaussian", image=shape.image, decoder=True)
     with torch.no_grad():
         middle = o.mean(0)
         encoder.location.bias.copy_(-inward @ middle)
@@ -265,11 +265,12 @@ def unpack_heads(space: Space, prefix: str, kind: Observation) -> TwoHeads:
     image = tuple(int(size) for size in space.get("scaling.image", ()))
     names = [name for name, value in weights.items() if name.startswith("trunk") and name.endswith("weight")]
     dense = sorted((name for name in names if weights[name].ndim == 2), key=lambda name: int(name.split(".")[1]))
-    if image and weights["linear"].shape[0] == np.prod(image):
+    decoder = prefix.endswith("decoder")
+    if image and decoder:
         dense = dense[:-1]  # the last linear layer belongs to the transposed convolutions
     hidden = [len(weights[name]) for name in dense]
     unit = nn.ReLU if kind == "bernoulli" else nn.Tanh
-    heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights, image=image)
+    heads = TwoHeads(weights["linear"], hidden, unit, spread="spread.weight" in weights, image=image, decoder=decoder)
     heads.load_state_dict(weights)
     return heads
 
