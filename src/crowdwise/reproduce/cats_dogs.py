@@ -81,12 +81,17 @@ def label_images(images: Images, ease: Floats, kind: str, seed: int) -> Dataset:
     X, truth, X_test, test_truth = images
     rng = np.random.default_rng([3, list(TABLES).index(kind), seed])
     if kind == "structural":
-        skill = SKILLS.T[truth]
-        correct = 1 / (1 + np.exp(-np.log(skill / (1 - skill)) * ease[:, None]))
+        correct = expert_accuracy(truth, ease)
     else:
         correct = 1 - 1 / (3 + rng.integers(0, 6, (len(truth), len(SKILLS))))
     label = np.where(rng.random(correct.shape) < correct, truth[:, None], 1 - truth[:, None])
     return Dataset(X, as_labels(label), truth, X_test, test_truth)
+
+
+def expert_accuracy(truth: Ints, ease: Floats) -> Floats:
+    """Probability that each of the five experts is right on each task, (n, 5), by eq (1)."""
+    skill = SKILLS.T[truth]
+    return np.asarray(1 / (1 + np.exp(-np.log(skill / (1 - skill)) * ease[:, None])))
 
 
 def measure_images(name: str, dataset: Dataset, seed: int, quick: bool) -> Measurement:

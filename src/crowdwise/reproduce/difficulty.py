@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.layout import Floats, Ints
 from ..kernels.special import classes_of
 from ..learn import CrowdClassifier
 from ..metrics import auc, evaluate, expertise
@@ -20,7 +19,7 @@ from ..report import write_report
 from ..result import LabelsResult
 from ..result.files import write_whole
 from ..simulate import experts
-from .cats_dogs import SKILLS, draw_skills, image_parts, read_images, short_name
+from .cats_dogs import SKILLS, draw_skills, expert_accuracy, image_parts, read_images, short_name
 from .methods import Dataset, as_labels
 from .study import Layer, Part, Study, StudyOptions, draw
 
@@ -56,16 +55,10 @@ def published() -> Dataset:
     clouds = [np.column_stack([rng.randn(500) + mean, rng.randn(500) + mean]) for mean in (1, -1, 1, -1)]
     X, truth = np.concatenate(clouds), np.tile(np.repeat([1, 0], 500), 2)
     p = 1 / (1 + np.exp(-X[:1000].sum(1)))
-    correct = _accuracy(truth[:1000], 4 * (p - 0.5) ** 2)
+    correct = expert_accuracy(truth[:1000], 4 * (p - 0.5) ** 2)
     draw = np.random.RandomState(1234).random_sample((1000, 5))
     label = np.where(truth[:1000, None] == 0, draw >= correct, draw >= 1 - correct).astype(int)
     return Dataset(X[:1000], as_labels(label), truth[:1000], X[1000:], truth[1000:])
-
-
-def _accuracy(truth: Ints, ease: Floats) -> Floats:
-    """Probability that each of the five experts is right on each task, (n, 5), by eq (1)."""
-    skill = SKILLS.T[truth]
-    return np.asarray(1 / (1 + np.exp(-np.log(skill / (1 - skill)) * ease[:, None])))
 
 
 def score(name: str, dataset: Dataset) -> tuple[list[float], LabelsResult]:

@@ -134,9 +134,10 @@ def _measure_digits(options: StudyOptions, model: PairsModel, with_answers: bool
 def _figure4a(path: Path, result: PairsResult) -> None:
     """Draw the centres of the components during training, in the order of their final shares."""
     space, shares = result.space, dict(zip(result.params.epochs.tolist(), result.params.shares, strict=True))
-    epochs = [int(epoch) for epoch in space["history.epochs"] if int(epoch) in shares]
-    order, rows = np.argsort(-shares[epochs[-1]], kind="stable"), {}
-    for epoch, centres in zip(epochs, space["history.centres"], strict=True):
+    pairs = zip(space["history.epochs"].tolist(), space["history.centres"], strict=True)
+    drawn = [(epoch, centres) for epoch, centres in pairs if epoch in shares]
+    order, rows = np.argsort(-shares[drawn[-1][0]], kind="stable"), {}
+    for epoch, centres in drawn:
         light = np.sqrt(shares[epoch][order] / shares[epoch].max())
         pictures = centres[order].reshape(-1, 28, 28) * light[:, None, None]
         rows[f"epoch {epoch}"] = np.concatenate([np.pad(each, 1, constant_values=90) for each in pictures], axis=1)

@@ -172,6 +172,18 @@ def images(data: Path, count: int) -> tuple[Any, Any, Any, Any]:
     return X[:count], truth[:count], X_test, test_truth
 
 
+def _labelled(
+    X: Any, truth: Any, X_test: Any, test_truth: Any, matrices: Callable[[], Any], seed: int
+) -> Callable[[int, int], Dataset]:
+    """Return a function that labels the training rows by a crowd of a size, from a seed; `matrices` are its levels."""
+
+    def make_dataset(workers: int, s: int) -> Dataset:
+        sim = levels(truth, matrices(), SHARES, workers=workers, per_task=3, features=X, seed=[6 + seed, workers, s])
+        return Dataset.from_crowd(sim, 0)._replace(X_test=X_test, test_truth=test_truth)
+
+    return make_dataset
+
+
 def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> Part:
     count = 3_000 if quick else 50_000
     X, truth, X_test, test_truth = images(data, count)
@@ -181,11 +193,7 @@ def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -
     def matrices() -> Any:
         return perturbed(X, truth, NOISE, seed=seed, **{**network.get_params(), "dropout": 0.0, "epochs": 30})
 
-    def make_dataset(workers: int, s: int) -> Dataset:
-        seeds = [6 + seed, workers, s]
-        sim = levels(truth, matrices(), SHARES, workers=workers, per_task=3, features=X, seed=seeds)
-        return Dataset.from_crowd(sim, 0)._replace(X_test=X_test, test_truth=test_truth)
-
+    make_dataset = _labelled(X, truth, X_test, test_truth, matrices, seed)
     title = f"Setup (2) from {seed}, {count} images"
     found = _measure_all(title, _workers(quick), compared(quick), 1, 1, network, make_dataset, cache)
     noise = ", ".join(f"{size:g}" for size in NOISE)
@@ -210,10 +218,7 @@ def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCach
     def matrices() -> Any:
         return perturbed(X, truth, IMAGE_NOISE, seed=seed, **network.get_params())
 
-    def make_dataset(workers: int, s: int) -> Dataset:
-        sim = levels(truth, matrices(), SHARES, workers=workers, per_task=3, features=X, seed=[6 + seed, workers, s])
-        return Dataset.from_crowd(sim, 0)._replace(X_test=X_test, test_truth=test_truth)
-
+    make_dataset = _labelled(X, truth, X_test, test_truth, matrices, seed)
     title = f"Setup (2) from {seed}, {count} images by a convolutional network"
     sizes = IMAGE_WORKERS[:1] if quick else IMAGE_WORKERS
     found = _measure_all(title, sizes, IMAGE_METHODS, 1, 1, network, make_dataset, cache)
