@@ -11,6 +11,7 @@
     |   +-- UnknownIdError     no such task or worker in this result
     |   +-- FeatureError       features cannot be used, or do not match the answers (also a ValueError)
     +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
+    |   +-- CheckpointError    a checkpoint belongs to a different fit
     +-- MissingError           an optional library is not installed (an ImportError)   exit status 2
     +-- Interrupted            a signal stopped the fit; it has a checkpoint           exit status 130 or 143
 
@@ -130,6 +131,10 @@ class ParameterError(CrowdwiseError, ValueError):
     """A parameter has an invalid value."""
 
     exit_status = 2
+
+
+class CheckpointError(ParameterError):
+    """A checkpoint belongs to a different fit."""
 
 
 class MissingError(CrowdwiseError, ImportError):

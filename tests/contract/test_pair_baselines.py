@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.errors import DataError, EmptyDataError, ParameterError
+from crowdwise.errors import DataError, EmptyDataError, Interrupted, ParameterError
 from crowdwise.kernels.special import softmax
 from crowdwise.pairs import constrained, mcvc, semi_crowd
 from crowdwise.pairs.constrained import Links
@@ -197,8 +197,10 @@ def test_centres_start_at_the_largest_neighbourhoods() -> None:
 
 def test_the_consensus_is_spectral_clustering_of_the_mean_similarity() -> None:
     rng = np.random.default_rng(0)
-    H = np.concatenate([np.eye(3)[rng.integers(0, 3, 40)] for _ in range(4)], axis=1)
-    S = H @ H.T / 4  # eq (4)
+    label = rng.integers(0, 3, (4, 40))
+    dense, H = np.concatenate(np.eye(3)[label], axis=1), constrained.one_hot(label, 3)
+    assert H.toarray().tolist() == dense.tolist()
+    S = dense @ dense.T / 4  # eq (4)
     degree = np.sqrt(S.sum(1))
     leading = np.linalg.eigh(S / degree[:, None] / degree)[1][:, -3:]
     leading /= np.linalg.norm(leading, axis=1, keepdims=True)
@@ -208,11 +210,23 @@ def test_the_consensus_is_spectral_clustering_of_the_mean_similarity() -> None:
 
 def test_workers_who_agree_are_followed() -> None:
     label, other = np.arange(30) % 3, np.arange(30) // 10
-    H = np.concatenate([np.eye(3)[each] for each in (label, label, other)], axis=1)
+    H = constrained.one_hot(np.stack([label, label, other]), 3)
     rows = constrained.embedded(H, constrained.spectral_map(H, 3))
     within = [np.linalg.norm(a - b) for a, b in combinations(rows[label == 0], 2)]
     between = np.linalg.norm(rows[label == 0].mean(0) - rows[label == 1].mean(0))
     assert max(within) < between
+
+
+def test_an_interrupted_consensus_continues_with_the_workers_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, calls = crowd(), []
+    whole = fit("cspa", data)
+    with pytest.raises(Interrupted, match="after 2 iteration") as broken:
+        fit("cspa", data, run=cw.Run(stop=lambda: calls.append(1) or len(calls) > 2))
+    monkeypatch.setattr(constrained, "Links", SimpleNamespace(of=lambda *args: calls.append(0) or Links.of(*args)))
+    calls.clear()
+    again = fit("cspa", data, run=cw.Run(resume=broken.value.checkpoint))
+    assert calls == [0]  # one of three workers was left
+    assert again.cluster.tolist() == whole.cluster.tolist()
 
 
 def test_too_many_workers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_groups_are_measured_on_images(package: Path, monkeypatch: pytest.Monkey
     matrices = np.stack([(1 - share) * np.eye(10) + share / 10 for share in (0.1, 0.4, 0.7, 1.0)])
     monkeypatch.setattr(groups, "perturbed", lambda X, truth, noise, seed, **network: matrices)
     found = options(None, images=package)
-    part = groups._image_setup(cifar10.read_cifar10(package), 0, True, found.cache())
+    part = groups._image_setup(cifar10.read_cifar10(package), 0, True, found.cache("study"))
     methods = [row["method"] for row in part.rows.to_dicts() if "paper" not in row["method"]]
     assert methods == ["softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "tied", "groups", "Ideal"]
     assert part.rows["100"].drop_nulls().is_between(0, 100).all()
@@ -86,7 +86,7 @@ def test_images_are_clustered_and_drawn(package: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(bayes, "WARM_UP_EPOCHS", 1)
     monkeypatch.setattr(networks, "CHANNELS", 4)
     found = options(tmp_path, images=package)
-    cache = found.cache()
+    cache = found.cache("study")
     part = clusters_of_images.image_part(found, cache)
     assert part.rows["method"].to_list() == ["bayes-scdc", "bayes-scdc", "scdc", "scdc"]
     assert part.rows["paper's accuracy"].to_list() == [None, None, 0.5009, 0.1423]
@@ -162,7 +162,7 @@ def test_tables_2_and_3_and_their_figures(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cats_dogs, "_judge", lambda seed, epochs: linear_network())
     steps: list[str] = []
     found = options(tmp_path)._replace(watch=steps.append)
-    parts, files = cats_dogs.image_parts(found, found.cache())
+    parts, files = cats_dogs.image_parts(found, found.cache("study"))
     assert [part.title.split(":")[0] for part in parts] == [
         "The judge of the difficulty of images",
         "Table 2",
@@ -172,12 +172,12 @@ def test_tables_2_and_3_and_their_figures(tmp_path: Path, monkeypatch: pytest.Mo
         assert part.rows["workers"].to_list() == list(cats_dogs.METHODS)
         assert part.rows["test accuracy"].is_between(0, 100).all()
     assert parts[1].rows["paper's accuracy"].to_list() == [50.0, None, 60.2, 70.4, 74.3, None]
-    assert [file.name for file in files] == ["figure4.svg", "figure5.svg"]
+    assert [file.name for file in files] == ["difficulty-figure4.svg", "difficulty-figure5.svg"]
     assert "Original EM" in files[0].read_text()
     assert files[1].read_text().count("translate") > 20
     measured = len(steps)
-    again, _ = cats_dogs.image_parts(found, found.cache())
-    assert steps[measured:] == [f"13 measurements from an earlier run are used: {tmp_path / 'measured.json'}"]
+    again, _ = cats_dogs.image_parts(found, found.cache("study"))
+    assert steps[measured:] == [f"13 measurements from an earlier run are used: {tmp_path / 'study-measured.json'}"]
     assert all(a.rows.equals(b.rows) for a, b in zip(parts, again, strict=True))
 
 
@@ -206,11 +206,35 @@ def test_components_are_drawn_during_training(tmp_path: Path) -> None:
     model = BayesScdc(epochs=4, parts=3, hidden=(8,), latent=2)
     scores = digits._measure_digits(options(tmp_path), model, True, "mnist", 0)
     assert scores["starts"] == 1
-    text = (tmp_path / "figure4a.svg").read_text()
+    text = (tmp_path / "pairs-figure4a.svg").read_text()
     assert text.count("<image") >= 3
     assert ">epoch 4</text>" in text
     assert (tmp_path / "mnist-bayes-scdc.html").exists()
     assert not list(tmp_path.glob("*.checkpoint"))
+
+
+@pytest.mark.usefixtures("few_digits")
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_checkpoint_that_cannot_be_used_is_replaced(damaged: bool, tmp_path: Path) -> None:
+    model, steps = BayesScdc(epochs=1, parts=3, hidden=(8,), latent=2), []
+    with pytest.raises(Interrupted) as stopped:
+        cw.aggregate(cw.simulate.crowd(seed=0).answers, "dawid-skene", run=Run(stop=lambda: True))
+    path = write_checkpoint(tmp_path / "mnist-0.checkpoint", stopped.value.checkpoint)
+    if damaged:
+        path.write_bytes(path.read_bytes()[:100])
+    found = digits._measure_digits(options(tmp_path)._replace(watch=steps.append), model, False, "mnist", 0)
+    assert found["accuracy"] is not None
+    assert steps == [f"{path} is damaged or belongs to other settings; the fit starts from the beginning"]
+    assert not path.exists()
+
+
+def test_the_time_before_an_interruption_counts() -> None:
+    answers = cw.simulate.crowd(seed=0).answers
+    with pytest.raises(Interrupted) as stopped:
+        cw.aggregate(answers, "dawid-skene", run=Run(stop=lambda: True))
+    before = stopped.value.checkpoint
+    assert 0 < before.seconds < 100
+    assert cw.aggregate(answers, "dawid-skene", run=Run(resume=before._replace(seconds=1000.0))).seconds > 1000
 
 
 @pytest.mark.usefixtures("few_digits")
@@ -229,7 +253,7 @@ def test_a_long_fit_continues_where_it_was_killed(tmp_path: Path) -> None:
 
 def test_groups_of_labelme_are_drawn(shared_data: Path, tmp_path: Path) -> None:
     files = labelme.figures(shared_data, tmp_path, 0, True)
-    assert [file.name for file in files] == ["figure1.svg", "figure2.svg"]
+    assert [file.name for file in files] == ["groups-figure1.svg", "groups-figure2.svg"]
     texts = [file.read_text() for file in files]
     assert texts[0].count(">group ") == 3
     assert all(name in texts[1] for name in ("best estimated worker, CMM", "crowd, true", "tallbuilding"))

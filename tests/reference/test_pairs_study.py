@@ -38,7 +38,7 @@ def test_the_pinwheel_is_found_again_and_kept(tmp_path: Path) -> None:
     assert len(steps) == 1
     again = study("pairs", out=tmp_path, watch=steps.append, quick=True)
     assert again.parts[0].rows.equals(found.parts[0].rows)
-    assert steps[1:] == [f"1 measurements from an earlier run are used: {tmp_path / 'measured.json'}"]
+    assert steps[1:] == [f"1 measurements from an earlier run are used: {tmp_path / 'pairs-measured.json'}"]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def entities(options: StudyOptions) -> tuple[dict[str, dict[str, float]], dict[s
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(STUDY, "match_clusters", recorded)
-        rows = STUDY.entity_part(options, options.cache()).rows.to_dicts()
+        rows = STUDY.entity_part(options, options.cache("pairs")).rows.to_dicts()
     return {row["method"]: row for row in rows}, fits
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import Interrupted, ParameterError, option
+from ..errors import CheckpointError, Interrupted, option
 from ..result.base import Trace
 from .run import Arrays, Progress, Run, packed, under, unpacked
 
@@ -106,7 +106,7 @@ def interrupted(name: str, run: Run, iterations: int) -> Interrupted:
 def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
     """Run a fit with its own journal. `mark` identifies the fit: a checkpoint of a different fit is refused."""
     if run.resume is not None and run.resume.mark != mark():
-        raise ParameterError(
+        raise CheckpointError(
             "the checkpoint belongs to a different fit: the answers, features, model, classifier, settings or seed "
             f"differ. Omit {option('resume')} to start from the beginning"
         )

@@ -6,7 +6,6 @@ A model holds only hyperparameters. Estimated parameters are a NamedTuple of arr
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -76,13 +75,12 @@ class Model(ABC, Generic[A, R]):
         **own: Any,
     ) -> R:  # fmt: skip
         """Return the result of a fit; `own` has `params`, `converged` and the fields of the kind of answers."""
-        seconds = time.perf_counter() - run.began
         common: dict[str, Any] = {
             "answers": answers,
             "model": self,
             "trace": trace.frame(),
             "seed": int(run.seed),
-            "seconds": seconds,
+            "seconds": run.journal.seconds,
         }
         kind: Any = result_type or self.result_type
         return kind(**common, criterion=criterion if trace.rows else "", **own)  # type: ignore[no-any-return]

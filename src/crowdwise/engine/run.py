@@ -39,6 +39,7 @@ class Checkpoint(NamedTuple):
 
     stages: dict[str, Arrays]
     mark: str = ""  # identifies the fit
+    seconds: float = 0.0  # that the fit took before it was interrupted
 
 
 class Journal:
@@ -49,6 +50,7 @@ class Journal:
         self._saved: dict[str, Arrays] = {} if checkpoint is None else dict(checkpoint.stages)
         self._open: dict[str, Callable[[], Arrays]] = {}
         self._mark = functools.cache(mark)
+        self._began = time.perf_counter() - (0.0 if checkpoint is None else checkpoint.seconds)
         self.next_save = 0.0  # when the next checkpoint is due
 
     def __reduce__(self) -> tuple[type[Journal], tuple[()]]:
@@ -72,7 +74,12 @@ class Journal:
 
     def checkpoint(self) -> Checkpoint:
         stages = self._saved | {stage: arrays() for stage, arrays in self._open.items()}
-        return Checkpoint(stages, self._mark())
+        return Checkpoint(stages, self._mark(), self.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the fit has taken, with those before an interruption."""
+        return time.perf_counter() - self._began
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,6 @@ class Run:
     # Runs fit(n) for every n of a list on other machines, and yields n and the fit; None: in this process.
     spread: Callable[[Callable[[int], Any], list[int]], Iterator[tuple[int, Any]]] | None = None
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
-    began: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
@@ -108,9 +114,9 @@ class Run:
         return np.random.default_rng(self.seed)
 
     def begin(self, mark: Callable[[], str] = str) -> Run:
-        """Return the same run with its own journal and the current time as its start; every fit starts with it. `mark`
+        """Return the same run with its own journal, which counts the time from now; every fit starts with it. `mark`
         identifies the fit in checkpoints."""
-        begun = replace(self, journal=Journal(self.resume, mark), resume=None, began=time.perf_counter())
+        begun = replace(self, journal=Journal(self.resume, mark), resume=None)
         begun.journal.next_save = time.monotonic() + self.keep_every
         return begun
 

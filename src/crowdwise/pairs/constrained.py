@@ -28,9 +28,10 @@ import numpy as np
 
 from ..answers.pairs import components
 from ..engine import Problem, Run, Step, iterate, register
+from ..engine.loop import interrupted
 from ..engine.model import COUNT, setting
 from ..engine.resources import limit_threads, load
-from ..engine.run import Arrays, packed, rng_state, set_rng_state
+from ..engine.run import Arrays, Progress, packed, rng_state, set_rng_state
 from ..errors import DataError
 from ..kernels.layout import Bools, Floats, Ints
 from .baselines import GivenClusters, fit_of, votes, worker_coins
@@ -172,6 +173,8 @@ class _Fit(Problem):
         h, its cost is a term that does not depend on the other items, and one per link. Terms equal for all h are
         omitted. Items without links do not depend on others; those with links are assigned in random order.
         """
+        from ..kernels.fast.links import assign_in_order
+
         edges, K = self.links.edges, self.K
         base = by_metric(self.Z, self.centres, self.A)
         distance = self.links.squares @ self.A.T  # (E, K)
@@ -183,10 +186,8 @@ class _Fit(Problem):
         cost = np.where(self.links.must[:, None], -distance, diameter - distance)
         before, self.label = self.label, base.argmin(1)
         self.label[self.asked] = before[self.asked]
-        for i in self.rng.permutation(self.asked):  # one after the other: each depends on the items before it
-            at = slice(edges.ptr[i], edges.ptr[i + 1])
-            near = self.label[edges.other[at]]
-            self.label[i] = (base[i] + np.bincount(near, cost[edges.edge[at], near], minlength=K)).argmin()
+        order = self.rng.permutation(self.asked)
+        assign_in_order(order, edges.ptr, edges.other, edges.edge, cost, base, self.label, np.empty(K))
 
     def _update(self) -> float:
         """Update centres and metrics by (3), and return the objective (1)."""
@@ -269,12 +270,8 @@ class MpckMeans(GivenClusters):
         return best._replace(view=X, space=scaled.original(best.space))
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
-        return one_hot_places(X, space["centres"], space["metric"])
-
-
-def one_hot_places(X: Floats, centres: Floats, metric: Floats) -> Floats:
-    """(n, K) one-hot rows: the cluster with the smallest first term of (1)."""
-    return np.asarray(np.eye(len(centres))[by_metric(X, centres, metric).argmin(1)])
+        centres = space["centres"]
+        return np.asarray(np.eye(len(centres))[by_metric(X, centres, space["metric"]).argmin(1)])
 
 
 @register("cspa", "consensus of one clustering per worker, each by mpck-means, number of clusters given")
@@ -300,18 +297,37 @@ class Cspa(GivenClusters):
                 f"are more than {MAX_COLUMNS} clusters in all. Use mpck-means, or fewer clusters"
             )
         with limit_threads():
-            fits = [self._member(scaled.Z, answers, K, worker, run.seed) for worker in range(answers.n_workers)]
-            H = np.concatenate([fit.posterior for fit in fits], axis=1)
+            members = self._members(scaled, answers, K, run)
+            H = one_hot(members["label"], K)
             embedding = spectral_map(H, K)
             rows = embedded(H, embedding)
             k_means = load("sklearn.cluster", "learn", self.name).KMeans(
                 min(K, len(np.unique(rows.round(9), axis=0))), n_init=5, random_state=int(run.rng().integers(2**31))
             )
             label = k_means.fit(rows).labels_
-        spaces = [scaled.original(fit.space) for fit in fits]
-        space = {name: np.stack([each[name] for each in spaces]) for name in ("centres", "metric")}
-        space |= {"embedding": embedding, "consensus": k_means.cluster_centers_}
+        space = scaled.original(members) | {"embedding": embedding, "consensus": k_means.cluster_centers_}
         return fit_of(np.eye(len(k_means.cluster_centers_))[label], answers, X, space)
+
+    def _members(self, scaled: Scaled, answers: PairAnswers, K: int, run: Run) -> Arrays:
+        """One clustering per worker: label (W, N), centres (W, K, D) and metric (W, K, D)."""
+        W, (N, D) = answers.n_workers, scaled.Z.shape
+        shapes = {"label": (W, N), "centres": (W, K, D), "metric": (W, K, D)}
+        found = run.journal.saved("members") or {name: np.zeros(shape) for name, shape in shapes.items()} | {
+            "done": np.zeros((), np.int64)
+        }
+        run.journal.keep("members", lambda: packed(found))
+        for worker in range(int(found["done"]), W):
+            if run.stopped:
+                raise interrupted(self.name, run, worker)
+            fit = self._member(scaled.Z, answers, K, worker, run.seed)
+            found["label"][worker] = fit.posterior.argmax(1)
+            for name in ("centres", "metric"):
+                found[name][worker] = fit.space[name]
+            found["done"] = np.array(worker + 1)
+            run.report(Progress("worker", worker + 1, W, None, {}))
+            run.save()
+        run.journal.forget("members")
+        return found
 
     def _member(self, Z: Floats, answers: PairAnswers, K: int, worker: int, seed: int) -> FeatureFit:
         """Clustering of all items with the answers of one worker."""
@@ -322,25 +338,35 @@ class Cspa(GivenClusters):
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         members = zip(space["centres"], space["metric"], strict=True)
-        H = np.concatenate([one_hot_places(X, centres, metric) for centres, metric in members], axis=1)
-        which, _ = nearest_centres(embedded(H, space["embedding"]), space["consensus"])
+        label = np.stack([by_metric(X, centres, metric).argmin(1) for centres, metric in members])
+        rows = embedded(one_hot(label, space["centres"].shape[1]), space["embedding"])
+        which, _ = nearest_centres(rows, space["consensus"])
         return np.asarray(np.eye(len(space["consensus"]))[which])
 
 
-def spectral_map(H: Floats, K: int) -> Floats:
+def one_hot(label: Ints, K: int) -> Any:
+    """Sparse H (n, r K) of the labels (r, n) of r clusterings with K clusters each."""
+    from scipy.sparse import csr_array
+
+    r, n = label.shape
+    columns = label.T.astype(np.int64) + K * np.arange(r)
+    return csr_array((np.ones(n * r), columns.ravel(), np.arange(0, n * r + 1, r)), shape=(n, r * K))
+
+
+def spectral_map(H: Any, K: int) -> Floats:
     """(r K, at most K) linear map of the rows of H to the leading eigenvectors of the normalised similarity (4).
 
     With D the diagonal matrix of the row sums of S, the eigenvectors of D^-1/2 S D^-1/2 are the left singular vectors
     of D^-1/2 H, so that S (N, N) is never formed.
     """
-    B = H / np.sqrt(H @ H.sum(0))[:, None]
-    values, vectors = np.linalg.eigh(B.T @ B)
+    weight = 1 / (H @ H.sum(0))
+    values, vectors = np.linalg.eigh((H.T @ H.multiply(weight[:, None])).toarray())
     values, vectors = values[::-1][:K], vectors[:, ::-1][:, :K]
     kept = values > 1e-9 * values[0]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def embedded(H: Floats, embedding: Floats) -> Floats:
+def embedded(H: Any, embedding: Floats) -> Floats:
     """(n, k) rows of the leading eigenvectors, at unit length (Ng, Jordan & Weiss 2001)."""
     rows = H @ embedding
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))

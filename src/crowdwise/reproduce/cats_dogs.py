@@ -229,13 +229,13 @@ def _figures(out: Path, found: dict[str, list[Measurement]]) -> list[Path]:
         for colour, (name, each) in enumerate(found.items())
     ]
     title = "Figure 4: ROC of the estimated truth, cats and dogs"
-    files = [draw(out / "figure4.svg", title, "false positive rate", "true positive rate", curves)]
+    files = [draw(out / "difficulty-figure4.svg", title, "false positive rate", "true positive rate", curves)]
     skills = {"true": SKILLS[:, ::-1]}
     for name, each in found.items():
         if name != "majority-vote":
             skills[short_name(name)] = np.array([[each[0][f"skill {j} {k}"] for k in (1, 0)] for j in range(5)], float)
     title = "Figure 5: skills of the five experts, cats and dogs"
-    return [*files, draw_skills(out / "figure5.svg", title, skills)]
+    return [*files, draw_skills(out / "difficulty-figure5.svg", title, skills)]
 
 
 def short_name(name: str) -> str:

@@ -53,7 +53,7 @@ Measurements = dict[tuple[str, str], list[Measurement]]  # by layout and method,
 
 def clicks(options: StudyOptions) -> Study:
     """Success rates and errors by layout, figures 1 to 3, and real clicks if `data` is given."""
-    cache, seeds = options.cache(), options.seeds(10, 500)
+    cache, seeds = options.cache("clicks"), options.seeds(10, 500)
     real = {} if options.data is None else {name: _read_real(options.data, name) for name in SETS}
     measurements = {
         (layout, method): cache.measure_seeds(f"{layout} {method}", seeds, _measure, layout, method)
@@ -138,7 +138,7 @@ def _write_figures(out: Path, seed: int, measurements: Measurements) -> list[Pat
         Layer("paper's EM", centres["paper"], 1, "small diamond", filled=True),
         Layer("merge", centres["merge"], 0, "ring"),
     ]
-    files = [draw(out / "figure1.svg", "Figure 1: one realisation of layout E", "x", "y", layers, 560)]
+    files = [draw(out / "clicks-figure1.svg", "Figure 1: one realisation of layout E", "x", "y", layers, 560)]
     by_method = {method: measurements["E", method] for method in METHODS}
     files += _figure2(out, by_method) + _figure3(out, results["paper"])
     judged = [
@@ -155,7 +155,7 @@ def _figure2(out: Path, by_method: dict[str, list[Measurement]]) -> list[Path]:
         if len(errors):
             layers.append(Layer(method, np.column_stack([errors, np.arange(1, len(errors) + 1) / len(errors)]), colour))
     texts = ("Figure 2: distribution of the average square error", "average square error, e-3", "share below")
-    return [draw(out / "figure2.svg", *texts, layers)] if layers else []
+    return [draw(out / "clicks-figure2.svg", *texts, layers)] if layers else []
 
 
 def _figure3(out: Path, result: PointsResult) -> list[Path]:
@@ -164,7 +164,7 @@ def _figure3(out: Path, result: PointsResult) -> list[Path]:
         line = result.trace.select("iteration", column).cast(pl.Float64).to_numpy()
         layers = [Layer(name, line), Layer("best", line[[best]], 1, "ring")]
         title = f"Figure 3 ({letter}): {name} by iteration"
-        files.append(draw(out / f"figure3{letter}.svg", title, "iteration", name, layers, 300))
+        files.append(draw(out / f"clicks-figure3{letter}.svg", title, "iteration", name, layers, 300))
     return files
 
 

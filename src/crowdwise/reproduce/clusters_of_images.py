@@ -10,6 +10,7 @@ import polars as pl
 
 from ..answers import Pairs
 from ..kernels.layout import Floats
+from ..metrics.matching import cluster_scores
 from ..pairs import BayesScdc, Scdc
 from ..pairs.model import PairsModel
 from ..simulate import sorting_jobs
@@ -61,15 +62,14 @@ def _measure(
     some = np.sort(rng.choice(size, 2 * size // 5, replace=False))
     answers = sorting_jobs(label, some, max(1, 240 * size // SUBSET_IMAGES), 36, 0.9, 32, rng, names=ids)
     truth = pl.DataFrame({"item": ids, "label": label})
-    with options.run(key, options.seed) as run:
-        result, scores = fit_and_score(model, answers if with_answers else Pairs.none(ids), (ids, X), truth, run)
+    used = answers if with_answers else Pairs.none(ids)
+    result, scores = options.fit(key, options.seed, lambda run: fit_and_score(model, used, (ids, X), truth, run))
     test, test_truth = pixels.X_test[:TEST_IMAGES], pixels.test_truth[:TEST_IMAGES]
     placed = model.place_items(result.space, test)[1]
-    names = [int(np.bincount(label[result.cluster == k], minlength=10).argmax()) for k in range(placed.shape[1])]
-    scores["test"] = float((np.array(names)[placed.argmax(1)] == test_truth).mean())
+    scores["test"] = cluster_scores(placed.argmax(1), test_truth)["accuracy"]
     if options.out is not None and isinstance(model, BayesScdc):
         title = "with answers" if with_answers else "without answers"
-        _figure4b(options.out / f"figure4b{'' if with_answers else '-without'}.svg", title, placed, test)
+        _figure4b(options.out / f"pairs-figure4b{'' if with_answers else '-without'}.svg", title, placed, test)
     return scores
 
 

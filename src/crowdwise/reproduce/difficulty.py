@@ -44,7 +44,7 @@ def difficulty(options: StudyOptions) -> Study:
     figures, files = _figures(options.seed, options.out)
     parts += figures
     if options.data is not None:
-        found, more = image_parts(options, options.cache())
+        found, more = image_parts(options, options.cache("difficulty"))
         parts, files = parts + found, files + more
     return Study("difficulty", tuple(parts), tuple(files))
 
@@ -156,12 +156,12 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
         for k, (name, c) in enumerate(evaluation.curves.items())
     ]
     title = "Figure 2: ROC of the estimated truth, two Gaussians"
-    roc = draw(out / "figure2.svg", title, "false positive rate", "true positive rate", layers)
+    roc = draw(out / "difficulty-figure2.svg", title, "false positive rate", "true positive rate", layers)
     drawn = {"true": SKILLS[:, ::-1]}
     for name, each in zip(ON_PAGE, easiest, strict=True):
         if name != "soft-vote":
             drawn[short_name(name)] = np.reshape(each, (-1, 2))[:, ::-1]
     title = "Figure 3: skills of the five experts, two Gaussians"
-    skills_figure = draw_skills(out / "figure3.svg", title, drawn)
+    skills_figure = draw_skills(out / "difficulty-figure3.svg", title, drawn)
     table = write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)
     return parts, [page, table, roc, skills_figure]

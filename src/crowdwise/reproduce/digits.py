@@ -119,15 +119,16 @@ def _measure_digits(options: StudyOptions, model: PairsModel, with_answers: bool
     digits = _read_digits(options._replace(seed=seed))
     pairs = digits.pairs if with_answers else Pairs.none(digits.ids)
     drawn = options.out is not None and with_answers and seed == options.seed
-    with options.run(key, seed) as run:
-        result, scores = fit_and_score(model, pairs, (digits.ids, digits.X), digits.truth, run)
+    result, scores = options.fit(
+        key, seed, lambda run: fit_and_score(model, pairs, (digits.ids, digits.X), digits.truth, run)
+    )
     scores["starts"] = float(getattr(model, "restarts", 1) or (1 if with_answers else len(START_SHARES)))
     scores["bound"] = float(result.trace["objective"][-1])
     if drawn:
         assert options.out is not None
         result.report(options.out / f"mnist-{model.name}.html", pictures=digits.X)
         if "history.centres" in result.space:
-            _figure4a(options.out / "figure4a.svg", result)
+            _figure4a(options.out / "pairs-figure4a.svg", result)
     return scores
 
 

@@ -53,7 +53,7 @@ IMAGE_NOISE = (0.05, 0.2, 0.35, 3.0)  # the same for a convolutional network
 TEST_POINTS = 8190  # ten times as many as in the paper, to reduce sampling noise
 IMAGES = {"cifar10n": "features.npz", "cifar10h_counts": "features_hog.npz"}
 IMAGE_WORKERS = (100, 1500, 10000)  # of Setup (2) with images
-IMAGE_METHODS = ("softMV", "hardMV", "DL-DS", "DL-EM", "CMM", "tied", "groups", "Ideal")
+NOT_FOR_IMAGES = ("CMM, one group", "pooled")  # methods left out of Setup (2) with images
 SHARES = (0.20, 0.45, 0.15, 0.20)  # of the levels of ability in Setup (2)
 COMPARED = ("DL-EM", "CMM", "tied", "groups")  # in Figure 3
 Measurements = dict[tuple[str, int], list[Measurement]]  # by method and number of workers, one entry per seed
@@ -67,7 +67,7 @@ def groups(options: StudyOptions) -> Study:
         hint = f". {option('data')} must be the folder that holds cifar10n, cifar10h_counts and labelme"
         require_files(data, (*needed, *required_files()), hint)
     pixels = None if options.images is None else read_cifar10(options.images)
-    cache = options.cache("groups-measured.json")
+    cache = options.cache("groups")
     parts = _first_setup(seed, quick, cache)
     if data is not None:
         parts += [_second_setup(data, seed, quick, cache), *tables(data, seed, quick, cache)]
@@ -221,7 +221,8 @@ def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCach
     make_dataset = _labelled(X, truth, X_test, test_truth, matrices, seed)
     title = f"Setup (2) from {seed}, {count} images by a convolutional network"
     sizes = IMAGE_WORKERS[:1] if quick else IMAGE_WORKERS
-    found = _measure_all(title, sizes, IMAGE_METHODS, 1, 1, network, make_dataset, cache)
+    names = [name for name in compared(quick) if name not in NOT_FOR_IMAGES]
+    found = _measure_all(title, sizes, names, 1, 1, network, make_dataset, cache)
     noise = ", ".join(f"{size:g}" for size in IMAGE_NOISE)
     notes = (
         f"A network with four convolutions learns from {count} images; in the paper there are 50,000. One seed and one "
@@ -304,5 +305,5 @@ def _files(out: Path, seed: int, scaling: Scaling) -> list[Path]:
             for k, name in enumerate(COMPARED)
         ]
         title = f"Figure 3 ({letter}): {unit}, by number of annotators"
-        drawn.append(draw(out / f"figure3{letter}.svg", title, "annotators", unit, layers, 300))
+        drawn.append(draw(out / f"groups-figure3{letter}.svg", title, "annotators", unit, layers, 300))
     return [page, write_whole(out / "groups-scaling.csv", table.write_csv), *drawn]

@@ -120,9 +120,9 @@ def figures(data: Path, out: Path, seed: int, quick: bool) -> list[Path]:
         f"{name}, {kind}": each[w] for name, w in shown.items() for kind, each in (("true", true), ("CMM", estimated))
     }
     return [
-        draw_matrices(out / "figure1.svg", "Figure 1: groups of CMM on LabelMe", classes, groups),
+        draw_matrices(out / "groups-figure1.svg", "Figure 1: groups of CMM on LabelMe", classes, groups),
         draw_matrices(
-            out / "figure2.svg", "Figure 2: true and estimated confusion matrices on LabelMe", classes,
+            out / "groups-figure2.svg", "Figure 2: true and estimated confusion matrices on LabelMe", classes,
             {**pairs, "crowd, true": crowd, "crowd, CMM": joint}, "true class",
         ),
     ]  # fmt: skip

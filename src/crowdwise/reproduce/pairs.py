@@ -75,7 +75,7 @@ FACES: dict[str, PairsModel] = {  # the first two estimate the number of cluster
 
 def pairs(options: StudyOptions) -> Study:
     """Figures 2 to 4 and Table 1; all but the pinwheel need `data`."""
-    cache = options.cache()
+    cache = options.cache("pairs")
     parts = [_pinwheel_part(options, cache)]
     files = [] if options.out is None else _figure2(options.out, options.seed, 2 if options.quick else DRAWN_STARTS)
     if options.data is not None:
@@ -88,7 +88,8 @@ def pairs(options: StudyOptions) -> Study:
     if options.images is not None:
         parts.append(image_part(options, cache))
     if options.out is not None:
-        files += [path for name in ("4a", "4b", "4b-without") if (path := options.out / f"figure{name}.svg").exists()]
+        drawn = [options.out / f"pairs-figure{name}.svg" for name in ("4a", "4b", "4b-without")]
+        files += [path for path in drawn if path.exists()]
     return Study("pairs", tuple(parts), tuple(files))
 
 
@@ -143,7 +144,7 @@ def _draw_clusters(out: Path, letter: str, title: str, X: Floats, cluster: Ints)
     layers = [
         Layer(f"cluster {k + 1}", X[cluster == k], k % 5, shapes[k // 5 % 4]) for k in range(int(cluster.max()) + 1)
     ]
-    return draw(out / f"figure2{letter}.svg", f"Figure 2 ({letter}): {title}", "x", "y", layers, 520)
+    return draw(out / f"pairs-figure2{letter}.svg", f"Figure 2 ({letter}): {title}", "x", "y", layers, 520)
 
 
 def entity_part(options: StudyOptions, cache: MeasurementCache) -> Part:
@@ -288,4 +289,4 @@ def _draw_lines(out: Path, letter: str, title: str, x: str, y: str, part: Part, 
         Layer(row["method"], np.array([[at, row[name]] for name, at in columns.items()]), k)
         for k, row in enumerate(part.rows.to_dicts())
     ]
-    return draw(out / f"figure3{letter}.svg", f"Figure 3 ({letter}): {title}", x, y, layers, **size)
+    return draw(out / f"pairs-figure3{letter}.svg", f"Figure 3 ({letter}): {title}", x, y, layers, **size)

@@ -6,21 +6,22 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
 from ..engine import Run
 from ..engine.run import Checkpoint
-from ..errors import FileError, option
+from ..errors import CheckpointError, ChecksumError, FileError, option
 from ..kernels.layout import Floats
 from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 
+T = TypeVar("T")
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 64, 150, 30, 46
 COLOURS = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
 DASHES = ("", ' stroke-dasharray="6 3"', ' stroke-dasharray="2 2"')  # of lines, when the colours are used up
@@ -49,24 +50,25 @@ class StudyOptions(NamedTuple):
         """The seeds to measure with: `quick` of them for a quick study, else `usual`."""
         return range(self.seed, self.seed + (quick if self.quick else usual))
 
-    @contextlib.contextmanager
-    def run(self, key: str, seed: int) -> Iterator[Run]:
-        """Yield the options of a long fit. With `out`, it keeps a checkpoint there every minute, and the same command
-        continues from it."""
+    def fit(self, key: str, seed: int, fit: Callable[[Run], T]) -> T:
+        """Make a long fit. With `out`, it keeps a checkpoint there every minute, and the same command continues from
+        it, unless it is damaged or the settings have changed."""
         if self.out is None:
-            yield Run(seed=seed)
-            return
+            return fit(Run(seed=seed))
         path = self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
-
-        def keep(checkpoint: Checkpoint) -> None:
-            write_checkpoint(path, checkpoint)
-
-        yield Run(seed=seed, resume=Checkpoint(*read_checkpoint(path)) if path.exists() else None, keep=keep)
+        run, found = Run(seed=seed, keep=lambda checkpoint: write_checkpoint(path, checkpoint)), None
+        if path.exists():
+            try:
+                found = fit(replace(run, resume=Checkpoint(*read_checkpoint(path))))
+            except (CheckpointError, ChecksumError):
+                self.watch(f"{path} is damaged or belongs to other settings; the fit starts from the beginning")
+        found = fit(run) if found is None else found
         path.unlink(missing_ok=True)
+        return found
 
-    def cache(self, name: str = "measured.json") -> MeasurementCache:
-        """Earlier measurements, kept in a file in `out`; without `out`, a cache in memory."""
-        return MeasurementCache(None if self.out is None else self.out / name, self.watch)
+    def cache(self, study: str) -> MeasurementCache:
+        """Earlier measurements of a study, kept in a file in `out`; without `out`, a cache in memory."""
+        return MeasurementCache(None if self.out is None else self.out / f"{study}-measured.json", self.watch)
 
 
 @dataclass(frozen=True)

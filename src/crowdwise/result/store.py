@@ -273,18 +273,18 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
     """Save the checkpoint of an interrupted fit."""
     from safetensors.numpy import save
 
-    stages, mark = checkpoint
+    stages, mark, seconds = checkpoint
     arrays = {
         f"{number}.{name}": np.asarray(array, order="C")
         for number, stage in enumerate(stages.values())
         for name, array in stage.items()
     }
-    about = {"mark": mark, "stages": list(stages)}
+    about = {"mark": mark, "stages": list(stages), "seconds": seconds}
     return pack(path, "checkpoint", about, {"arrays.safetensors": save(arrays)})
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return the fields of an `engine.Checkpoint`: its stages, and the mark of the fit that it belongs to."""
+def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str, float]:
+    """Return the fields of an `engine.Checkpoint`: its stages, the mark of the fit that it belongs to, and seconds."""
     from safetensors.numpy import load
 
     head, parts = unpack(path, "checkpoint")
@@ -292,7 +292,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
     for key, array in load(parts["arrays.safetensors"]).items():
         number, name = key.split(".", 1)
         stages[head["stages"][int(number)]][name] = array
-    return stages, head["mark"]
+    return stages, head["mark"], head.get("seconds", 0.0)
 
 
 def fingerprint(*values: Any) -> str:

@@ -191,3 +191,21 @@ def draw(ptr, other, weight, label, members, score, seen, free, n_free, uniform,
         label[i] = to
         members[to] += 1
     return n_free
+
+
+@jit
+def assign_in_order(order, ptr, other, edge, cost, base, label, total):
+    """Assign the items of `order`, one after the other, to the cluster of least cost: `base` (n, K), and `cost` (E, K)
+    of every link to an item in that cluster. `total` (K,) is for intermediate values."""
+    K = len(total)
+    for i in order:
+        for k in range(K):
+            total[k] = base[i, k]
+        for a in range(ptr[i], ptr[i + 1]):
+            k = label[other[a]]
+            total[k] += cost[edge[a], k]
+        best = 0
+        for k in range(1, K):
+            if total[k] < total[best]:
+                best = k
+        label[i] = best
