@@ -71,9 +71,7 @@ def test_other_pictures_and_labels_are_refused(package: Path) -> None:
         cifar10.read_cifar10(package)
 
 
-def test_groups_are_measured_on_images(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    matrices = np.stack([(1 - share) * np.eye(10) + share / 10 for share in (0.1, 0.4, 0.7, 1.0)])
-    monkeypatch.setattr(groups, "perturbed", lambda X, truth, noise, seed, **network: matrices)
+def test_groups_are_measured_on_images(package: Path) -> None:
     found = options(None, images=package)
     part = groups._image_setup(cifar10.read_cifar10(package), 0, True, found.cache("study"))
     methods = [row["method"] for row in part.rows.to_dicts() if "paper" not in row["method"]]
