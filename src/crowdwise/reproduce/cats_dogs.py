@@ -100,7 +100,7 @@ def measure_images(name: str, dataset: Dataset, seed: int, quick: bool) -> Measu
     if name == "true labels":
         model.fit(dataset.X, dataset.truth)
         return {"test": 100 * float((model.predict(dataset.X_test) == dataset.test_truth).mean())}
-    settings = {"max_iter": 2} if quick and name in ("two-coin", "adaptive", "fixed") else {}
+    settings = {"max_iter": 1} if quick and name in ("two-coin", "adaptive", "fixed") else {}
     model.set_params(workers=by_name(name, **settings))
     result = model.fit(dataset.X, dataset.answers, tasks=dataset.answers.tasks).result_
     predicted = model.predict_proba(dataset.X_test).argmax(1)

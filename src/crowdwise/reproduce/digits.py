@@ -19,7 +19,7 @@ from ..result import PairsResult
 from .figures import draw_pictures
 from .study import Measurement, MeasurementCache, Part, StudyOptions, mean, reading
 
-SUBSET_IMAGES, QUICK_IMAGES = 10_000, 2_000  # images of MNIST and CIFAR-10, by default and in a quick study
+SUBSET_IMAGES, QUICK_IMAGES = 10_000, 1_000  # images of MNIST and CIFAR-10, by default and in a quick study
 SCDC_EPOCHS = 100
 WARM_UP_EPOCHS = 20  # of bayes-scdc on images
 MIN_CLUSTER_ITEMS = 5  # smaller clusters are not counted
@@ -107,8 +107,8 @@ def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     notes = (
         f"{size} images; 48 workers gave answers about 2,759 of them. The paper has 60,000 images, 200 epochs and the "
         f"best of ten starts. Here bayes-scdc has {bayes} epochs after {WARM_UP_EPOCHS} of warm-up, one start with "
-        f"answers and {len(START_SHARES)} without; scdc has {plain} epochs and {starts} start(s). The start with the "
-        "highest bound counts. Seconds per epoch are those of one start.",
+        f"answers and {1 if options.quick else len(START_SHARES)} without; scdc has {plain} epochs and {starts} "
+        "start(s). The start with the highest bound counts. Seconds per epoch are those of one start.",
         "The NMI of the paper is adjusted mutual information in its code: compare it with ami. pair-mixture uses a "
         "graph embedding of the pixels.",
     )

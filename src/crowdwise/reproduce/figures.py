@@ -42,7 +42,8 @@ def draw_histogram(path: Path, shown: Histogram) -> Path:
     If there are very high bars, the counts are on a logarithmic scale that starts at 0: log(1 + count).
     """
     start, width, place = bins_of(shown.scores, shown.threshold)
-    total = np.bincount(place)
+    below = 0 if shown.threshold is None else round((shown.threshold - start) / width)
+    total = np.bincount(place, minlength=below)  # the axis reaches a threshold above all scores
     marked = np.bincount(place[shown.marked], minlength=len(total))
     logarithmic = total.max() > MAX_LINEAR_COUNT
     scale: Callable[[float], float] = np.log1p if logarithmic else float

@@ -105,7 +105,8 @@ def cifar10s(folder: Path, seed: int) -> tuple[Labels, Any]:
 
     A fifth of the images (about 5 of a worker's 25) have known labels and serve as attention checks.
     """
-    hint = f". Give the folder of cifar10s with {option('data')}"
+    hint = f". {option('data')} must be the folder cifar10s, or the one that holds it"
+    folder = folder / "cifar10s" if (folder / "cifar10s").is_dir() else folder
     require_files(folder, ("answers.parquet", "truth.parquet"), hint)
     truth = pl.read_parquet(folder / "truth.parquet").select("task", "label")
     checks = truth.sort("task").sample(fraction=0.2, seed=seed)
