@@ -196,7 +196,7 @@ def test_mini_batches_learn_too(relations: str) -> None:
 def test_a_fit_can_be_watched_and_stopped(name: str, batch: Any) -> None:
     steps: list[Any] = []
     result = cw.aggregate(
-        about(HALVES), name, features=(IDS, BLOBS), batch=batch, run=cw.Run(watch=steps.append), **TINY
+        about(HALVES), name, features=(IDS, BLOBS), batch=batch, restarts=1, run=cw.Run(watch=steps.append), **TINY
     )
     steps = [step for step in steps if step.stage == "epoch"]
     assert [step.iteration for step in steps] == [1, 2, 3, 4]
@@ -223,6 +223,26 @@ def test_the_best_start_by_the_bound_is_kept(name: str, monkeypatch: pytest.Monk
     assert len(set(ends)) == 3
     assert result.trace["objective"][-1] == max(ends)
     assert result.trace.height == 4
+
+
+def test_the_width_of_clusters_is_chosen_by_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: dict[float, float] = {}
+    features, answers = (IDS, BLOBS), about(HALVES)
+
+    def recorded(X: Any, answers: Any, model: Any, *more: Any) -> Any:
+        found = one(X, answers, model, *more)
+        ends[model.width] = found.trace.objectives[-1]
+        return found
+
+    one = bayes.bayes_scdc
+    monkeypatch.setattr(bayes, "bayes_scdc", recorded)
+    result = cw.aggregate(answers, "bayes-scdc", features=features, run=cw.Run(seed=1), **TINY)
+    assert ends.keys() == {0.02, 1.0}
+    assert result.trace["objective"][-1] == max(ends.values())
+    for given, chosen in ((answers, {"width": 0.3}), (cw.Pairs.none(IDS), {})):
+        ends.clear()
+        cw.aggregate(given, "bayes-scdc", features=features, run=cw.Run(seed=1), **TINY, **chosen)
+        assert list(ends) == [chosen.get("width", 0.02)]
 
 
 @pytest.mark.parametrize("name", DEEP)

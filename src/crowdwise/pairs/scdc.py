@@ -24,6 +24,7 @@ BATCH_SIZE = 256  # items per gradient step above that
 MAX_TABULAR_FEATURES = 50  # with more features, the default is 50 components
 BATCH_RULE, STEP_RULE = Rule(int, low=2, may_be_none=True), Rule((int, float), above=0.0, high=1.0, may_be_none=True)
 SAMPLES_PER_CLUSTER = 6  # simulated images
+WIDTHS = (0.02, 1.0)  # prior variances of a cluster that restarts of bayes-scdc try on scaled Gaussian features
 START_SHARES = (1.0, 0.5, 0.25, 0.125)  # of `parts`, that restarts of bayes-scdc without answers begin with
 
 
@@ -67,8 +68,8 @@ class DeepModel(PairsModel):
     restarts: int | None = setting(
         None,
         SOME_COUNT,
-        "number of restarts; the one with the highest evidence lower bound is kept; None: 1, or 4 of 'bayes-scdc' on "
-        "images without answers",
+        "number of restarts; the one with the highest evidence lower bound is kept; None: 1, but 'bayes-scdc' has 4 on "
+        "images without answers and 2 on other features with answers",
     )
     scale: str = setting(
         "whole",
@@ -154,8 +155,8 @@ class BayesScdc(DeepModel):
     """Cluster items by a Bayesian deep generative mixture that estimates the number of clusters.
 
     An encoder network maps each item to a latent space, in which the clusters are Gaussian components; a decoder
-    network maps back to the features. Every second restart starts at random; without answers, restarts from k-means
-    begin with fewer and fewer clusters.
+    network maps back to the features. Restarts try narrow and wide clusters, and other initial clusters; without
+    answers, restarts from k-means begin with fewer and fewer clusters.
     """
 
     full_epochs = 250
@@ -174,14 +175,17 @@ class BayesScdc(DeepModel):
     width: float | None = setting(
         None,
         SOME_POSITIVE,
-        "prior variance of a cluster in latent space; None: 0.02 for scaled 'gaussian' features, else 1",
+        "prior variance of a cluster in latent space; None: 1, but 0.02 and 1 in turn for scaled 'gaussian' features",
     )
 
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.bayes import bayes_scdc
 
-        model = self.with_defaults(X, self.start)
-        if not len(answers.left):
+        model, some = self.with_defaults(X, self.start), len(answers.left) > 0
+        if self.width is None and self._scales_gaussian(X):
+            which, start = (start % len(WIDTHS), start // len(WIDTHS)) if some else (0, start)
+            model = replace(model, width=WIDTHS[which])
+        if not some:
             share = START_SHARES[start % len(START_SHARES)]
             most = model.parts or 1
             return bayes_scdc(X, answers, model, rng, run, min(most, max(2, round(share * most))))
@@ -189,11 +193,17 @@ class BayesScdc(DeepModel):
             model = replace(model, start="random")
         return bayes_scdc(X, answers, model, rng, run)
 
+    def _scales_gaussian(self, X: Floats) -> bool:
+        from .deep.networks import fit_scaling
+
+        return self.scale != "none" and fit_scaling(X, self.observation, self.scale).observation == "gaussian"
+
     def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
         from .deep.networks import fit_scaling
 
-        raw = fit_scaling(X, self.observation, self.scale).observation == "bernoulli"
-        return len(START_SHARES) if raw and not len(answers.left) else 1
+        if len(answers.left):
+            return len(WIDTHS) if self.width is None and self._scales_gaussian(X) else 1
+        return len(START_SHARES) if fit_scaling(X, self.observation, self.scale).observation == "bernoulli" else 1
 
 
 @register("scdc", "deep generative mixture with amortised inference and point estimates (needs torch)")

@@ -33,7 +33,6 @@ BOUND_DRAWS = 5  # samples of each item for the final estimate of the bound
 MESSAGE_PASSES = 5  # rounds of message passing in a step
 WARM_UP_EPOCHS = 20  # raw images: epochs before the mixture is trained
 PAIR_RESTARTS = 4  # raw images: times that the mixture is initialised from pairs again
-NARROW_VARIANCE = 0.02  # default prior variance of a cluster for scaled Gaussian features
 MERGE_FROM = 0.5  # share of the epochs before components are merged; earlier ones are far from their optimum
 SHARP_BIAS = 10.0  # added to the spread head of the encoder
 
@@ -45,8 +44,7 @@ class _Model:
         self.o, self.nets, self.relations, self.settings = o, nets, relations, settings
         components = settings.parts or 1
         self.items, latent = len(o), nets.encoder.linear.shape[0]
-        scaled = settings.scale != "none" and nets.observation == "gaussian"
-        width = settings.width or (NARROW_VARIANCE if scaled else 1.0)
+        width = settings.width or 1.0
         self.prior = posteriors.prior(components, latent, relations.n_workers, width)
         self.now = posteriors.random_start(components, latent, relations.n_workers, width)
         self.table = torch.full((self.items, components), 1 / components)
