@@ -18,6 +18,8 @@ from crowdwise.errors import FeatureError, Interrupted, MissingError, ParameterE
 torch = pytest.importorskip("torch")
 
 from crowdwise.pairs.deep import amortised, bayes  # noqa: E402
+from crowdwise.pairs.model import FeatureFit, PairAnswers, best_fit, new_trace  # noqa: E402
+from crowdwise.pairs.scdc import MIN_GAIN  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -347,3 +349,25 @@ def test_wrong_settings_are_refused_before_any_work(name: str, chosen: dict[str,
 def test_sizes_of_layers_as_a_command_gives_them() -> None:
     assert cw.model("bayes-scdc", hidden=(40.0, 20.0)).hidden == (40, 20)
     assert cw.model("scdc", hidden=30).hidden == (30,)
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(0.0, 25), (0.02, 12), (0.5, 6)])
+def test_more_clusters_must_raise_the_bound_by_more_than_its_noise(gain: float, kept: int) -> None:
+    def fit(start: int) -> FeatureFit:
+        clusters, bound = ((50, -98.4), (25, -98.27), (12, -98.36), (6, -99.3))[start]
+        trace = new_trace()
+        trace.add(bound, {"clusters": clusters})
+        return FeatureFit(np.eye(clusters), np.ones((1, 2)), np.ones((1, 2)), trace, {}, True)
+
+    assert best_fit(4, fit, cw.Run().begin(), min_gain=gain).posterior.shape[1] == kept
+
+
+def test_images_without_answers_prefer_fewer_clusters() -> None:
+    X, kind = images(30)
+    model = cw.model("bayes-scdc")
+    some, none = (
+        PairAnswers.of(pairs.on(IDS[:30])) for pairs in (about(kind, 60, ids=IDS[:30]), cw.Pairs.none(IDS[:30]))
+    )
+    assert model.min_gain(X.reshape(30, -1), none) == MIN_GAIN > 0
+    assert model.min_gain(X.reshape(30, -1), some) == 0
+    assert model.min_gain(BLOBS, none) == 0

@@ -67,11 +67,19 @@ class FeatureFit(NamedTuple):
 
 
 def best_fit(
-    restarts: int, fit: Callable[[int], FeatureFit], run: Run, rng: np.random.Generator | None = None
-) -> FeatureFit:
-    """Return the restart with the highest final objective; `rng` is the generator shared by the restarts."""
+    restarts: int, fit: Callable[[int], FeatureFit], run: Run, rng: np.random.Generator | None = None,
+    min_gain: float = 0.0,
+) -> FeatureFit:  # fmt: skip
+    """Return the restart with the highest final objective; `rng` is the generator shared by the restarts.
+
+    With `min_gain`, a restart with more clusters must have an objective that is higher by this for each of them.
+    """
+
+    def score(found: FeatureFit) -> float:
+        return found.trace.objectives[-1] - min_gain * len(np.unique(found.posterior.argmax(1)))
+
     return best_of(
-        restarts, fit, lambda found: found.trace.objectives[-1], run, pack=FeatureFit.pack, unpack=FeatureFit.unpack,
+        restarts, fit, score, run, pack=FeatureFit.pack, unpack=FeatureFit.unpack,
         before=lambda: {} if rng is None else {"rng": rng_state(rng)},
         rewind=lambda state: None if rng is None else set_rng_state(rng, state["rng"]),
     )  # fmt: skip

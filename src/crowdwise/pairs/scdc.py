@@ -25,6 +25,7 @@ MAX_TABULAR_FEATURES = 50  # with more features, the default is 50 components
 BATCH_RULE, STEP_RULE = Rule(int, low=2, may_be_none=True), Rule((int, float), above=0.0, high=1.0, may_be_none=True)
 SAMPLES_PER_CLUSTER = 6  # simulated images
 WIDTHS = (0.02, 1.0)  # prior variances of a cluster that restarts of bayes-scdc try on scaled Gaussian features
+MIN_GAIN = 0.02  # per item, that each further cluster of images without answers must add to the bound of a restart
 START_SHARES = (1.0, 0.5, 0.25, 0.125)  # of `parts`, that restarts of bayes-scdc without answers begin with
 
 
@@ -111,6 +112,10 @@ class DeepModel(PairsModel):
         """Return the number of restarts if none is given."""
         return 1
 
+    def min_gain(self, X: Floats, answers: PairAnswers) -> float:
+        """Return how much each further cluster of a restart must add to its bound."""
+        return 0.0
+
     @abstractmethod
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         """Fit one restart."""
@@ -122,8 +127,8 @@ class DeepModel(PairsModel):
         writable, rng = answers._replace(**own), run.rng()
         try:
             with limit_threads():
-                count = self.restarts or self.default_restarts(X, answers)
-                return best_fit(count, lambda start: self._fit_start(X, writable, start, rng, run), run, rng)
+                count, gain = self.restarts or self.default_restarts(X, answers), self.min_gain(X, answers)
+                return best_fit(count, lambda start: self._fit_start(X, writable, start, rng, run), run, rng, gain)
         except RuntimeError as error:  # raised by torch
             if "linalg" not in str(error) and "cholesky" not in str(error):
                 raise
@@ -198,12 +203,19 @@ class BayesScdc(DeepModel):
 
         return self.scale != "none" and fit_scaling(X, self.observation, self.scale).observation == "gaussian"
 
-    def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
+    def min_gain(self, X: Floats, answers: PairAnswers) -> float:
+        return MIN_GAIN if self._guesses_number(X, answers) else 0.0
+
+    def _guesses_number(self, X: Floats, answers: PairAnswers) -> bool:
+        """Whether restarts on images without answers begin with different numbers of clusters."""
         from .deep.networks import fit_scaling
 
+        return not len(answers.left) and fit_scaling(X, self.observation, self.scale).observation == "bernoulli"
+
+    def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
         if len(answers.left):
             return len(WIDTHS) if self.width is None and self._scales_gaussian(X) else 1
-        return len(START_SHARES) if fit_scaling(X, self.observation, self.scale).observation == "bernoulli" else 1
+        return len(START_SHARES) if self._guesses_number(X, answers) else 1
 
 
 @register("scdc", "deep generative mixture with amortised inference and point estimates (needs torch)")

@@ -56,7 +56,11 @@ class StudyOptions(NamedTuple):
         if self.out is None:
             return fit(Run(seed=seed))
         path = self.out / f"{re.sub('[^a-z0-9]+', '-', key.lower())}-{seed}.checkpoint"
-        run, found = Run(seed=seed, keep=lambda checkpoint: write_checkpoint(path, checkpoint)), None
+
+        def keep(checkpoint: Checkpoint) -> None:
+            write_checkpoint(path, checkpoint)
+
+        run, found = Run(seed=seed, keep=keep), None
         if path.exists():
             try:
                 found = fit(replace(run, resume=Checkpoint(*read_checkpoint(path))))
