@@ -262,7 +262,9 @@ def _figure(seed: int, quick: bool, cache: MeasurementCache) -> tuple[Part, Scal
     rows, growth = [], []
     for name in COMPARED:
         for workers in _workers(quick):
-            cost = cache.measure(f"Figure 3 from {seed}, {workers} workers: {name}", _cost, name, workers, seed)
+            few, more = (2, 4) if quick else (3, 12)
+            key = f"Figure 3 from {seed}, {workers} workers, {more} iterations: {name}"
+            cost = cache.measure(key, _cost, name, workers, seed, few, more)
             rows.append(Cost(name, workers, cost["seconds"] or 0.0, cost["megabytes"] or 0.0))
         memory = [row.megabytes for row in rows if row.method == name]
         growth.append(f"{name} {memory[-1] / max(memory[0], 1e-9):.1f}")
@@ -277,12 +279,12 @@ def _figure(seed: int, quick: bool, cache: MeasurementCache) -> tuple[Part, Scal
     return part, Scaling(note, list(COMPARED), rows)
 
 
-def _cost(name: str, workers: int, seed: int) -> Measurement:
+def _cost(name: str, workers: int, seed: int, few: int, more: int) -> Measurement:
     """Seconds per iteration and peak memory in megabytes.
 
-    The time is the difference of a long and a short fit, so that the set-up cancels. Memory is that of the short fit.
+    The time is the difference of a fit with `few` iterations and one with `more` in addition, so that the set-up
+    cancels. Memory is that of the short fit.
     """
-    few, more = 3, 12  # iterations
     dataset = simulated_points(workers, [5 + seed, workers, 0], fresh=3)
     short, long = ({"max_iter": n, "early": 0.0, "tol": 0.0} for n in (few, few + more))
     fit_method(name, dataset, small_network(), 1, 0, **short)  # imports and compiles
