@@ -22,6 +22,7 @@ from .study import Measurement, MeasurementCache, Part, StudyOptions, mean, read
 SUBSET_IMAGES, QUICK_IMAGES = 10_000, 1_000  # images of MNIST and CIFAR-10, by default and in a quick study
 SCDC_EPOCHS = 100
 WARM_UP_EPOCHS = 20  # of bayes-scdc on images
+MIN_DRAWN_SHARE = 1e-3  # components that never have this share are not drawn
 MIN_CLUSTER_ITEMS = 5  # smaller clusters are not counted
 TABLE1 = {  # accuracy, NMI and seconds per epoch, by method and whether answers are used
     ("scdc", False): (0.6592, 0.6953, 177.3), ("scdc", True): (0.8187, 0.7657, 201.7),
@@ -133,11 +134,13 @@ def _measure_digits(options: StudyOptions, model: PairsModel, with_answers: bool
 
 
 def _figure4a(path: Path, result: PairsResult) -> None:
-    """Draw the centres of the components during training, in the order of their final shares."""
+    """Draw the centres of the components during training, in the order of their final shares, without empty ones."""
     space, shares = result.space, dict(zip(result.params.epochs.tolist(), result.params.shares, strict=True))
     pairs = zip(space["history.epochs"].tolist(), space["history.centres"], strict=True)
     drawn = [(epoch, centres) for epoch, centres in pairs if epoch in shares]
+    largest = np.max([shares[epoch] for epoch, _ in drawn], axis=0)
     order, rows = np.argsort(-shares[drawn[-1][0]], kind="stable"), {}
+    order = order[largest[order] >= MIN_DRAWN_SHARE]
     for epoch, centres in drawn:
         light = np.sqrt(shares[epoch][order] / shares[epoch].max())
         pictures = centres[order].reshape(-1, 28, 28) * light[:, None, None]
