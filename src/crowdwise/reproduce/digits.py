@@ -84,7 +84,7 @@ def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     bayes, plain, starts = (2, 1, 1) if options.quick else (30, SCDC_EPOCHS, 2)
     methods: list[tuple[PairsModel, bool, int, int | None]] = [  # model, whether answers are used, runs, epochs
         (BayesScdc(epochs=bayes), True, runs, bayes + WARM_UP_EPOCHS),
-        (BayesScdc(epochs=bayes, restarts=1 if options.quick else None), False, 1, bayes + WARM_UP_EPOCHS),
+        (BayesScdc(epochs=bayes, restarts=1 if options.quick else None), False, runs, bayes + WARM_UP_EPOCHS),
         (Scdc(epochs=plain, restarts=starts), True, 1, plain),
         (Scdc(epochs=plain, restarts=starts), False, 1, plain),
         (PairMixture(space="graph"), True, runs, None),
