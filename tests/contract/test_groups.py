@@ -395,7 +395,7 @@ def test_invalid_triangles_and_noise_are_refused() -> None:
 
 
 def test_an_interrupted_study_continues(tmp_path: Path) -> None:
-    file, measured, said = tmp_path / "out" / "measured.json", [], []
+    file, measured, said = tmp_path / "out" / "measured.jsonl", [], []
 
     def study(broken: bool) -> list[Any]:
         cache = MeasurementCache(file, said.append)
@@ -417,18 +417,51 @@ def test_an_interrupted_study_continues(tmp_path: Path) -> None:
     assert f"3 measurements from an earlier run are used: {file}" in said
     assert study(broken=False) == whole
     assert measured == [0, 1, 2, 3, 4]
-    assert [each.name for each in file.parent.iterdir()] == ["measured.json"]
+    assert [each.name for each in file.parent.iterdir()] == ["measured.jsonl"]
     assert np.isclose(mean(whole, "test") or 0, 2 / 3)
     assert mean(whole, "ARI") is None
 
 
-@pytest.mark.parametrize("text", ["", '{"a": {"test": 0.9', "null", "3", "[1, 2]", '{"a": 3}', "\xff\xfe"])
+ENTRY = '{"key": "a", "measured": {"test": 0.9}, "seconds": 2.5}\n'
+DAMAGED = ['{"a": {"test": 0.9', "null", "3", "[1, 2]", '{"a": 3}', "\xff\xfe", f'{{"key": "b", "mea\n{ENTRY}', "\n"]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_cache_is_refused_by_name(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "measured.json"
+    file = tmp_path / "measured.jsonl"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(cw.errors.FileError, match=r"measured\.json was not written by a study .* Remove it"):
+    with pytest.raises(cw.errors.FileError, match=r"measured\.jsonl was not written by a study .* Remove it"):
         MeasurementCache(file, lambda said: None)
     assert file.read_bytes() == text.encode("latin-1"), "it is left as it was"
+
+
+@pytest.mark.parametrize("cut", range(8, 30, 7))
+def test_a_measurement_that_was_cut_off_is_made_again(cut: int, tmp_path: Path) -> None:
+    file, measured = tmp_path / "measured.jsonl", []
+    file.write_text(ENTRY + ENTRY.replace('"a"', '"b"')[:cut])
+    for _ in range(2):
+        cache = MeasurementCache(file, lambda said: None)
+        assert cache.measure("a", lambda: measured.append("a") or {"test": 0.0}) == {"test": 0.9}
+        assert cache.measure("b", lambda: measured.append("b") or {"test": 0.5}) == {"test": 0.5}
+    assert measured == ["b"]
+    assert [line[:11] for line in file.read_text().splitlines()] == ['{"key": "a"', '{"key": "b"']
+
+
+def test_processor_time_of_earlier_measurements_counts_once_and_only_if_used(tmp_path: Path) -> None:
+    file = tmp_path / "measured.jsonl"
+    file.write_text(ENTRY + ENTRY.replace('"a"', '"b"'))
+    cache = MeasurementCache(file, lambda said: None)
+    assert cache.seconds == 0
+    for key in ("a", "a", "new"):
+        cache.measure(key, lambda: {"test": 1.0})
+    assert cache.seconds == 2.5
+
+
+def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    cache = MeasurementCache(tmp_path / "file" / "measured.jsonl", lambda said: None)
+    with pytest.raises(cw.errors.FileError, match=r"cannot write .*measured\.jsonl: .* Give another path"):
+        cache.measure("a", lambda: {"test": 1.0})
 
 
 def test_without_a_file_the_cache_remembers(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_tables_2_and_3_and_their_figures(tmp_path: Path, monkeypatch: pytest.Mo
     assert files[1].read_text().count("translate") > 20
     measured = len(steps)
     again, _ = cats_dogs.image_parts(found, found.cache("study"))
-    assert steps[measured:] == [f"13 measurements from an earlier run are used: {tmp_path / 'study-measured.json'}"]
+    assert steps[measured:] == [f"13 measurements from an earlier run are used: {tmp_path / 'study-measured.jsonl'}"]
     assert all(a.rows.equals(b.rows) for a, b in zip(parts, again, strict=True))
 
 

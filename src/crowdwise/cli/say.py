@@ -73,13 +73,13 @@ def progress(what: str) -> Iterator[Any]:
             spent = time.monotonic() - began.setdefault(step.stage, time.monotonic())
             left = spent / max(step.iteration - 1, 1) * (step.max_iter - step.iteration)
             most = "" if step.objective is None else "at most "
-            soon = f", {most}{_duration(left)} left" if spent > 1 else ""
+            soon = f", {most}{duration(left)} left" if spent > 1 else ""
             bar.update(line, state=f"{step}{soon}")
 
         yield update
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration as people say it."""
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -13,7 +13,7 @@ from ..inspection import Inspection
 from ..reproduce import Study
 from ..result import BaseResult
 from .options import ListOptions
-from .say import clean, say_json, table, words
+from .say import clean, duration, say_json, table, words
 
 MAX_VALUES_SHOWN = 20
 # By kind of answers: columns of workers that are shown, where they have values. Other kinds show all.
@@ -219,6 +219,7 @@ def reproduced(found: Study, as_json: bool) -> None:
         print()
     for file in found.files:
         words(f"wrote {file}")
+    words(f"measured in {duration(found.seconds)} of processor time")
 
 
 def watch_models() -> Any:

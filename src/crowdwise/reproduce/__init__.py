@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ParameterError, nearest, option
@@ -41,7 +43,9 @@ def study(
     if images is not None and name not in ("groups", "pairs"):
         raise ParameterError(f"{option('images')} applies to the studies groups and pairs, not to {name}. Omit it")
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
-    return run(StudyOptions(data, out, seed, watch, quick, full, images, drop_below))
+    began = time.process_time()
+    found = run(StudyOptions(data, out, seed, watch, quick, full, images, drop_below))
+    return replace(found, seconds=found.seconds + time.process_time() - began)
 
 
 __all__ = ["STUDIES", "Part", "Study", "study"]

@@ -6,6 +6,7 @@ five harder ones (H1 to H5) were drawn from a seed before anything was tuned.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,24 @@ def clicks(options: StudyOptions) -> Study:
     files = [] if options.out is None else _write_figures(options.out, options.seed, measurements)
     if real:
         parts += [_real_part(real, cache), _ranks_part(real, cache)]
-    return Study("clicks", tuple(parts), tuple(files))
+    return Study("clicks", tuple(parts), tuple(files), cache.seconds)
 
 
 def _measure(layout: str, method: str, seed: int) -> Measurement:
-    """One realisation: success (1 or 0), average square error of centres on success, mean error of reliabilities."""
+    """One realisation: success (1 or 0), average square error of centres on success, mean error of reliabilities, and
+    processor time of the fit."""
     sim = simulated(layout, seed=seed)
+    began = time.process_time()
     params = METHODS[method].fit(sim.points, run=Run(seed=seed)).params
+    seconds = time.process_time() - began
     ase = _average_square_error(params.mean, sim.centres)
     error = None
     if method != "fuzzy-c-means":
         error = float(np.abs(params.reliability - sim.workers["reliability"].to_numpy()).mean())
-    return {"success": float(ase is not None), "ase": ase, "reliability": error, "objects": len(params.mean)}
+    objects = float(len(params.mean))
+    return {
+        "success": float(ase is not None), "ase": ase, "reliability": error, "objects": objects, "seconds": seconds,
+    }  # fmt: skip
 
 
 def _average_square_error(found: Floats, true: Floats) -> float | None:
@@ -102,6 +109,7 @@ def _success_part(measurements: Measurements, seeds: int) -> Part:
             "median ASE e-3": float(np.median(errors)) if len(errors) else None,
             "p95 ASE e-3": float(np.quantile(errors, 0.95)) if len(errors) else None,
             "reliability error": mean(found, "reliability"),
+            "median seconds": float(np.median([each["seconds"] for each in found])),  # the first may compile
         }  # fmt: skip
         rows.append(row)
     notes = (

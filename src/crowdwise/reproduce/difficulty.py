@@ -43,10 +43,11 @@ def difficulty(options: StudyOptions) -> Study:
     parts = [_seeds_part(options.seed, 5 if options.quick else 40, options.watch), _published_part()]
     figures, files = _figures(options.seed, options.out)
     parts += figures
-    if options.data is not None:
-        found, more = image_parts(options, options.cache("difficulty"))
-        parts, files = parts + found, files + more
-    return Study("difficulty", tuple(parts), tuple(files))
+    if options.data is None:
+        return Study("difficulty", tuple(parts), tuple(files))
+    cache = options.cache("difficulty")
+    found, more = image_parts(options, cache)
+    return Study("difficulty", (*parts, *found), (*files, *more), cache.seconds)
 
 
 def published() -> Dataset:

@@ -30,7 +30,7 @@ TABLE_4 = ((0.99, 0.91, 0.48), (0.01, 0.02, 2.08), (0.00, 0.03, 2.08))  # share,
 CROWDS = ("Individual", "Global")
 MIN_SHOWN_ANSWERS = 30  # of a worker in Figure 2
 GLOBAL = ("DL-DS", "DL-EM", "tied", "CMM")
-COLUMNS = ("train", "test", "I-JS", "G-JS", "iterations")
+COLUMNS = ("train", "test", "I-JS", "G-JS", "iterations", "seconds")
 
 
 def required_files() -> tuple[str, ...]:

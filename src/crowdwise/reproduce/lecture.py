@@ -34,7 +34,7 @@ from .study import Part, Study, StudyOptions, require_files
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 LOOK_ALIKES = {0: (2, 8), 1: (9,), 2: (0, 4, 6), 3: (5,), 4: (7, 2), 5: (3, 7), 6: (2, 3), 7: (4, 5), 8: (0,), 9: (1,)}
 WORKERS, IMAGES, CHECK_IMAGES = 2571, 10_000, 100
-MIN_CHECK_SCORE = 0.8  # the lecture's threshold for attention checks
+MIN_CHECK_SCORE, AUTHORS_SCORE = 0.8, 0.75  # thresholds for attention checks of the lecture, and of CIFAR-10H
 MODELS = ("majority-vote", "dawid-skene", "pooled")
 RANKINGS = {"checks": "attention checks", "spam": "spammer score", "trace": "trace", "time": "median time"}
 PLACES = ("", "second ", "third ")  # of the best and of the worst workers
@@ -119,7 +119,8 @@ def _measured(
 ) -> tuple[list[Part], list[Path]]:
     fits = {name: aggregate(answers, name) for name in MODELS}
     result = fits["dawid-skene"]
-    parts = [_labels(title, truth, fits), _correlations(title, result, skill), _checks(title, result)]
+    parts = [_crowd(title, result), _labels(title, truth, fits), _correlations(title, result, skill)]
+    parts.append(_checks(title, result))
     if options.drop_below is not None:
         parts.append(_dropped(title, truth, fits, options.drop_below))
     matrices = _confusions(result)
@@ -175,6 +176,20 @@ def _score(fits: dict[str, LabelsResult], truth: Any) -> dict[str, tuple[float |
     return {name: score(fit.posterior, np.where(fit.answers.gold < 0, truth, -1)) for name, fit in fits.items()}
 
 
+def _crowd(title: str, result: LabelsResult) -> Part:
+    """How many workers and answers there are, and how long the median worker takes."""
+    answers, seconds = result.answers, result.workers["seconds"].drop_nulls()
+    per_task = np.bincount(answers.codes()[0], minlength=answers.n_tasks)
+    checks, images = (per_task[known] for known in (answers.gold >= 0, answers.gold < 0))
+    row = {
+        "workers": answers.n_workers, "images": len(images), "answers about images": int(images.sum()),
+        "attention checks": int(checks.sum()), "answers per image": float(images.mean()),
+        "fewest": int(images.min()), "most": int(images.max()),
+        "median seconds": None if seconds.is_empty() else float(np.median(seconds.to_numpy())),
+    }  # fmt: skip
+    return Part.of(f"{title}: the crowd", [row], digits=1)
+
+
 def _labels(title: str, truth: Any, fits: dict[str, LabelsResult]) -> Part:
     answers = fits["dawid-skene"].answers
     rows = [(name, *scores) for name, scores in _score(fits, truth).items()]
@@ -226,6 +241,7 @@ def _checks(title: str, result: LabelsResult) -> Part:
     row = {
         "workers with checks": checked.height,
         f"below {MIN_CHECK_SCORE} on checks": checked.filter(low).height,
+        f"below {AUTHORS_SCORE}": checked.filter(pl.col("check_score") < AUTHORS_SCORE).height,
         "flagged": result.workers.filter(flagged).height,
         "below and flagged": checked.filter(low & flagged).height,
     }

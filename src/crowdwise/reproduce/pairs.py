@@ -92,7 +92,7 @@ def pairs(options: StudyOptions) -> Study:
     if options.out is not None:
         drawn = [options.out / f"pairs-figure{name}.svg" for name in ("4a", "4b", "4b-without")]
         files += [path for path in drawn if path.exists()]
-    return Study("pairs", tuple(parts), tuple(files))
+    return Study("pairs", tuple(parts), tuple(files), cache.seconds)
 
 
 def _pinwheel_part(options: StudyOptions, cache: MeasurementCache) -> Part:

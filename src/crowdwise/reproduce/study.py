@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -72,7 +73,7 @@ class StudyOptions(NamedTuple):
 
     def cache(self, study: str) -> MeasurementCache:
         """Earlier measurements of a study, kept in a file in `out`; without `out`, a cache in memory."""
-        return MeasurementCache(None if self.out is None else self.out / f"{study}-measured.json", self.watch)
+        return MeasurementCache(None if self.out is None else self.out / f"{study}-measured.jsonl", self.watch)
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Study:
-    """The tables of a study in order, and the files it wrote."""
+    """The tables of a study in order, the files it wrote, and what it took."""
 
     name: str
     parts: tuple[Part, ...]
     files: tuple[Path, ...] = ()
+    seconds: float = 0.0  # processor time, with that of measurements which an earlier run made
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         parts = [{"title": p.title, "rows": p.rows.to_dicts(), "notes": list(p.notes)} for p in self.parts]
-        return {"study": self.name, "parts": parts, "files": [str(file) for file in self.files]}
+        files = [str(file) for file in self.files]
+        return {"study": self.name, "parts": parts, "files": files, "seconds": self.seconds}
 
 
 def require_files(folder: Path, files: tuple[str, ...], hint: str) -> None:
@@ -229,33 +232,54 @@ Measurement = dict[str, float | None]  # measured numbers by name
 
 
 class MeasurementCache:
-    """Measurements by key. With a path, the whole file is rewritten after every new entry."""
+    """Measurements by key. With a path, each is appended to that file, as one line of JSON, as soon as it is made."""
 
     def __init__(self, path: Path | None, watch: Callable[[str], None]) -> None:
         self.path, self.watch = path, watch
         self.known: dict[str, Measurement] = {}
+        self.seconds = 0.0  # processor time of the measurements that an earlier run made and this one has used
+        self._unused: dict[str, float] = {}  # the same of those that this run has not used
         if path is not None and path.exists():
-            try:
-                found = json.loads(path.read_text(encoding="utf-8"))
-                if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-                    raise ValueError("it is not a mapping of mappings")
-            except (ValueError, OSError) as error:
-                raise FileError(
-                    f"{path} was not written by a study ({error}). Remove it to measure again, or give another "
-                    f"{option('out')}"
-                ) from error
-            self.known = found
+            self._read(path)
             watch(f"{len(self.known)} measurements from an earlier run are used: {path}")
+
+    def _read(self, path: Path) -> None:
+        """Read all lines; if the last one was cut off by an interruption, remove it."""
+        try:
+            lines, cut = path.read_bytes().splitlines(keepends=True), b""
+            if lines and lines[-1].startswith(b'{"key": ') and not lines[-1].endswith(b"\n"):
+                cut = lines.pop()
+            for line in lines:
+                found = json.loads(line)
+                self.known[found["key"]] = dict(found["measured"])
+                self._unused[found["key"]] = float(found["seconds"])
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            raise FileError(
+                f"{path} was not written by a study ({error}). Remove it to measure again, or give another "
+                f"{option('out')}"
+            ) from error
+        if cut:
+            write_whole(path, lambda file: file.writelines(lines))
 
     def measure(self, key: str, function: Callable[..., Measurement], *args: Any, **settings: Any) -> Measurement:
         """Return the measurement with this key; if there is none, call `function` and keep what it returns."""
         if key not in self.known:
             self.watch(key)
+            began = time.process_time()
             self.known[key] = function(*args, **settings)
-            if self.path is not None:
-                text = json.dumps(self.known, indent=1)
-                write_whole(self.path, lambda file: file.write(text.encode()))
+            self._keep({"key": key, "measured": self.known[key], "seconds": time.process_time() - began})
+        self.seconds += self._unused.pop(key, 0.0)
         return self.known[key]
+
+    def _keep(self, entry: dict[str, Any]) -> None:
+        if self.path is None:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(entry)}\n")
+        except OSError as error:
+            raise FileError(f"cannot write {self.path}: {error.strerror or error}. Give another path") from error
 
     def measure_seeds(
         self, key: str, seeds: Iterable[int], function: Callable[..., Measurement], *args: Any
