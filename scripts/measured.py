@@ -29,7 +29,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 GUIDE, MEASURED = DOCS / "guide" / "reproducing.md", DOCS / "measured"
-BLOCK = re.compile(r"^(<!-- (measured|compared): ([^>]*?)\s-->)\n\n(?:\|.*\n)+", re.MULTILINE)
+BLOCK = re.compile(r"^(<!-- (measured|compared): ((?:(?!-->)[\s\S])*?)\s-->)\n\n(?:\|.*\n)+", re.MULTILINE)
 COMPARED = ("", "paper", "ours", "why they differ")
 DIGITS = 6  # significant digits that are kept
 
@@ -50,7 +50,9 @@ def _rounded(value: Any) -> Any:
 def filled(text: str) -> str:
     """Return the text with all tables filled."""
     make = {"measured": measured, "compared": compared}
-    return BLOCK.sub(lambda found: f"{found[1]}\n\n{make[found[2]](found[3])}", text)
+    out, count = BLOCK.subn(lambda found: f"{found[1]}\n\n{make[found[2]](found[3])}", text)
+    assert count == len(re.findall("<!-- (measured|compared): ", text)), "a comment has no table below it"
+    return out
 
 
 def measured(source: str) -> str:
@@ -68,7 +70,7 @@ def compared(source: str) -> str:
         title, *texts, column = found[1].split(" / ")
         values = [row for row in _rows(study, title) if set(texts) <= {str(value) for value in row.values()}]
         assert len(values) == 1, f"{len(values)} rows of {title!r} have {texts}"
-        return _cell(values[0], column)
+        return _cell(values[0], column) or "-"
 
     rows = [[re.sub(r"\{(.*?)\}", number, cell.strip()) for cell in line.split("|")] for line in lines]
     assert all(len(row) == len(COMPARED) for row in rows), rows

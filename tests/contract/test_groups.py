@@ -435,7 +435,7 @@ def test_a_damaged_cache_is_refused_by_name(text: str, tmp_path: Path) -> None:
     assert file.read_bytes() == text.encode("latin-1"), "it is left as it was"
 
 
-@pytest.mark.parametrize("cut", range(8, 30, 7))
+@pytest.mark.parametrize("cut", [1, 7, 8, 22])
 def test_a_measurement_that_was_cut_off_is_made_again(cut: int, tmp_path: Path) -> None:
     file, measured = tmp_path / "measured.jsonl", []
     file.write_text(ENTRY + ENTRY.replace('"a"', '"b"')[:cut])

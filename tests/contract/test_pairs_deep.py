@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from crowdwise.errors import FeatureError, Interrupted, MissingError, ParameterE
 
 torch = pytest.importorskip("torch")
 
+from crowdwise.pairs import scdc  # noqa: E402
 from crowdwise.pairs.deep import amortised, bayes  # noqa: E402
 from crowdwise.pairs.model import FeatureFit, PairAnswers, best_fit, new_trace  # noqa: E402
 from crowdwise.pairs.scdc import MIN_GAIN  # noqa: E402
@@ -371,3 +373,22 @@ def test_images_without_answers_prefer_fewer_clusters() -> None:
     assert model.min_gain(X.reshape(30, -1), none) == MIN_GAIN > 0
     assert model.min_gain(X.reshape(30, -1), some) == 0
     assert model.min_gain(BLOBS, none) == 0
+
+
+def test_a_fit_of_images_without_answers_keeps_fewer_clusters_at_nearly_the_same_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds = {5: -10.0, 3: -10.0 - 1.5 * MIN_GAIN}  # two clusters more must add twice the gain
+
+    def fitted(X: Any, answers: Any, model: Any, rng: Any, run: Any, begin: int) -> FeatureFit:
+        found = one(X, answers, replace(model, epochs=1), rng, run, begin)
+        trace = new_trace()
+        trace.add(bounds[begin], {"clusters": begin})
+        return found._replace(posterior=np.eye(begin)[np.arange(len(X)) % begin], trace=trace)
+
+    one = bayes.bayes_scdc
+    monkeypatch.setattr(bayes, "bayes_scdc", fitted)
+    monkeypatch.setattr(scdc, "START_SHARES", (1.0, 0.6))
+    X, _ = images(30)
+    result = cw.aggregate(cw.Pairs.none(IDS[:30]), "bayes-scdc", features=(IDS[:30], X), **TINY | {"parts": 5})
+    assert result.n_clusters == 3

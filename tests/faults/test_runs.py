@@ -383,8 +383,9 @@ def test_r3_every_model_continues_from_the_file_of_its_checkpoint(name, kind, re
     unbroken = chosen.fit(data)
     with pytest.raises(Interrupted, match=f"{name} was interrupted after 3 iteration") as broken:
         chosen.fit(data, run=cw.Run(stop=fourth))
-    file = write_checkpoint(tmp_path / "checkpoint.crowdwise", broken.value.checkpoint)
+    file = write_checkpoint(tmp_path / "checkpoint.crowdwise", broken.value.checkpoint._replace(seconds=1000.0))
     resumed = chosen.fit(data, run=cw.Run(resume=Checkpoint(*read_checkpoint(file))))
+    assert resumed.seconds > 1000
     assert resumed.trace.equals(unbroken.trace)
     assert np.array_equal(resumed.posterior, unbroken.posterior)
     assert resumed.labels.equals(unbroken.labels)

@@ -261,3 +261,10 @@ def test_groups_of_labelme_are_drawn(shared_data: Path, tmp_path: Path) -> None:
 def test_studies_without_cifar10_refuse_its_folder(name: str, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=rf"images= applies to the studies groups and pairs, not to {name}"):
         study(name, images=tmp_path, quick=True)
+
+
+def test_full_is_for_pairs_and_not_quick() -> None:
+    with pytest.raises(ParameterError, match=r"full= applies to the study pairs, not to clicks\."):
+        study("clicks", full=True)
+    with pytest.raises(ParameterError, match=r"quick= and full= exclude each other\."):
+        study("pairs", quick=True, full=True)

@@ -51,11 +51,14 @@ def test_a_table_is_made_of_the_columns_asked_for(tmp_path: Path, monkeypatch: p
 
 def test_a_comparison_takes_single_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MEASURED, "MEASURED", tmp_path)
-    rows = [{"method": "a", "layout": "E", "n": 1234.5}, {"method": "a", "layout": "P", "n": 7}]
+    rows = [{"method": "a", "layout": "E", "n": 1234.5, "m": None}, {"method": "a", "layout": "P", "n": 7}]
     (tmp_path / "x.json").write_text(json.dumps({"study": "x", "parts": [{"title": "Table 2: all", "rows": rows}]}))
-    source = "<!-- compared: x\nsize | 3 to 4 | {Table 2 / P / a / n} to {Table 2 / E / n:1} m | they differ\n-->"
+    ours = "{Table 2 / P / a / n} to {Table 2 / E / n:1} m, {Table 2 / E / m:1}"
+    source = f"<!-- compared: x\nsize | 3 to 4 | {ours} | they differ\n-->"
     table = "|  | paper | ours | why they differ |\n| --- | --- | --- | --- |\n"
-    row = "| size | 3 to 4 | 7 to 1,234.5 m | they differ |\n"
+    row = "| size | 3 to 4 | 7 to 1,234.5 m, - | they differ |\n"
     assert MEASURED.filled(f"{source}\n\n| old |\n\nAfter.\n") == f"{source}\n\n{table}{row}\nAfter.\n"
+    with pytest.raises(AssertionError, match="no table below"):
+        MEASURED.filled(f"{source}\nno empty line before it\n| old |\n")
     with pytest.raises(AssertionError, match="2 rows of 'Table 2' have"):
         MEASURED.compared("x\nsize | 3 | {Table 2 / a / n} | they differ")

@@ -425,8 +425,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder with the real data of the study: cifar10s itself for lecture; for the others the folder that "
-            "holds cifar10n, cifar10h_counts and labelme (groups), cats_dogs (difficulty), "
+            help="Folder with the real data of the study: the one that holds cifar10s (lecture), cats_dogs "
+            "(difficulty), cifar10n, cifar10h_counts and labelme (groups), "
             "fish_spots, smfish_cells and beads (clicks), or cmu_faces, mnist, mnist_pairs and product_er (pairs)",
         ),
     ] = None,

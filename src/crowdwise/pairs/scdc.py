@@ -69,8 +69,9 @@ class DeepModel(PairsModel):
     restarts: int | None = setting(
         None,
         SOME_COUNT,
-        "number of restarts; the one with the highest evidence lower bound is kept; None: 1, but 'bayes-scdc' has 4 on "
-        "images without answers and 2 on other features with answers",
+        "number of restarts; the one with the highest evidence lower bound is kept (of 'bayes-scdc' on images without "
+        f"answers, each further cluster must add {MIN_GAIN} per image); None: 1, but 'bayes-scdc' has 4 on images "
+        "without answers and 2 on other features with answers",
     )
     scale: str = setting(
         "whole",
@@ -180,14 +181,15 @@ class BayesScdc(DeepModel):
     width: float | None = setting(
         None,
         SOME_POSITIVE,
-        "prior variance of a cluster in latent space; None: 1, but 0.02 and 1 in turn for scaled 'gaussian' features",
+        "prior variance of a cluster in latent space; None: 1, but for scaled 'gaussian' features 0.02, and with "
+        "answers 0.02 and 1 in turn, one per restart",
     )
 
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.bayes import bayes_scdc
 
         model, some = self.with_defaults(X, self.start), len(answers.left) > 0
-        if self.width is None and self._scales_gaussian(X):
+        if self.width is None and self._has_scaled_columns(X):
             which, start = (start % len(WIDTHS), start // len(WIDTHS)) if some else (0, start)
             model = replace(model, width=WIDTHS[which])
         if not some:
@@ -198,23 +200,24 @@ class BayesScdc(DeepModel):
             model = replace(model, start="random")
         return bayes_scdc(X, answers, model, rng, run)
 
-    def _scales_gaussian(self, X: Floats) -> bool:
-        from .deep.networks import fit_scaling
-
-        return self.scale != "none" and fit_scaling(X, self.observation, self.scale).observation == "gaussian"
+    def _has_scaled_columns(self, X: Floats) -> bool:
+        return self.scale != "none" and self._observed(X) == "gaussian"
 
     def min_gain(self, X: Floats, answers: PairAnswers) -> float:
         return MIN_GAIN if self._guesses_number(X, answers) else 0.0
 
     def _guesses_number(self, X: Floats, answers: PairAnswers) -> bool:
         """Whether restarts on images without answers begin with different numbers of clusters."""
+        return not len(answers.left) and self._observed(X) == "bernoulli"
+
+    def _observed(self, X: Floats) -> str:
         from .deep.networks import fit_scaling
 
-        return not len(answers.left) and fit_scaling(X, self.observation, self.scale).observation == "bernoulli"
+        return fit_scaling(X, self.observation, self.scale).observation
 
     def default_restarts(self, X: Floats, answers: PairAnswers) -> int:
         if len(answers.left):
-            return len(WIDTHS) if self.width is None and self._scales_gaussian(X) else 1
+            return len(WIDTHS) if self.width is None and self._has_scaled_columns(X) else 1
         return len(START_SHARES) if self._guesses_number(X, answers) else 1
 
 

@@ -30,7 +30,7 @@ def study(
     """Run a study.
 
     `data` is the folder of its real data sets and `out` the folder for its files. `watch` is called with the name of
-    each step. `quick` measures less, in minutes; `full` measures more, if the study has more to measure. `images` is
+    each step. `quick` measures less, in minutes; `full` uses all images of MNIST in the study of pairs. `images` is
     the folder of all CIFAR-10 images, for the parts of groups and pairs that need them.
     `drop_below` of the lecture also measures without the workers below this score on attention checks.
     """
@@ -40,6 +40,10 @@ def study(
         if name != "lecture":
             raise ParameterError(f"{option('drop_below')} applies to the study lecture, not to {name}. Omit it")
         check_threshold(drop_below)
+    if full and name != "pairs":
+        raise ParameterError(f"{option('full')} applies to the study pairs, not to {name}. Omit it")
+    if full and quick:
+        raise ParameterError(f"{option('quick')} and {option('full')} exclude each other. Omit one of them")
     if images is not None and name not in ("groups", "pairs"):
         raise ParameterError(f"{option('images')} applies to the studies groups and pairs, not to {name}. Omit it")
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)

@@ -150,24 +150,31 @@ def _judged(images: Images, options: StudyOptions, cache: MeasurementCache) -> t
     X, truth, _, _ = images
     path = None if options.out is None else options.out / f"judge-{len(truth)}-{options.seed}.npz"
     key = f"judge of {len(truth)} images, seed {options.seed}"
-    p: Floats | None = None
-    if path is not None and path.exists() and key in cache.known:
-        with reading("the judge", options.out), np.load(path, allow_pickle=False) as file:
-            p = file["p"]
-    if p is None:
-        p = judge_images(X, truth, options.seed, 2 if options.quick else JUDGE_EPOCHS, options.watch)
+    judged: Floats = np.empty(0)
+
+    def train() -> Measurement:
+        nonlocal judged
+        judged = judge_images(X, truth, options.seed, 2 if options.quick else JUDGE_EPOCHS, options.watch)
         if path is not None:
-            kept = p
-            write_whole(path, lambda file: np.savez(file, p=kept))
-        cache.known.pop(key, None)
-    ease = 4 * (p - 0.5) ** 2
-    measured = cache.measure(key, lambda: {"accuracy": float(((p > 0.5) == truth).mean()), "ease": float(ease.mean())})
+            write_whole(path, lambda file: np.savez(file, p=judged))
+        return {"accuracy": float(((judged > 0.5) == truth).mean()), "ease": float(_ease(judged).mean())}
+
+    if path is None or not path.exists():
+        cache.forget(key)
+    measured = cache.measure(key, train)
+    if not len(judged):
+        with reading("the judge", options.out), np.load(path, allow_pickle=False) as file:  # type: ignore[arg-type]
+            judged = file["p"]
     notes = (
         f"A network with four convolutions of 32 to 128 channels, trained in {FOLDS} folds on the true labels of the "
         "other folds, with mirrored and shifted images. Ease: 4 (p - 1/2)^2 for its probability p.",
     )
     row = {"images": len(truth), "accuracy of the judge": measured["accuracy"], "mean ease": measured["ease"]}
-    return ease, Part.of("The judge of the difficulty of images", [row], notes, 3)
+    return _ease(judged), Part.of("The judge of the difficulty of images", [row], notes, 3)
+
+
+def _ease(p: Floats) -> Floats:
+    return np.asarray(4 * (p - 0.5) ** 2)
 
 
 def judge_images(X: Floats, truth: Ints, seed: int, epochs: int, watch: Callable[[str], None]) -> Floats:

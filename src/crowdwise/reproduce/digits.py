@@ -14,7 +14,7 @@ from ..kernels.layout import Ints
 from ..metrics import match_clusters
 from ..pairs import BayesScdc, PairMixture, Scdc
 from ..pairs.model import PairsModel
-from ..pairs.scdc import START_SHARES
+from ..pairs.scdc import MIN_GAIN, START_SHARES
 from ..result import PairsResult
 from .figures import draw_pictures
 from .study import Measurement, MeasurementCache, Part, StudyOptions, mean, reading
@@ -60,6 +60,11 @@ def fit_and_score(
     return result, kept | {"clusters": clusters, "seconds": result.seconds}
 
 
+def _size(options: StudyOptions) -> int | None:
+    """Number of images; None: all."""
+    return None if options.full else QUICK_IMAGES if options.quick else SUBSET_IMAGES
+
+
 def _read_digits(options: StudyOptions, hits: bool = True) -> Digits:
     """Read all images with answers, and random other images; `hits` keeps the jobs of the answers."""
     with reading("mnist and mnist_pairs", options.data) as data:
@@ -69,7 +74,7 @@ def _read_digits(options: StudyOptions, hits: bool = True) -> Digits:
     table = table.with_columns(pl.col("left", "right").cast(pl.Int64))
     answered = np.unique(np.concatenate([table["left"].to_numpy(), table["right"].to_numpy()]))
     rng = np.random.default_rng([3, options.seed])
-    size = len(label) if options.full else QUICK_IMAGES if options.quick else SUBSET_IMAGES
+    size = _size(options) or len(label)
     others = np.setdiff1d(np.arange(len(label)), answered)
     kept = answered if len(answered) <= size else np.sort(rng.choice(answered, size // 2, replace=False))
     ids = np.sort(np.concatenate([kept, rng.choice(others, size - len(kept), replace=False)]))
@@ -79,7 +84,7 @@ def _read_digits(options: StudyOptions, hits: bool = True) -> Digits:
 
 def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     """Table 1, together with pair-mixture."""
-    size = "all" if options.full else QUICK_IMAGES if options.quick else SUBSET_IMAGES
+    size = _size(options) or "all"
     runs = 1 if options.full else len(options.seeds(1, 3))
     bayes, plain, starts = (2, 1, 1) if options.quick else (30, SCDC_EPOCHS, 2)
     methods: list[tuple[PairsModel, bool, int, int | None]] = [  # model, whether answers are used, runs, epochs
@@ -105,11 +110,13 @@ def mnist_part(options: StudyOptions, cache: MeasurementCache) -> Part:
             "paper's seconds per epoch": paper[2], "runs": len(found),
         }  # fmt: skip
         rows.append(row)
+    asked = QUICK_IMAGES // 2 if options.quick else "2,759"
     notes = (
-        f"{size} images; 48 workers gave answers about 2,759 of them. The paper has 60,000 images, 200 epochs and the "
-        f"best of ten starts. Here bayes-scdc has {bayes} epochs after {WARM_UP_EPOCHS} of warm-up, one start with "
+        f"{size} images; 48 workers gave answers about {asked} of them. The paper has 60,000 images, 200 epochs and "
+        f"the best of ten starts. Here bayes-scdc has {bayes} epochs after {WARM_UP_EPOCHS} of warm-up, one start with "
         f"answers and {1 if options.quick else len(START_SHARES)} without; scdc has {plain} epochs and {starts} "
-        "start(s). The start with the highest bound counts. Seconds per epoch are those of one start.",
+        "start(s). The start with the highest bound counts; without answers, each further cluster of bayes-scdc must "
+        f"add {MIN_GAIN} to the bound per image. Seconds per epoch are those of one start.",
         "The NMI of the paper is adjusted mutual information in its code: compare it with ami. pair-mixture uses a "
         "graph embedding of the pixels.",
     )
@@ -152,7 +159,8 @@ def job_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     """The same answers, with and without knowledge of the sorting jobs they come from."""
     rows = []
     for name, hits in (("with jobs", True), ("as independent answers", False)):
-        found = cache.measure(f"mnist jobs {hits} seed {options.seed}", _measure_jobs, options, hits)
+        key = f"mnist {_size(options) or 'all'} jobs {hits} seed {options.seed}"
+        found = cache.measure(key, _measure_jobs, options, hits)
         rows.append({"answers": name} | {JOB_COLUMNS[key]: value for key, value in found.items()})
     notes = (
         "pair-mixture on the graph embedding. Effective answers: the sum of the weights of the answers. Mean "

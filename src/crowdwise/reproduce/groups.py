@@ -238,9 +238,10 @@ def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCach
     notes = (
         f"A network with four convolutions learns from {count} images; in the paper there are 50,000. One seed and one "
         f"start. Networks trained on fixed labels have {epochs} epochs; others have one in each iteration.",
+        "The levels of ability err at random." if quick else
         "The levels of ability come from the same network trained on the truth, with noise added to its weights "
         f"({noise} standard deviations).",
-    )
+    )  # fmt: skip
     title = "Table 2, Setup (2) with a convolutional network: test accuracy (percent) by number of workers"
     return Part.of(title, _by_workers(found, "test", 1), notes, 2)
 

@@ -72,14 +72,15 @@ def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[
         if title == "Global" and name not in GLOBAL:
             continue
         dataset = with_ids if title == "Individual" else without_ids
-        settings = {"start": "random"} if name == "CMM" else {}
+        settings = {"start": "random"} if name.startswith("CMM") else {}
         key = f"LabelMe, {title}, seed {seed}.{s}, {restarts} starts: {name}"
         found = cache.measure(key, measure_method, name, dataset, network(), restarts, seed + s, **settings)
         measurements.setdefault((name, title), []).append(found)
     notes = (
         "Individual: with worker ids. Global: without, as if every answer came from a different worker.",
         "Stopping DL-EM as early as the paper did costs no accuracy here.",
-        "CMM starts from random group weights, as in the authors' code.",
+        f"CMM starts from random group weights, as in the authors' code. DL-EM and CMM have {restarts} start(s), the "
+        "other rows one.",
         "CMM and tied need no worker ids: they have the same accuracy with and without.",
     )
     title = f"Table 3: LabelMe, means of {seeds} seed(s)"

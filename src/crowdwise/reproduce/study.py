@@ -247,7 +247,8 @@ class MeasurementCache:
         """Read all lines; if the last one was cut off by an interruption, remove it."""
         try:
             lines, cut = path.read_bytes().splitlines(keepends=True), b""
-            if lines and lines[-1].startswith(b'{"key": ') and not lines[-1].endswith(b"\n"):
+            begin = b'{"key": '
+            if lines and not lines[-1].endswith(b"\n") and lines[-1][: len(begin)] == begin[: len(lines[-1])]:
                 cut = lines.pop()
             for line in lines:
                 found = json.loads(line)
@@ -270,6 +271,11 @@ class MeasurementCache:
             self._keep({"key": key, "measured": self.known[key], "seconds": time.process_time() - began})
         self.seconds += self._unused.pop(key, 0.0)
         return self.known[key]
+
+    def forget(self, key: str) -> None:
+        """Measure this key again."""
+        self.known.pop(key, None)
+        self._unused.pop(key, None)
 
     def _keep(self, entry: dict[str, Any]) -> None:
         if self.path is None:
