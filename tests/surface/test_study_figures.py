@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdwise.reproduce.figures import CELL, MAX_BINS, Histogram, bins_of, draw_histogram, draw_matrices, printable
+from crowdwise.reproduce.figures import (
+    CELL,
+    MAX_BINS,
+    Histogram,
+    bins_of,
+    draw_histogram,
+    draw_matrices,
+    draw_pictures,
+    printable,
+)
 from crowdwise.reproduce.study import COLOURS
 
 OTHER, MARKED = COLOURS[:2]
@@ -149,3 +158,13 @@ def test_names_of_strangers_do_not_break_a_figure(tmp_path: Path) -> None:
     assert max(map(len, texts(root))) < 200
     assert printable("nul\0nul", 20) == "nul\ufffdnul"
     assert printable("M" * 30, 12) == "M" * 11 + "…"
+
+
+def test_a_title_fits_beside_few_pictures_and_many_pictures_fit_too(tmp_path: Path) -> None:
+    for title, wide in (("T" * 80, 30), ("T", 900)):
+        rows = {"a": np.zeros((20, wide)), "b": np.full((20, 10, 3), 255)}
+        root = ElementTree.parse(draw_pictures(tmp_path / "pictures.svg", title, rows)).getroot()
+        width = float(root.attrib["viewBox"].split()[2])
+        images = [each.attrib for each in root.iter() if each.tag.endswith("image")]
+        assert all(float(each["x"]) + float(each["width"]) <= width for each in images)
+        assert width >= 64 + 7 * len(title)

@@ -17,6 +17,7 @@ HEIGHT = 420
 MAX_BINS = 21
 MAX_LINEAR_COUNT = 200  # with a higher bar, bars of single workers would not be visible on a linear scale
 SPACE_ABOVE = 1.1  # the axis of counts ends this factor above the highest bar
+TITLE_CHARACTER = 7.5  # pixels of a character of a title
 CELL = 22  # pixels of a cell of a matrix
 GAP = 24  # pixels between matrices
 NAMES = 98  # pixels for the names of classes beside and below the matrices
@@ -210,4 +211,5 @@ def draw_pictures(path: Path, title: str, rows: dict[str, Any], scale: float = 1
             f'<image x="{LEFT + 28}" y="{top:.1f}" width="{width:g}" height="{height:g}" href="{picture}"/>',
         ]
         top += height + 4
-    return write_svg(path, title, parts, round(LEFT + 40 + scale * widest), round(top + 10))
+    width = max(40 + scale * widest, TITLE_CHARACTER * len(title))
+    return write_svg(path, title, parts, round(LEFT + width), round(top + 10))

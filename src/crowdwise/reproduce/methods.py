@@ -18,26 +18,35 @@ from ..result import LabelsResult
 from .study import Measurement
 
 MAX_ITERATIONS = 50  # as in the paper
-# By the name of the row: the worker side, and whether it gets several random starts, as in the paper.
-METHODS: dict[str, tuple[Any, bool]] = {
-    "softMV": ("softMV", False),
-    "hardMV": ("hardMV", False),
-    "DL-DS": ("DL-DS", False),
-    "DL-EM": ("DL-EM", True),
-    "DL-EM, to the end": (DLEM(max_iter=MAX_ITERATIONS), False),
-    "CMM": ("CMM", True),
-    "CMM, to the end": (CMM(groups=3, max_iter=MAX_ITERATIONS), False),
-    "CMM, one group": (CMM(early=0.03, max_iter=MAX_ITERATIONS), True),
-    "tied": (JointTied(max_iter=MAX_ITERATIONS), False),
-    "groups": (JointGroups(max_iter=MAX_ITERATIONS), False),
-    "pooled": (JointPooled(max_iter=MAX_ITERATIONS), False),
-    "Ideal": ("Ideal", False),
+
+
+class Method(NamedTuple):
+    """A row of the tables."""
+
+    workers: Any  # worker side
+    several: bool = False  # several random starts, as in the paper
+    variant: bool = False  # of a published method, left out of a quick study
+
+
+METHODS = {
+    "softMV": Method("softMV"),
+    "hardMV": Method("hardMV"),
+    "DL-DS": Method("DL-DS"),
+    "DL-EM": Method("DL-EM", several=True),
+    "DL-EM, to the end": Method(DLEM(max_iter=MAX_ITERATIONS), variant=True),
+    "CMM": Method("CMM", several=True),
+    "CMM, to the end": Method(CMM(groups=3, max_iter=MAX_ITERATIONS), variant=True),
+    "CMM, one group": Method(CMM(early=0.03, max_iter=MAX_ITERATIONS), several=True, variant=True),
+    "tied": Method(JointTied(max_iter=MAX_ITERATIONS)),
+    "groups": Method(JointGroups(max_iter=MAX_ITERATIONS)),
+    "pooled": Method(JointPooled(max_iter=MAX_ITERATIONS)),
+    "Ideal": Method("Ideal"),
 }
 
 
 def compared(quick: bool) -> list[str]:
-    """Names of the methods to measure; a quick study leaves out variants of the published ones."""
-    return [name for name in METHODS if not (quick and "," in name)]
+    """Names of the methods to measure."""
+    return [name for name, method in METHODS.items() if not (quick and method.variant)]
 
 
 class Dataset(NamedTuple):
@@ -72,10 +81,10 @@ def as_labels(label: Ints) -> Labels:
 
 def fit_method(name: str, dataset: Dataset, network: Any, restarts: int, seed: int, **settings: Any) -> CrowdClassifier:
     """Fit one of METHODS to a dataset."""
-    workers, restarted = METHODS[name]
+    workers, several, _ = METHODS[name]
     if settings:
         workers = replace(workers, **settings) if not isinstance(workers, str) else by_name(workers, **settings)
-    model = CrowdClassifier(network, workers, restarts=restarts if restarted else 1, random_state=seed)
+    model = CrowdClassifier(network, workers, restarts=restarts if several else 1, random_state=seed)
     answers = dataset.answers.with_gold(dataset.truth) if name == "Ideal" else dataset.answers
     return model.fit(dataset.X, answers, tasks=dataset.answers.tasks)
 
