@@ -33,6 +33,7 @@ METHODS: dict[str, tuple[str, tuple[float, float] | None, tuple[float, float] | 
     "true labels": ("-", None, None),
 }
 TABLES = {"structural": "Table 2", "non-structural": "Table 3"}
+COLOUR_OF = {"adaptive": 0, "two-coin": 1, "fixed": 2, "soft-vote": 3, "majority-vote": 3, "true": 4}  # in all figures
 CURVES = ("majority-vote", "two-coin", "adaptive", "fixed")  # in Figures 4 and 5
 RATES = tuple(np.linspace(0, 1, 41).round(3).tolist())  # false positive rates at which ROC curves are kept
 SKILLS = np.column_stack([SPECIFICITY, SENSITIVITY])  # (5, 2) of the experts on the easiest image
@@ -232,29 +233,30 @@ def _network(build: Callable[[], Any], seed: int, **settings: Any) -> Any:
 def _figures(out: Path, found: dict[str, list[Measurement]]) -> list[Path]:
     """Figures 4 and 5: ROC curves of the estimated truth, and skills of the experts, of the first seed."""
     curves = [
-        Layer(short_name(name), np.array([[x, each[0][f"rate {x:g}"]] for x in RATES]), colour)
-        for colour, (name, each) in enumerate(found.items())
+        Layer(short_name(name), np.array([[x, each[0][f"rate {x:g}"]] for x in RATES]), COLOUR_OF[name])
+        for name, each in found.items()
     ]
     title = "Figure 4: ROC of the estimated truth, cats and dogs"
     files = [draw(out / "difficulty-figure4.svg", title, "false positive rate", "true positive rate", curves)]
     skills = {"true": SKILLS[:, ::-1]}
     for name, each in found.items():
         if name != "majority-vote":
-            skills[short_name(name)] = np.array([[each[0][f"skill {j} {k}"] for k in (1, 0)] for j in range(5)], float)
+            skills[name] = np.array([[each[0][f"skill {j} {k}"] for k in (1, 0)] for j in range(5)], float)
     title = "Figure 5: skills of the five experts, cats and dogs"
     return [*files, draw_skills(out / "difficulty-figure5.svg", title, skills)]
 
 
 def short_name(name: str) -> str:
     """Name of a worker side in the paper, or its own if it is not in the paper, for a legend."""
-    return METHODS[name][0].replace(" Difficulty", "").replace("-", name)
+    return METHODS.get(name, ("-",))[0].replace(" Difficulty", "").replace("-", name)
 
 
 def draw_skills(path: Path, title: str, skills: dict[str, Floats]) -> Path:
     """Draw the sensitivity and specificity (n, 2) of the numbered experts by each method, first the true ones."""
     marks = ("diamond", "cross", "ring", "plus", "small diamond")
-    layers = [
-        Layer(name, np.asarray(points, np.float64), k, marks[k], k == 0, tuple(str(j + 1) for j in range(len(points))))
-        for k, (name, points) in enumerate(skills.items())
-    ]
+    layers = []
+    for k, (name, points) in enumerate(skills.items()):
+        numbers = tuple(str(j + 1) for j in range(len(points)))
+        xy = np.asarray(points, np.float64)
+        layers.append(Layer(short_name(name), xy, COLOUR_OF[name], marks[k], k == 0, numbers))
     return draw(path, title, "sensitivity", "specificity", layers)

@@ -19,7 +19,7 @@ from ..report import write_report
 from ..result import LabelsResult
 from ..result.files import write_whole
 from ..simulate import experts
-from .cats_dogs import SKILLS, draw_skills, expert_accuracy, image_parts, read_images, short_name
+from .cats_dogs import COLOUR_OF, SKILLS, draw_skills, expert_accuracy, image_parts, read_images, short_name
 from .methods import Dataset, as_labels
 from .study import Layer, Part, Study, StudyOptions, draw
 
@@ -153,15 +153,15 @@ def _figures(seed: int, out: Path | None) -> tuple[list[Part], list[Path]]:
         return parts, []
     page = write_report(results["adaptive"], out / "difficulty.html", judged=evaluation)
     layers = [
-        Layer(short_name(name), np.column_stack([c["false_positive"], c["true_positive"]]), k)
-        for k, (name, c) in enumerate(evaluation.curves.items())
+        Layer(short_name(name), np.column_stack([c["false_positive"], c["true_positive"]]), COLOUR_OF[name])
+        for name, c in evaluation.curves.items()
     ]
     title = "Figure 2: ROC of the estimated truth, two Gaussians"
     roc = draw(out / "difficulty-figure2.svg", title, "false positive rate", "true positive rate", layers)
     drawn = {"true": SKILLS[:, ::-1]}
     for name, each in zip(ON_PAGE, easiest, strict=True):
         if name != "soft-vote":
-            drawn[short_name(name)] = np.reshape(each, (-1, 2))[:, ::-1]
+            drawn[name] = np.reshape(each, (-1, 2))[:, ::-1]
     title = "Figure 3: skills of the five experts, two Gaussians"
     skills_figure = draw_skills(out / "difficulty-figure3.svg", title, drawn)
     table = write_whole(out / "difficulty-roc.csv", evaluation.table().write_csv)
