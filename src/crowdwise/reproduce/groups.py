@@ -54,7 +54,7 @@ IMAGE_NOISE = (0.1, 0.2, 0.3, 3.0)  # the same for a convolutional network
 QUICK_ERRORS = (0.1, 0.3, 0.5, 1.0)  # of the levels in a quick study of images: shares of random labels
 TEST_POINTS = 8190  # ten times as many as in the paper, to reduce sampling noise
 IMAGES = {"cifar10n": "features.npz", "cifar10h_counts": "features_hog.npz"}
-IMAGE_WORKERS = (100, 1500, 10000)  # of Setup (2)
+IMAGE_WORKERS = (100, 1500, 10000)  # of Setup (2) with images
 NOT_FOR_IMAGES = ("CMM, to the end", "CMM, one group", "pooled")  # methods left out of Setup (2) with images
 QUICK_IMAGE_METHODS = ("softMV", "DL-DS", "CMM", "Ideal")
 SHARES = (0.20, 0.45, 0.15, 0.20)  # of the levels of ability in Setup (2)
@@ -203,7 +203,7 @@ def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -
 
     make_dataset = _labelled(X, truth, X_test, test_truth, matrices, seed)
     title = f"Setup (2) from {seed}, {count} images"
-    sizes = QUICK_WORKERS[-1:] if quick else IMAGE_WORKERS
+    sizes = QUICK_WORKERS[-1:] if quick else WORKERS
     found = _measure_all(title, sizes, compared(quick), 1, 1, network, make_dataset, cache, same_points=True)
     noise = ", ".join(f"{size:g}" for size in NOISE)
     notes = (
@@ -321,5 +321,5 @@ def _files(out: Path, seed: int, scaling: Scaling) -> list[Path]:
             for k, name in enumerate(COMPARED)
         ]
         title = f"Figure 3 ({letter}): {unit}, by number of annotators"
-        drawn.append(draw(out / f"groups-figure3{letter}.svg", title, "annotators", unit, layers, 300))
+        drawn.append(draw(out / f"groups-figure3{letter}.svg", title, "annotators", unit, layers, 300, from_zero=True))
     return [page, write_whole(out / "groups-scaling.csv", table.write_csv), *drawn]

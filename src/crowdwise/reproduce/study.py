@@ -145,13 +145,17 @@ class Layer(NamedTuple):
     labels: tuple[str, ...] = ()  # text beside each marker
 
 
-def draw(path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height: int = 420) -> Path:
-    """Write a figure with axes and a legend as SVG, and return its path."""
+def draw(
+    path: Path, title: str, x: str, y: str, layers: Sequence[Layer], height: int = 420, *, from_zero: bool = False
+) -> Path:
+    """Write a figure with axes and a legend as SVG, and return its path. With `from_zero`, the y axis begins at 0."""
     points = np.concatenate([layer.xy for layer in layers])
     low, high = points.min(0), points.max(0)
     high = np.where(high > low, high, low + 1)
     pad = 0.03 * (high - low)
     low, high = low - pad, high + pad
+    if from_zero:
+        low[1] = 0.0
     size = WIDTH - LEFT - RIGHT, -(height - TOP - BOTTOM)
 
     def to_pixels(xy: Floats) -> Floats:
