@@ -414,7 +414,7 @@ def test_an_interrupted_study_continues(tmp_path: Path) -> None:
     whole = study(broken=False)
     assert measured == [0, 1, 2, 3, 4], "nothing twice"
     assert whole == [{"test": n / 3, "ARI": None} for n in range(5)]
-    assert f"3 measurements from an earlier run are used: {file}" in said
+    assert f"3 measurements of earlier runs are in {file}; those needed again are used" in said
     assert study(broken=False) == whole
     assert measured == [0, 1, 2, 3, 4]
     assert [each.name for each in file.parent.iterdir()] == ["measured.jsonl"]
@@ -462,6 +462,17 @@ def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     cache = MeasurementCache(tmp_path / "file" / "measured.jsonl", lambda said: None)
     with pytest.raises(cw.errors.FileError, match=r"cannot write .*measured\.jsonl: .* Give another path"):
         cache.measure("a", lambda: {"test": 1.0})
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [(3, 3), (20, 20), (500, 20)])
+def test_measurements_of_many_seeds_are_announced_now_and_then(seeds: int, shown: int) -> None:
+    said: list[str] = []
+    cache = MeasurementCache(None, said.append)
+    found = cache.measure_seeds("a", range(seeds), lambda k, seed: {"test": k * seed}, 2.0)
+    assert [each["test"] for each in found] == [2.0 * seed for seed in range(seeds)]
+    assert len(said) == shown
+    assert said[0] == f"a seed 0 (1 of {seeds})"
+    assert len(cache.measure_seeds("a", range(seeds), pytest.fail)) == seeds
 
 
 def test_without_a_file_the_cache_remembers(tmp_path: Path) -> None:

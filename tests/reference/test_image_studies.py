@@ -83,16 +83,16 @@ def test_groups_are_measured_on_images(package: Path) -> None:
 def test_images_are_clustered_and_drawn(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bayes, "WARM_UP_EPOCHS", 1)
     monkeypatch.setattr(networks, "CHANNELS", 4)
-    found = options(tmp_path, images=package)
+    found, pixels = options(tmp_path, images=package), cifar10.read_cifar10(package)
     cache = found.cache("study")
-    part = clusters_of_images.image_part(found, cache)
+    part = clusters_of_images.image_part(found, cache, pixels)
     assert part.rows["method"].to_list() == ["bayes-scdc", "bayes-scdc", "scdc", "scdc"]
     assert part.rows["paper's accuracy"].to_list() == [None, None, 0.5009, 0.1423]
     for name in ("pairs-figure4b", "pairs-figure4b-without"):
         text = (tmp_path / f"{name}.svg").read_text()
         assert text.count("<image") == text.count(">cluster ") > 0
     assert not list(tmp_path.glob("*.checkpoint"))
-    again = clusters_of_images.image_part(found._replace(watch=pytest.fail), cache)
+    again = clusters_of_images.image_part(found._replace(watch=pytest.fail), cache, pixels)
     assert again.rows.equals(part.rows)
 
 
@@ -175,7 +175,9 @@ def test_tables_2_and_3_and_their_figures(tmp_path: Path, monkeypatch: pytest.Mo
     assert files[1].read_text().count("translate") > 20
     measured = len(steps)
     again, _ = cats_dogs.image_parts(found, found.cache("study"))
-    assert steps[measured:] == [f"13 measurements from an earlier run are used: {tmp_path / 'study-measured.jsonl'}"]
+    assert steps[measured:] == [
+        f"13 measurements of earlier runs are in {tmp_path / 'study-measured.jsonl'}; those needed again are used"
+    ]
     assert all(a.rows.equals(b.rows) for a, b in zip(parts, again, strict=True))
 
 
@@ -261,6 +263,21 @@ def test_groups_of_labelme_are_drawn(shared_data: Path, tmp_path: Path) -> None:
 def test_studies_without_cifar10_refuse_its_folder(name: str, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=rf"images= applies to the studies groups and pairs, not to {name}"):
         study(name, images=tmp_path, quick=True)
+
+
+def test_folders_are_checked_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    empty = tmp_path / "empty"
+    for given, message in (
+        ({"data": tmp_path / "none"}, r"none is not a folder\. data= must be the folder of the study's data"),
+        ({"images": tmp_path / "file"}, r"file is not a folder\. images= must be the folder of the study's data"),
+        ({"out": tmp_path / "file"}, r"file is a file\. out= must be a folder; it is made if it does not exist"),
+        ({"data": empty}, r"no cmu_faces/features\.npz in .*empty\. data= must be the folder that holds cmu_faces"),
+        ({"images": empty}, r"cannot read CIFAR-10 in .*images= must be the folder of the npm package"),
+    ):
+        with pytest.raises(FileError, match=message):
+            study("pairs", quick=True, watch=pytest.fail, **given)
 
 
 def test_full_is_for_pairs_and_not_quick() -> None:

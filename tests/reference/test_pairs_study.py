@@ -38,7 +38,9 @@ def test_the_pinwheel_is_found_again_and_kept(tmp_path: Path) -> None:
     assert len(steps) == 1
     again = study("pairs", out=tmp_path, watch=steps.append, quick=True)
     assert again.parts[0].rows.equals(found.parts[0].rows)
-    assert steps[1:] == [f"1 measurements from an earlier run are used: {tmp_path / 'pairs-measured.jsonl'}"]
+    assert steps[1:] == [
+        f"1 measurements of earlier runs are in {tmp_path / 'pairs-measured.jsonl'}; those needed again are used"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -219,7 +219,7 @@ def reproduced(found: Study, as_json: bool) -> None:
         print()
     for file in found.files:
         words(f"wrote {file}")
-    words(f"measured in {duration(found.seconds)} of processor time")
+    words(f"{duration(found.seconds)} of processor time, with that of earlier runs whose measurements are used")
 
 
 def watch_models() -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import ParameterError, nearest, option
+from ..errors import FileError, ParameterError, nearest, option
 from ..rating.checks import check_threshold
 from .study import Part, Study, StudyOptions
 
@@ -46,6 +46,11 @@ def study(
         raise ParameterError(f"{option('quick')} and {option('full')} exclude each other. Omit one of them")
     if images is not None and name not in ("groups", "pairs"):
         raise ParameterError(f"{option('images')} applies to the studies groups and pairs, not to {name}. Omit it")
+    for setting, folder in (("data", data), ("images", images)):
+        if folder is not None and not folder.is_dir():
+            raise FileError(f"{folder} is not a folder. {option(setting)} must be the folder of the study's data")
+    if out is not None and out.exists() and not out.is_dir():
+        raise FileError(f"{out} is a file. {option('out')} must be a folder; it is made if it does not exist")
     run: Callable[[StudyOptions], Study] = getattr(importlib.import_module(f".{name}", __name__), name)
     began = time.process_time()
     found = run(StudyOptions(data, out, seed, watch, quick, full, images, drop_below))

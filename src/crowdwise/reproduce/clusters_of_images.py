@@ -14,7 +14,7 @@ from ..metrics.matching import cluster_scores
 from ..pairs import BayesScdc, Scdc
 from ..pairs.model import PairsModel
 from ..simulate import sorting_jobs
-from .cifar10 import Cifar10, read_cifar10
+from .cifar10 import Cifar10
 from .digits import SUBSET_IMAGES, fit_and_score
 from .figures import draw_pictures
 from .study import Measurement, MeasurementCache, Part, StudyOptions
@@ -24,10 +24,8 @@ SHOWN_IMAGES = 10  # of each cluster in Figure 4 (b)
 PAPER = {("scdc", True): (0.5009, 0.5549), ("scdc", False): (0.1423, 0.0424)}  # accuracy and NMI
 
 
-def image_part(options: StudyOptions, cache: MeasurementCache) -> Part:
+def image_part(options: StudyOptions, cache: MeasurementCache, pixels: Cifar10) -> Part:
     """Clusters of images by convolutional networks, with simulated answers and without."""
-    assert options.images is not None
-    pixels = read_cifar10(options.images)
     size = min(QUICK_IMAGES if options.quick else SUBSET_IMAGES, len(pixels.X))
     bayes, plain = (1, 1) if options.quick else (30, 20)
     networks: dict[str, Any] = {"image": (32, 32, 3), "hidden": (256,), "restarts": 1}

@@ -35,10 +35,27 @@ from ..pairs import (
 )
 from ..pairs.model import PairsModel
 from ..simulate import answers_about, pinwheel, sorting_jobs
+from .cifar10 import read_cifar10
 from .clusters_of_images import image_part
 from .digits import QUICK_IMAGES, SUBSET_IMAGES, fit_and_score, job_part, mnist_part
-from .study import Layer, Measurement, MeasurementCache, Part, Study, StudyOptions, draw, mean, read_labelled, reading
+from .study import (
+    Layer,
+    Measurement,
+    MeasurementCache,
+    Part,
+    Study,
+    StudyOptions,
+    draw,
+    mean,
+    read_labelled,
+    reading,
+    require_files,
+)
 
+FILES = (
+    "cmu_faces/features.npz", "cmu_faces/truth.parquet", "mnist/features.npz", "mnist_pairs/pairs.parquet",
+    "product_er/pairs.parquet", "product_er/pairs_truth.parquet",
+)  # fmt: skip
 PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers are used
     "pair-mixture": (PairMixture(), True),
     "bayes-scdc": (BayesScdc(), True),
@@ -77,6 +94,10 @@ FACES: dict[str, PairsModel] = {  # the first two estimate the number of cluster
 
 def pairs(options: StudyOptions) -> Study:
     """Figures 2 to 4 and Table 1; all but the pinwheel need `data`."""
+    if options.data is not None:
+        hint = f". {option('data')} must be the folder that holds cmu_faces, mnist, mnist_pairs and product_er"
+        require_files(options.data, FILES, hint)
+    pixels = None if options.images is None else read_cifar10(options.images)
     cache = options.cache("pairs")
     parts = [_pinwheel_part(options, cache)]
     files = [] if options.out is None else _figure2(options.out, options.seed, options.quick)
@@ -87,8 +108,8 @@ def pairs(options: StudyOptions) -> Study:
         if options.out is not None:
             files += figure3(options.out, parts)
         parts += [part(options, cache) for part in (mnist_part, job_part, entity_part, cifar_part)]
-    if options.images is not None:
-        parts.append(image_part(options, cache))
+    if pixels is not None:
+        parts.append(image_part(options, cache, pixels))
     if options.out is not None:
         drawn = [options.out / f"pairs-figure{name}.svg" for name in ("4a", "4b", "4b-without")]
         files += [path for path in drawn if path.exists()]
@@ -218,8 +239,7 @@ Faces = tuple[list[str], Floats, Ints]  # names of images, features (624, 20) an
 
 def read_faces(folder: Path) -> Faces:
     """Read the faces of cmu_faces, and project them on their first 20 principal components."""
-    hint = f". {option('data')} must be the folder that holds cmu_faces, mnist, mnist_pairs and product_er"
-    with reading("cmu_faces", folder, hint):
+    with reading("cmu_faces", folder):
         names, X, pose = read_labelled(folder / "cmu_faces", "features.npz", "x", "image", "pose")
     flat = X.reshape(len(X), -1) / 255.0
     centred = flat - flat.mean(0)
@@ -290,11 +310,11 @@ def figure3(out: Path, parts: list[Part]) -> list[Path]:
     ]
 
 
-def _draw_lines(out: Path, letter: str, title: str, x: str, y: str, part: Part, **size: int) -> Path:
+def _draw_lines(out: Path, letter: str, title: str, x: str, y: str, part: Part, height: int = 420) -> Path:
     """Draw one line per method through the columns whose names are numbers, like 200 or w1."""
     columns = {name: float(name.lstrip("w")) for name in part.rows.columns if name.lstrip("w").isdigit()}
     layers = [
         Layer(row["method"], np.array([[at, row[name]] for name, at in columns.items()]), k)
         for k, row in enumerate(part.rows.to_dicts())
     ]
-    return draw(out / f"pairs-figure3{letter}.svg", f"Figure 3 ({letter}): {title}", x, y, layers, **size)
+    return draw(out / f"pairs-figure3{letter}.svg", f"Figure 3 ({letter}): {title}", x, y, layers, height)

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +24,7 @@ from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 
 T = TypeVar("T")
+MAX_SHOWN_SEEDS = 20  # of a measurement with more seeds, every n-th is announced
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 64, 150, 30, 46
 COLOURS = ("#1f6f8b", "#c8553d", "#6a4c93", "#4b8b3b", "#444444", "#c9a227")
 DASHES = ("", ' stroke-dasharray="6 3"', ' stroke-dasharray="2 2"')  # of lines, when the colours are used up
@@ -245,7 +247,7 @@ class MeasurementCache:
         self._unused: dict[str, float] = {}  # the same of those that this run has not used
         if path is not None and path.exists():
             self._read(path)
-            watch(f"{len(self.known)} measurements from an earlier run are used: {path}")
+            watch(f"{len(self.known)} measurements of earlier runs are in {path}; those needed again are used")
 
     def _read(self, path: Path) -> None:
         """Read all lines; if the last one was cut off by an interruption, remove it."""
@@ -268,10 +270,15 @@ class MeasurementCache:
 
     def measure(self, key: str, function: Callable[..., Measurement], *args: Any, **settings: Any) -> Measurement:
         """Return the measurement with this key; if there is none, call `function` and keep what it returns."""
+        return self._measure(key, key, lambda: function(*args, **settings))
+
+    def _measure(self, key: str, shown: str, measure: Callable[[], Measurement]) -> Measurement:
+        """The same; `shown` is the text for people, if there is any."""
         if key not in self.known:
-            self.watch(key)
+            if shown:
+                self.watch(shown)
             began = time.process_time()
-            self.known[key] = function(*args, **settings)
+            self.known[key] = measure()
             self._keep({"key": key, "measured": self.known[key], "seconds": time.process_time() - began})
         self.seconds += self._unused.pop(key, 0.0)
         return self.known[key]
@@ -295,7 +302,12 @@ class MeasurementCache:
         self, key: str, seeds: Iterable[int], function: Callable[..., Measurement], *args: Any
     ) -> list[Measurement]:
         """Return one measurement per seed; the seed is the last argument of `function`."""
-        return [self.measure(f"{key} seed {seed}", function, *args, seed) for seed in seeds]
+        found, seeds = [], list(seeds)
+        step = max(1, len(seeds) // MAX_SHOWN_SEEDS)
+        for n, seed in enumerate(seeds):
+            shown = "" if n % step else f"{key} seed {seed} ({n + 1} of {len(seeds)})"
+            found.append(self._measure(f"{key} seed {seed}", shown, partial(function, *args, seed)))
+        return found
 
 
 def mean(measurements: list[Measurement], name: str) -> float | None:
