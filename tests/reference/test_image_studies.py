@@ -75,7 +75,7 @@ def test_groups_are_measured_on_images(package: Path) -> None:
     found = options(None, images=package)
     part = groups._image_setup(cifar10.read_cifar10(package), 0, True, found.cache("study"))
     methods = [row["method"] for row in part.rows.to_dicts() if "paper" not in row["method"]]
-    assert methods == ["softMV", "DL-DS", "CMM", "Ideal"]
+    assert methods == ["softMV", "DL-DS", "CMM", "tied", "Ideal"]
     assert part.rows["100"].drop_nulls().is_between(0, 100).all()
     assert groups.PAPER["CMM"][1][0] == part.rows.filter(pl.col("method") == "CMM in the paper")["100"].item()
 

@@ -56,7 +56,6 @@ TEST_POINTS = 8190  # ten times as many as in the paper, to reduce sampling nois
 IMAGES = {"cifar10n": "features.npz", "cifar10h_counts": "features_hog.npz"}
 IMAGE_WORKERS = (100, 1500, 10000)  # of Setup (2) with images
 NOT_FOR_IMAGES = ("CMM, to the end", "CMM, one group", "pooled")  # methods left out of Setup (2) with images
-QUICK_IMAGE_METHODS = ("softMV", "DL-DS", "CMM", "Ideal")
 SHARES = (0.20, 0.45, 0.15, 0.20)  # of the levels of ability in Setup (2)
 COMPARED = ("DL-EM", "CMM", "tied", "groups")  # in Figure 3
 Measurements = dict[tuple[str, int], list[Measurement]]  # by method and number of workers, one entry per seed
@@ -81,10 +80,6 @@ def groups(options: StudyOptions) -> Study:
     if data is not None and out is not None:
         files += figures(data, out, seed, quick)
     return Study("groups", (*parts, costs), tuple(files), cache.seconds)
-
-
-def _workers(quick: bool) -> tuple[int, ...]:
-    return QUICK_WORKERS if quick else WORKERS
 
 
 def small_network() -> Network:
@@ -130,7 +125,7 @@ def _first_setup(seed: int, quick: bool, cache: MeasurementCache) -> list[Part]:
     def make_dataset(workers: int, s: int) -> Dataset:
         return simulated_points(workers, [5 + seed, workers, s])
 
-    sizes, names = _workers(quick), compared(quick)
+    sizes, names = QUICK_WORKERS[-1:] if quick else WORKERS, compared(quick)
     found = _measure_all(title, sizes, names, seeds, restarts, small_network(), make_dataset, cache)
     notes = (
         "tied, groups and pooled are not in the paper. They assume one true class per task for all its answers, and "
@@ -232,7 +227,7 @@ def _image_setup(pixels: Cifar10, seed: int, quick: bool, cache: MeasurementCach
     make_dataset = _labelled(X, truth, X_test, test_truth, matrices, seed)
     title = f"Setup (2) from {seed}, {count} images by a convolutional network"
     sizes = IMAGE_WORKERS[:1] if quick else IMAGE_WORKERS
-    names = QUICK_IMAGE_METHODS if quick else [name for name in METHODS if name not in NOT_FOR_IMAGES]
+    names = [name for name in compared(quick) if name not in NOT_FOR_IMAGES]
     found = _measure_all(title, sizes, names, 1, 1, network, make_dataset, cache, same_points=True)
     noise = ", ".join(f"{size:g}" for size in IMAGE_NOISE)
     notes = (
@@ -266,8 +261,9 @@ def convolutional_network(seed: int, epochs: int) -> Network:
 def _figure(seed: int, quick: bool, cache: MeasurementCache) -> tuple[Part, Scaling]:
     """Figure 3: time and memory by number of workers."""
     rows, growth = [], []
-    for name in COMPARED:
-        for workers in _workers(quick):
+    names = [name for name in COMPARED if name in compared(quick)]
+    for name in names:
+        for workers in QUICK_WORKERS if quick else WORKERS:
             few, more = (2, 4) if quick else (3, 12)
             key = f"Figure 3 from {seed}, {workers} workers, {more} iterations: {name}"
             cost = cache.measure(key, _cost, name, workers, seed, few, more)
@@ -282,7 +278,7 @@ def _figure(seed: int, quick: bool, cache: MeasurementCache) -> tuple[Part, Scal
     title = "Figure 3: seconds per iteration, and memory of a fit beyond its data, by number of workers"
     heads = ["method", "workers", "seconds per iteration", "MB"]
     part = Part.of(title, [tuple(vars(cost).values()) for cost in rows], (note,), 3, heads)
-    return part, Scaling(note, list(COMPARED), rows)
+    return part, Scaling(note, names, rows)
 
 
 def _cost(name: str, workers: int, seed: int, few: int, more: int) -> Measurement:
@@ -318,7 +314,7 @@ def _files(out: Path, seed: int, scaling: Scaling) -> list[Path]:
     for letter, column, unit in (("a", "seconds", "seconds per iteration"), ("b", "megabytes", "memory of a fit, MB")):
         layers = [
             Layer(name, table.filter(pl.col("method") == name).select("workers", column).to_numpy().astype(float), k)
-            for k, name in enumerate(COMPARED)
+            for k, name in enumerate(scaling.methods)
         ]
         title = f"Figure 3 ({letter}): {unit}, by number of annotators"
         drawn.append(draw(out / f"groups-figure3{letter}.svg", title, "annotators", unit, layers, 300, from_zero=True))

@@ -37,7 +37,7 @@ from ..pairs.model import PairsModel
 from ..simulate import answers_about, pinwheel, sorting_jobs
 from .cifar10 import read_cifar10
 from .clusters_of_images import image_part
-from .digits import QUICK_IMAGES, SUBSET_IMAGES, fit_and_score, job_part, mnist_part
+from .digits import SUBSET_IMAGES, fit_and_score, job_part, mnist_part
 from .study import (
     Layer,
     Measurement,
@@ -66,7 +66,8 @@ PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers a
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
 QUICK_PINWHEEL, QUICK_FACES = ("pair-mixture", "bayes-scdc"), ("pair-mixture", "k-means", "itml")
-QUICK_EPOCHS = 60  # of bayes-scdc in Figure 2
+QUICK_EPOCHS, QUICK_CIFAR = 60, 500  # epochs of bayes-scdc on the pinwheel, and images of CIFAR-10
+ANSWERS, QUICK_ANSWERS = (200, 500, 1000, 2000), (200, 1000)  # per worker on faces
 PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale of the paper": (0.956, 0.91, 8)}
 RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, with one task per pair, or a model of pairs
     "majority vote of each pair": "majority-vote",
@@ -120,7 +121,9 @@ def _pinwheel_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     seeds = options.seeds(1, 5)
     rows = []
     for name in QUICK_PINWHEEL if options.quick else PINWHEEL:
-        found = cache.measure_seeds(f"pinwheel {name}", seeds, _measure_pinwheel, name)
+        quick = options.quick and isinstance(PINWHEEL[name][0], BayesScdc)
+        key = f"pinwheel {name}{f', {QUICK_EPOCHS} epochs' if quick else ''}"
+        found = cache.measure_seeds(key, seeds, _measure_pinwheel, name, quick)
         accuracy = [float(each["accuracy"] or 0.0) for each in found]
         paper = PAPER_PINWHEEL.get(name, (None, None, None))
         row = {
@@ -138,8 +141,10 @@ def _pinwheel_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     return Part.of("Pinwheel (Sec. 5.1, Fig. 2)", rows, notes, 3)
 
 
-def _measure_pinwheel(name: str, seed: int) -> Measurement:
+def _measure_pinwheel(name: str, quick: bool, seed: int) -> Measurement:
     sim, (model, with_answers) = pinwheel(seed=seed), PINWHEEL[name]
+    if quick:
+        model = replace(model, epochs=QUICK_EPOCHS)  # type: ignore[call-arg]
     answers = sim.pairs if with_answers else Pairs.none(sim.features[0])
     return fit_and_score(model, answers, sim.features, sim.truth, Run(seed=seed))[1]
 
@@ -202,7 +207,7 @@ def _measure_entities(options: StudyOptions, model: str | PairsModel) -> Measure
 
 def cifar_part(options: StudyOptions, cache: MeasurementCache) -> Part:
     """Clusters of CIFAR-10 images with simulated answers; an empty table if `data` does not hold CIFAR-10."""
-    rows, size = [], QUICK_IMAGES if options.quick else SUBSET_IMAGES
+    rows, size = [], QUICK_CIFAR if options.quick else SUBSET_IMAGES
     for name, model in CLUSTERERS.items():
         try:
             key = f"cifar {size} {name} seed {options.seed}"
@@ -270,7 +275,7 @@ def face_part(options: StudyOptions, cache: MeasurementCache, faces: Faces, all_
     rows = []
     for method in QUICK_FACES if options.quick else FACES:
         row: dict[str, Any] = {"method": method}
-        for each in (200, 2000) if options.quick else (200, 500, 1000, 2000):
+        for each in QUICK_ANSWERS if options.quick else ANSWERS:
             values = np.array([found["nmi"] for found in _measure_faces(options, cache, faces, method, each, all_)])
             row |= {f"{each}": float(values.mean()), f"{each} sd": float(values.std())}
         rows.append(row)
@@ -285,16 +290,17 @@ def face_part(options: StudyOptions, cache: MeasurementCache, faces: Faces, all_
 
 
 def weight_part(options: StudyOptions, cache: MeasurementCache, faces: Faces) -> Part:
-    """Estimated and true weights of the workers, with 2000 answers each."""
+    """Estimated and true weights of the workers, with most answers."""
+    most = (QUICK_ANSWERS if options.quick else ANSWERS)[-1]
     heads = ["method", *(f"w{w + 1}" for w in range(len(SKILLS))), "runs in the true order"]
     rows: list[Any] = [("true", *(2 * float(np.log(a / (1 - a))) for a in SKILLS), None)]
     for method in ("pair-mixture",) if options.quick else ("pair-mixture", "bayes-scdc"):
-        found = _measure_faces(options, cache, faces, method, 2000, True)
+        found = _measure_faces(options, cache, faces, method, most, True)
         weights = [[each[name] or 0.0 for name in WEIGHTS] for each in found]
         ordered = sum(bool((np.diff(row) < 0).all()) for row in weights)
         rows.append((method, *(mean(found, name) for name in WEIGHTS), f"{ordered} of {len(found)}"))
     notes = (
-        "Weight of each worker: ln a/(1-a) + ln b/(1-b), with a the sensitivity and b the specificity. 2000 answers "
+        f"Weight of each worker: ln a/(1-a) + ln b/(1-b), with a the sensitivity and b the specificity. {most} answers "
         "per worker; means over runs.",
     )
     return Part.of("Weights of workers (Fig. 3c)", rows, notes, 2, heads)
