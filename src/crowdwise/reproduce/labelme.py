@@ -79,8 +79,8 @@ def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[
     notes = (
         "Individual: with worker ids. Global: without, as if every answer came from a different worker.",
         "Stopping DL-EM as early as the paper did costs no accuracy here.",
-        f"CMM starts from random group weights, as in the authors' code. DL-EM and CMM have {restarts} start(s), the "
-        "other rows one.",
+        f"CMM starts from random group weights, as in the authors' code. DL-EM, CMM and CMM with one group have "
+        f"{restarts} start(s), the other rows one.",
         "CMM and tied need no worker ids: they have the same accuracy with and without.",
     )
     title = f"Table 3: LabelMe, means of {seeds} seed(s)"
