@@ -42,6 +42,7 @@ def read_clicks(reading: Reading, given: Mapping[str, str | None], axes: Sequenc
     image, worker = reading.ids("image"), reading.ids("worker")
     X = np.column_stack([_numbers(reading.frame[name], reading.source, reading.where) for name in places])
     quoted = [*reading.columns.values()]
+    reading.drop_set_aside(quoted)
     reading.drop("no image", image.is_null().to_numpy(), quoted)
     reading.drop("no finite coordinates", np.asarray(~np.isfinite(X).all(axis=1)), quoted)
     advice = "Name the worker of every click; if the workers are unknown, use one name for all"

@@ -74,6 +74,7 @@ def read_labels(
     ids = id_columns(reading, columns, missing)
     if melted is not None:
         reading.rows_read = int(ids["label"].is_not_null().sum())
+    reading.drop_set_aside(columns)
     for role, reason in (("task", "no task"), ("label", "" if melted else "no label")):
         if ids[role].null_count():
             reading.drop(reason, ids[role].is_null().to_numpy(), columns)

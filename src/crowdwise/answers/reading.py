@@ -16,6 +16,8 @@ from .coding import normalise_ids, to_text
 from .columns import Roles
 from .frames import to_frame
 
+SET_ASIDE = "__set_aside__"  # column of reasons why rows of an export are not answers; null for answers
+
 
 class Reading:
     """A table that is being read. Call `find` for the columns, `ids` for each role, `drop` for unusable rows, `check`.
@@ -40,7 +42,8 @@ class Reading:
 
     def set_frame(self, frame: pl.DataFrame, where: Where) -> None:
         """Set the rows to read; `where` describes the place of a row."""
-        self.frame, self.where, self.rows_read = frame, where, frame.height
+        self.set_aside = frame[SET_ASIDE] if SET_ASIDE in frame.columns else None
+        self.frame, self.where, self.rows_read = frame.drop(SET_ASIDE, strict=False), where, frame.height
         self.used: Bools = np.ones(frame.height, bool)
 
     def find(self, roles: Roles, given: Mapping[str, str | None]) -> None:
@@ -57,6 +60,13 @@ class Reading:
         ids, warnings = normalise_ids(raw, role, self.source)
         self.warnings += warnings
         return ids
+
+    def drop_set_aside(self, columns: Sequence[str]) -> None:
+        """Drop the rows of an export that are not answers, by their reasons."""
+        reasons = self.set_aside
+        if reasons is not None:
+            for reason in reasons.drop_nulls().unique().sort().to_list():
+                self.drop(reason, (reasons == reason).fill_null(value=False).to_numpy(), columns)
 
     def drop(self, reason: str, mask: Bools, columns: Sequence[str]) -> None:
         """Drop the rows marked and record why, quoting `columns` of the first few; an empty reason records nothing."""

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
 
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.frames import to_frame
 from ..answers.reading import given
 from .chunks import Source, too_large
 from .content import Content, read_content
+from .exported import answers_of, read_files, read_frame
 from .features import Features, read_features
+from .formats.base import Head
+from .json_files import HEAD_RECORDS
+from .judgements import check_kept
+from .opening import Unchanged, opened
+from .options import ExportOptions
+from .parts import Reading, head_of
 from .tables import file_name, files_of, read_table, read_tables
 
 if TYPE_CHECKING:
@@ -24,22 +33,36 @@ def read(
     *,
     kind: str | Sequence[str] | None = None,
     format: str | None = None,
+    question: str | None = None,
+    keep: Sequence[str] | str | None = None,
+    sets: str | None = None,
+    pseudonymise: str | Path | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    max_expanded: str | float | None = None,
     memory: str | float | None = None,
     scratch: str | Path | None = None,
     watch: Callable[[Progress], None] | None = None,
     **options: Any,
 ) -> Any:
-    """Read answers from a file: CSV, TSV or any delimiter, JSON, JSONL, Parquet, and gz of these; or from all files of
-    a folder, all that match a pattern ("answers/*.csv"), or a frame of pandas, polars, arrow, DuckDB or Spark.
+    """Read answers from a file: an export of an annotation platform (see `crowdwise.formats()`), or a table: CSV, TSV
+    or any delimiter, JSON, JSONL, Parquet, Arrow, Excel, and gz of these. `path` may also be a zip, all files of a
+    folder, all that match a pattern ("answers/*.csv"), or a frame of pandas, polars, arrow, DuckDB or Spark.
 
     The kind of answers is recognised by the columns: task, worker, label are `Labels`; image, worker, x, y are
     `Points`; left, right, worker, answer are `Pairs`. `kind` sets it explicitly ("labels", "points" or "pairs"). The
     other options are those of the class: `task`, `worker`, `label` name columns; `gold`, `jobs` and `box` can be files.
 
+    Exports are recognised by their content; `format` sets the format. If an export has several questions, `question`
+    chooses one. Rows that are not votes (skipped, rejected, draft, expired, test, gold, prediction) are left out and
+    counted by reason, unless they are listed in `keep`. `sets` says what to do with several labels in one answer:
+    "split" makes each label a yes/no task, "joined" counts the set as one label. E-mail addresses of workers are
+    replaced by digests, unless `keep` has "personal"; `pseudonymise` names a file with a key, which is made if it is
+    not there, and replaces all ids of workers by digests with that key.
+
     Labels that need more than `memory` ("2GB"; by default what this process may use) are kept on disk in parts, in the
     folder `scratch` or a temporary one; they are fitted part by part. `watch` is called with the progress of that.
+    `max_expanded` allows compressed files to expand to more than 100 times their size.
 
     >>> import crowdwise as cw, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -52,29 +75,75 @@ def read(
     """
     given_options = {name: value for name, value in options.items() if value is not None}
     among = candidates(given_options, kind)  # raises an error for invalid options before the file is read
-    limit = None if memory is None else _bytes(memory)
-    recorded = given({}, format=format, delimiter=delimiter, encoding=encoding)
+    limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
+    exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
+    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded))
+    exports.check(how)
+    recorded = given(
+        {}, format=format, delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, question=question,
+        keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
+    )  # fmt: skip
+    call = _Call(given_options, among, recorded, how, exports, limits)
     if not isinstance(path, (str, Path)):
-        frame = to_frame(path)
-        return KINDS[recognise(frame.columns, given_options, among)](frame, **given_options)  # type: ignore[call-arg]
-    if "labels" in among and str(path) != "-" and format in (None, "csv", "jsonl", "parquet", "cifar10h"):
-        source = Source(files_of(path), format, delimiter, encoding)
-        if too_large(source, limit):
-            found = KINDS[recognise(source.columns(), given_options, among)]
-            _read_tables(found, given_options, recorded, source.columns())
+        return _read_frame(to_frame(path), call)
+    with opened(path, how.max_expanded) as place:
+        answers = _read_files(place, str(path), call)
+    return answers.replaced(intake=replace(answers.intake, path=str(path)))
+
+
+class _Call(NamedTuple):
+    """The arguments of `read`."""
+
+    options: dict[str, Any]  # of the class of answers
+    among: list[str]  # kinds of answers that the table may hold
+    recorded: dict[str, Any]
+    how: Reading
+    exports: ExportOptions
+    limits: dict[str, Any]
+
+
+def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
+    head = Head("table", "table", "frame", tuple(frame.columns), tuple(frame.head(HEAD_RECORDS).to_dicts()))
+    format = call.exports.format_of([head], call.how.format, call.options)
+    if format is not None:
+        wanted, options = call.exports.wanted(call.options)
+        return answers_of(read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded)
+    return KINDS[recognise(frame.columns, call.options, call.among)](frame, **call.options)  # type: ignore[call-arg]
+
+
+def _read_files(place: Path, path: str, call: _Call) -> Any:
+    """Read files on disk: an export, labels that are larger than memory, or a table."""
+    how, files = call.how, files_of(place)
+    heads = [head_of(file, how) for file in files]
+    format = call.exports.format_of(heads, how.format, call.options)
+    if format is not None:
+        wanted, options = call.exports.wanted(call.options)
+        export = read_files(files, heads, format, how, wanted)
+        _read_tables([KINDS[kind] for kind in call.among], options, call.recorded, export.frame.columns)
+        return answers_of(export, wanted, call.among, options, call.recorded)
+    as_table = (how.format, how.delimiter, how.encoding)
+    if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
+        source = Source(files, *as_table, how.max_expanded)
+        if too_large(source, call.limits["memory"]):
+            found = KINDS[recognise(source.columns(), call.options, call.among)]
+            _read_tables([found], call.options, call.recorded, source.columns())
             if found.kind == "labels":
                 from .large import split_labels
                 from .stored import PARTS
 
-                about = {"path": str(path), "options": recorded}
-                place = None if scratch is None else Path(scratch) / PARTS
-                return split_labels(source, limit, place, given_options, watch, about)
-    table = read_tables(path, format, delimiter, encoding)
-    found = KINDS[recognise(table.frame.columns, given_options, among)]
-    _read_tables(found, given_options, recorded, table.frame.columns)
-    read_as: dict[str, Any] = {"source": table.name, "notes": table.notes, "where": table.where, "options": recorded}
-    answers = found(table.frame, **read_as, **given_options)  # type: ignore[call-arg]
-    return answers.replaced(intake=replace(answers.intake, path=str(path)))
+                about = {"path": path, "options": call.recorded}
+                scratch = call.limits["scratch"]
+                parts = None if scratch is None else Path(scratch) / PARTS
+                return split_labels(source, call.limits["memory"], parts, call.options, call.limits["watch"], about)
+    seen = Unchanged(files)
+    table = read_tables(place, *as_table, how.max_expanded)
+    seen.check()
+    found = KINDS[recognise(table.frame.columns, call.options, call.among)]
+    _read_tables([found], call.options, call.recorded, table.frame.columns)
+    read_as: dict[str, Any] = {
+        "source": table.name, "notes": table.notes, "where": table.where, "options": call.recorded,
+    }  # fmt: skip
+    return found(table.frame, **read_as, **call.options)  # type: ignore[call-arg]
 
 
 def _bytes(memory: str | float) -> int:
@@ -83,9 +152,11 @@ def _bytes(memory: str | float) -> int:
     return memory_size(memory)
 
 
-def _read_tables(kind: type[Answers], options: dict[str, Any], recorded: dict[str, Any], columns: list[str]) -> None:
+def _read_tables(
+    kinds: Sequence[type[Answers]], options: dict[str, Any], recorded: dict[str, Any], columns: list[str]
+) -> None:
     """Replace options that name a file, such as gold, by its table, and record the name."""
-    for name in kind.tables:
+    for name in dict.fromkeys(name for kind in kinds for name in kind.tables):
         value = options.get(name)
         if isinstance(value, Path) or (isinstance(value, str) and value not in columns):
             recorded[name] = str(value)

@@ -6,9 +6,7 @@ A chunk is read by the same code as a whole file, so the rules about quotes, enc
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +30,7 @@ from .delimited import (
     sniff,
     undecodable,
 )
+from .opening import GZIP, open_bytes
 from .tables import check_columns, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
@@ -65,6 +64,7 @@ class Source:
     format: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
+    max_expanded: int | None = None  # bytes that a compressed file may expand to
     _types: dict[Path, Types] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -108,7 +108,7 @@ class Source:
         for number, path in enumerate(self.files):
             found += ["gzip"] if _zipped(path) else []
             if self.kind(number) == "csv":
-                with _opened(path, self.encoding) as stream:
+                with _opened(path, self.encoding, self.max_expanded) as stream:
                     head = stream.file.read(HEAD).removeprefix(codecs.BOM_UTF8)
                     found += [stream.note] if stream.note else []
                 found += delimiter_note(self.delimiter or sniff(head, path.name))
@@ -163,6 +163,12 @@ class Source:
                 typed = frame.select(columns).cast({name: schema[name] for name in columns if name in schema})
                 yield Chunk(typed, line, number, (before + share * whole) / total)
             before += whole
+
+    def raw_chunks(self, size: int) -> Iterator[Chunk]:
+        """Yield the rows of the files as they are, each file with its own columns, in chunks of about `size` bytes."""
+        for number, path in enumerate(self.files):
+            for frame, line, share in self._read(self.kind(number))(path, max(size, MIN_CHUNK)):
+                yield Chunk(frame, line, number, share)
 
     def _is_cifar10h(self, columns: list[str]) -> bool:
         return self.format == "cifar10h" or (self.format is None and looks_like_cifar10h(columns))
@@ -233,7 +239,7 @@ class Source:
         return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": _parquet}.get(kind)
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-        with _opened(path, self.encoding) as stream:
+        with _opened(path, self.encoding, self.max_expanded) as stream:
             header, delimiter = b"", self.delimiter
             for block, line, at in _blocks(stream.file, size, path.name, _last_record_end):
                 data, before, skipped = block, 0, 0
@@ -252,7 +258,7 @@ class Source:
 
     def _json_lines(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         types = self.types(path)
-        for records, lines, share in _records(path, size):
+        for records, lines, share in records_of(path, size, self.max_expanded):
             columns = [_column(name, records, types) for name in types]
             yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
 
@@ -260,7 +266,7 @@ class Source:
         """Return the types of all values in a file of JSON lines: any line may have other keys and types."""
         if path not in self._types:
             types: Types = {}
-            for records, *_ in _records(path, 1 << 24):
+            for records, *_ in records_of(path, 1 << 24, self.max_expanded):
                 if not all(isinstance(record, dict) for record in records):
                     raise not_records(path.name)
                 for record in records:
@@ -332,11 +338,12 @@ class _Recoded:
         self.file.close()
 
 
-def _opened(path: Path, encoding: str | None) -> Any:
-    raw, zipped = path.open("rb"), _zipped(path)
-    head = _gunzipped_head(path)[:4] if zipped else raw.read(4)
-    raw.seek(0)
-    file: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+def _opened(path: Path, encoding: str | None, allowed: int | None) -> Any:
+    raw = path.open("rb")
+    head = _gunzipped_head(path)[:4] if _zipped(path) else raw.read(4)
+    raw.close()
+    file = open_bytes(path, allowed)
+    raw = getattr(getattr(file, "file", None), "fileobj", file)
     note = f"encoding {encoding}" if encoding else UTF8_NOTE if head.startswith(codecs.BOM_UTF8) else None
     utf16 = encoding is None and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if utf16 or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
@@ -346,19 +353,12 @@ def _opened(path: Path, encoding: str | None) -> Any:
 
 def _zipped(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        return file.read(2) == GZIP
 
 
 def _gunzipped_head(path: Path) -> bytes:
-    try:
-        with gzip.open(path) as file:
-            return file.read(HEAD)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _not_gzip(path.name, error) from error
-
-
-def _not_gzip(name: str, error: Exception) -> FileError:
-    return FileError(f"{name} is not a complete gzip file: {error}. Write or download it again")
+    with open_bytes(path) as file:
+        return bytes(file.read(HEAD))
 
 
 def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -> Iterator[tuple[bytes, int, int]]:
@@ -368,8 +368,6 @@ def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -
     while True:
         try:
             read = file.read(size)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise _not_gzip(name, error) from error
         except OSError as error:
             raise FileError(f"{name} cannot be read to its end: {error.strerror or error}") from error
         data = rest + read
@@ -385,9 +383,9 @@ def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -
             return
 
 
-def _records(path: Path, size: int) -> Iterator[tuple[list[Any], list[int], float]]:
+def records_of(path: Path, size: int, allowed: int | None = None) -> Iterator[tuple[list[Any], list[int], float]]:
     """Yield the records of JSON lines in chunks, with the line of each, and the share of the file that is read."""
-    with _opened(path, None) as stream:
+    with _opened(path, None, allowed) as stream:
         for block, line, at in _blocks(stream.file, size, path.name, lambda data: data.rfind(b"\n") + 1):
             records, lines = parse_records(block, path.name, line - 1, at)
             if records:

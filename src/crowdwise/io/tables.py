@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 import sys
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,10 +17,13 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
+from .opening import GZIP, STDIN_NAME, ZIP, gunzipped, is_workbook, unreadable
+from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
-    ".parquet": "parquet", ".pq": "parquet",
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".xlsx": "xlsx", ".xml": "xml",
+    ".manifest": "jsonl",
 }  # fmt: skip
 FORMAT_NAMES = (*sorted(set(FORMATS.values())), "cifar10h")
 
@@ -46,23 +47,26 @@ def file_name(path: Any) -> Path:
 
 
 def read_table(
-    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool = True
-) -> Table:
+    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool = True,
+    max_expanded: int | None = None,
+) -> Table:  # fmt: skip
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
     if format is not None:
         check_choice("format", format, FORMAT_NAMES)
-    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding, needs_rows)
+    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding, needs_rows, max_expanded)
     if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
         return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table
 
 
-def read_tables(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None) -> Table:
+def read_tables(
+    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, max_expanded: int | None = None
+) -> Table:
     """Read a file, all files of a folder, or all that match a pattern."""
     files = (path,) if str(path) == "-" else files_of(path)
     if len(files) == 1:
-        return read_table(files[0], format, delimiter, encoding)
-    tables = [read_table(file, format, delimiter, encoding, needs_rows=False) for file in files]
+        return read_table(files[0], format, delimiter, encoding, max_expanded=max_expanded)
+    tables = [read_table(file, format, delimiter, encoding, False, max_expanded) for file in files]
     names, starts = [table.name for table in tables], np.cumsum([0, *(table.frame.height for table in tables)])
 
     def where(row: int) -> str:
@@ -84,7 +88,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
     """Return the files that a path names: one file, all files of a folder, or all that match a pattern."""
     place = file_name(path)
     if place.is_dir():
-        found = _tables_in(place)
+        found = dataset_files(place) if is_dataset(place) else _tables_in(place)
         if not found:
             known = ", ".join(sorted(FORMATS))
             raise FileError(f"the folder {path} holds no table ({known}, or these with .gz). Give a file or a folder")
@@ -132,7 +136,40 @@ def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, firs
         )
 
 
-def _read(path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool) -> Table:
+def _read(
+    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool,
+    max_expanded: int | None,
+) -> Table:  # fmt: skip
+    check_text_options(delimiter, encoding)
+    name, data = _bytes(path)
+    notes: tuple[str, ...] = ()
+    ending = Path(name).suffix.lower()
+    if data[:2] == GZIP:
+        data, notes = gunzipped(data, name, max_expanded), ("gzip",)
+        ending = Path(Path(name).stem).suffix.lower()
+    if not data:
+        raise EmptyDataError(f"no answers in {name}: the file is empty")
+    kind = format_of(ending, data, format)
+    if kind in ("arrow", "xlsx") or data[:4] == ZIP:
+        return Table(_other(Path(path), kind, data, max_expanded), name, notes, None)
+    if kind == "xml":
+        raise FileError(f"{name} is XML, but not as CVAT writes it. Export the answers as a table or as JSON")
+    if kind == "csv":
+        read = read_delimited(data, name, delimiter, encoding)
+        if read.frame.height == 0 and needs_rows:
+            raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
+        return Table(read.frame, name, (*notes, *read.notes), read.where)
+    if kind == "parquet":
+        frame = _parquet(data, name)
+        return Table(with_class_names(frame, Path(path)) if str(path) != "-" else frame, name, notes, None)
+    if kind == "json":
+        return Table(_frame(_parsed(data, name), name), name, notes, None)
+    records, lines = parse_records(data, name)
+    return Table(_frame(records, name), name, notes, lambda row: f"{name}:{lines[row]}")
+
+
+def check_text_options(delimiter: str | None, encoding: str | None) -> None:
+    """Raise ParameterError for a delimiter or an encoding that cannot be used."""
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
     if encoding is not None:
@@ -142,45 +179,27 @@ def _read(path: str | Path, format: str | None, delimiter: str | None, encoding:
             raise ParameterError(
                 f"encoding is {encoding!r}, which Python does not know; try utf-8 or latin-1"
             ) from None
-    name, data = _bytes(path)
-    notes: tuple[str, ...] = ()
-    ending = Path(name).suffix.lower()
-    if data[:2] == b"\x1f\x8b":
-        data, notes = _unzipped(data, name), ("gzip",)
-        ending = Path(Path(name).stem).suffix.lower()
-    if not data:
-        raise EmptyDataError(f"no answers in {name}: the file is empty")
-    kind = format_of(ending, data, format)
-    if kind == "csv":
-        read = read_delimited(data, name, delimiter, encoding)
-        if read.frame.height == 0 and needs_rows:
-            raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
-        return Table(read.frame, name, (*notes, *read.notes), read.where)
-    if kind == "parquet":
-        return Table(_parquet(data, name), name, notes, None)
-    if kind == "json":
-        return Table(_frame(_parsed(data, name), name), name, notes, None)
-    records, lines = parse_records(data, name)
-    return Table(_frame(records, name), name, notes, lambda row: f"{name}:{lines[row]}")
 
 
 def _bytes(path: str | Path) -> tuple[str, bytes]:
     if str(path) == "-":
-        return "standard input", sys.stdin.buffer.read()
+        return STDIN_NAME, sys.stdin.buffer.read()
     file = file_name(path)
     try:
         return file.name, file.read_bytes()
     except IsADirectoryError:
         raise FileError(f"{path} is a folder. Give the file in it") from None
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions") from error
+        raise unreadable(path, error) from error
 
 
-def _unzipped(data: bytes, name: str) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{name} is not a complete gzip file: {error}. Write or download it again") from error
+def _other(path: Path, kind: str, data: bytes, max_expanded: int | None) -> pl.DataFrame:
+    """Read an Arrow file or an Excel workbook; other archives raise FileError."""
+    if kind == "arrow":
+        return read_arrow(path)
+    if data[:4] == ZIP and not is_workbook(path):
+        raise FileError(f"{path.name} is a zip file. Unpack it, and give the table in it")
+    return read_workbook(path, max_expanded)
 
 
 def format_of(ending: str, data: bytes, format: str | None) -> str:

@@ -1,0 +1,120 @@
+"""Exports of annotation platforms as answers: read into one table of judgements, of which one question is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..answers import KINDS, Answers
+from ..errors import EmptyDataError, FileError
+from .formats.base import COLUMNS, LABELS, POINTS, STARTED, SUBMITTED, Format, Head
+from .judgements import FILE, PERSONAL, Export, Made, Wanted
+from .opening import Unchanged
+from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
+from .personal import pseudonyms
+from .questions import Question, choose
+
+CODED = ("worker", "question", "label", "label_set", "gold_label")  # columns with few different values
+MAX_NAMES = 3  # of files in the name of the source
+
+
+def read_frame(frame: pl.DataFrame, head: Head, format: Format, wanted: Wanted) -> Export:
+    """Return the judgements in a frame."""
+    part = _as_text(Part(frame, range(1, frame.height + 1)))
+    found = _compact(converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted)
+    return Export(_finished(format, [found]), format, (head.name,), (format.title,))
+
+
+def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how: Reading, wanted: Wanted) -> Export:
+    """Return the judgements in the files of a platform."""
+    if format.named_files and len(files) > 1:
+        named = [n for n, file in enumerate(files) if re.search(format.named_files, file.name)]
+        files, heads = [files[n] for n in named], [heads[n] for n in named]
+    for head in heads:
+        if head.container not in format.containers or not format.recognise(head):
+            raise FileError(wrong_format(head, format, None))
+        if reason := format.refuse(head):
+            raise FileError(reason)
+    seen, found = Unchanged(files), list[pl.DataFrame]()
+    for number, (file, head) in enumerate(zip(files, heads, strict=True)):
+        for part in parts_of(file, head, how):
+            text = _as_text(part) if head.container == "table" and head.how != "csv" else part
+            found.append(_compact(converted(format, text, origin_of(file), wanted.settings), number, wanted))
+    seen.check()
+    if not found:
+        raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
+    note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
+    return Export(_finished(format, found), format, tuple(file.name for file in files), (note,))
+
+
+def _as_text(part: Part) -> Part:
+    """Return a part whose columns of plain values are text, as in a file of text."""
+    from ..answers.coding import to_text
+
+    plain = [
+        column for column in part.content.get_columns() if not (column.dtype.is_nested() or column.dtype == pl.Object)
+    ]
+    made = [
+        column.cast(pl.String) if column.dtype == pl.Boolean or column.dtype.is_temporal() else to_text(column)
+        for column in plain
+        if column.dtype != pl.String
+    ]
+    return part._replace(content=part.content.with_columns(made))
+
+
+def _compact(frame: pl.DataFrame, file: int, wanted: Wanted) -> pl.DataFrame:
+    """Return a part of the judgements in little memory: texts that occur often are numbered."""
+    if "worker" in frame.columns and (wanted.key is not None or PERSONAL not in wanted.keep):
+        frame = frame.with_columns(pseudonyms(frame["worker"], wanted.key))
+    coded = [pl.col(name).cast(pl.Categorical) for name in CODED if name in frame.columns]
+    return frame.with_columns(*coded, pl.lit(file, pl.UInt32).alias(FILE))
+
+
+def _finished(format: Format, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the whole table, with the duration of answers that have a start and an end."""
+    whole = format.finish(pl.concat(parts, how="diagonal"))
+    if {STARTED, SUBMITTED} <= {*whole.columns}:
+        taken = (pl.col(SUBMITTED) - pl.col(STARTED)).dt.total_microseconds() / 1e6
+        known = pl.col("seconds").fill_null(taken) if "seconds" in whole.columns else taken
+        whole = whole.with_columns(known.alias("seconds"))
+    return whole.select(*(name for name in COLUMNS if name in whole.columns), FILE)
+
+
+def answers_of(
+    export: Export, wanted: Wanted, among: Sequence[str], options: Mapping[str, Any], recorded: Mapping[str, Any]
+) -> Answers:
+    """Return the answers to one question of an export, as answers of its kind."""
+    asked, label = choose(export, wanted.question, [kind for kind in (LABELS, POINTS) if kind in among] or list(among))
+    made = answer_table(export, asked, label, wanted, options)
+    shown = ", ".join(export.names[:MAX_NAMES]) + (", ..." if len(export.names) > MAX_NAMES else "")
+    notes = [*export.notes, f"question {wanted.question or asked.name!r}", *made.notes]
+    about = {"source": shown, "notes": notes, "where": export.where(made.rows), "options": dict(recorded)}
+    arguments: dict[str, Any] = {**about, **made.options, **options}
+    found: Answers = KINDS[asked.kind](made.frame, **arguments)  # type: ignore[call-arg]
+    columns = {role: field for role, field in export.format.fields.items() if role in found.intake.columns}
+    own = {"label": asked.name} if asked.kind == LABELS else {}
+    warnings = (*made.warnings, *found.intake.warnings)
+    intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warnings)
+    return found.replaced(intake=intake)
+
+
+def answer_table(
+    export: Export, asked: Question, label: str | None, wanted: Wanted, options: Mapping[str, Any]
+) -> Made:
+    """Return the table of the answers to a question; `label` is the class of points, if only one is wanted."""
+    frame = export.frame
+    own = pl.col("question") == asked.name
+    own = own if label is None else own & ((pl.col("label") == label) | pl.col("label").is_null())
+    rows = frame.filter(own | pl.col("question").is_null())  # a submission without any answer is about every question
+    if asked.kind == LABELS:
+        from .exported_labels import label_table
+
+        return label_table(export, rows, asked, wanted)
+    from .exported_points import point_table
+
+    return point_table(export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), wanted, options)

@@ -1,0 +1,98 @@
+"""The points of a question in an export, as a table for `Points`, with who looked at which image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from ..errors import DataError, option
+from .formats.base import EMPTY, POINTS, SUBMITTED
+from .judgements import FILE, Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
+
+REPEATED = "repeated (earlier work of the same worker on the image)"
+SIZES = ("image_width", "image_height")
+
+
+def point_table(export: Export, rows: pl.DataFrame, wanted: Wanted, options: Mapping[str, Any]) -> Made:
+    """Return the points of a question; rows that are not votes have a reason. A row without a place says that its
+    worker saw nothing: it becomes a job."""
+    notes, warnings = list[str](), list[str]()
+    aside = aside_reasons(rows, export.format, wanted.keep)
+    if not export.format.shown_to_all:
+        aside = aside.set((rows["status"].cast(pl.String) == EMPTY) & aside.is_null(), "no answer")
+    votes = rows.filter(aside.is_null() & workers_of(rows).is_not_null())
+    aside = aside.set(_repeated(rows, votes) & aside.is_null(), REPEATED)
+    places = [rows[axis] if axis in rows.columns else nothing(axis, pl.Float64, rows.height) for axis in ("x", "y")]
+    classes = [rows["label"].cast(pl.String).alias("class")] if "label" in rows.columns else []
+    who = [rows["task"].alias("image"), workers_of(rows)]
+    frame = pl.DataFrame([*who, *places, *classes, *models_among(rows, aside, notes), aside])
+    placed = frame["x"].is_not_null()
+    _check_unit(rows.filter(placed & aside.is_null()), export.names[0], options)
+    jobs = {"jobs": _with_sizes(_jobs(export, wanted, votes), votes, warnings)}
+    listed = placed | aside.is_not_null()
+    return Made(frame.filter(listed), rows.filter(listed), jobs if options.get("jobs") is None else {}, notes, warnings)
+
+
+def _repeated(rows: pl.DataFrame, votes: pl.DataFrame) -> pl.Series:
+    """Return whether a row belongs to a submission after which its worker made another one about the same image."""
+    never = pl.Series([False]).new_from_index(0, rows.height)
+    if "submission" not in votes.columns or "worker" not in votes.columns:
+        return never
+    order = [*([SUBMITTED] if SUBMITTED in votes.columns else []), FILE, "source_row"]
+    both = votes.sort(*order, maintain_order=True).group_by("task", "worker")
+    each = both.agg(pl.col("submission").n_unique().alias("count"), pl.col("submission").last().alias("last"))
+    several = each.filter(pl.col("count") > 1).drop("count")
+    if not several.height:
+        return never
+    last = rows.join(several, on=["task", "worker"], how="left", maintain_order="left")["last"]
+    return (rows["submission"] != last).fill_null(value=False)
+
+
+def _jobs(export: Export, wanted: Wanted, votes: pl.DataFrame) -> pl.DataFrame:
+    """Return who looked at which image: whoever submitted anything, if all questions are shown to everybody."""
+    rows = votes.filter(pl.col("kind") == POINTS) if "kind" in votes.columns else votes
+    if export.format.shown_to_all:
+        whole = export.frame
+        rows = whole.filter(aside_reasons(whole, export.format, wanted.keep).is_null())
+    if "worker" not in rows.columns:
+        return pl.DataFrame(schema={"image": pl.String, "worker": pl.String})
+    jobs = rows.select(pl.col("task").alias("image"), pl.col("worker").cast(pl.String))
+    return jobs.drop_nulls().unique().sort("image", "worker")
+
+
+def _with_sizes(jobs: pl.DataFrame, votes: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:
+    """Add the sizes of the images, if the file has one size for each."""
+    if not set(SIZES) <= {*votes.columns}:
+        return jobs
+    sizes = votes.select(pl.col("task").alias("image"), *SIZES).drop_nulls().unique()
+    if not sizes.height:
+        return jobs
+    if sizes["image"].is_duplicated().any():
+        warnings.append("some image has two sizes; the sizes of the images are not used")
+        return jobs
+    joined = jobs.join(sizes, on="image", how="left", maintain_order="left")
+    if joined[SIZES[0]].null_count():
+        warnings.append("the sizes of some images are not known; the sizes of the images are not used")
+        return jobs
+    return joined.rename(dict(zip(SIZES, ("width", "height"), strict=True)))
+
+
+def _check_unit(places: pl.DataFrame, name: str, options: Mapping[str, Any]) -> None:
+    """Refuse places in percent of images whose sizes are not known, unless the caller says how to take them."""
+    if "percent" not in places.columns or options.get("unit") is not None:
+        return
+    percent = int(places["percent"].fill_null(value=False).sum())
+    if not percent:
+        return
+    if percent < places.height:
+        raise DataError(
+            f"{percent} of {places.height} points in {name} are percent of images whose sizes are not in the file; the "
+            "others are pixels. Correct the export, so that all have original_width and original_height"
+        )
+    raise DataError(
+        f"the points in {name} are percent of the images, whose sizes are not in the file. Give the sizes: "
+        f"{option('unit', 'percent')} and {option('box', 'SIZES.csv')}, a table with image, width and height; or "
+        f"work in percent: {option('unit', 'pixels')} and {option('box', '0,0,100,100')}"
+    )

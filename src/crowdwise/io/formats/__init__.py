@@ -1,0 +1,36 @@
+"""The formats of annotation platforms: one file per format, found by itself; `FORMATS` has all of them by name.
+
+To add a format, add one file with a class under `@register`, and a golden file to its test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TypeVar
+
+from .base import Format, Head
+
+FORMATS: dict[str, Format] = {}
+T = TypeVar("T", bound=type[Format])
+
+
+def register(kind: T) -> T:
+    """Add a format to the registry."""
+    FORMATS[kind.name] = kind()
+    return kind
+
+
+def all_formats() -> dict[str, Format]:
+    """Return every format by name, sorted by title."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(FORMATS.items(), key=lambda item: item[1].title.casefold()))
+
+
+def find(head: Head) -> Format | None:
+    """Return the format of a file that begins like this; None for a plain table, or for no known file."""
+    if not head.columns:
+        return None
+    found = [each for each in all_formats().values() if head.container in each.containers and each.recognise(head)]
+    return found[0] if found else None

@@ -1,0 +1,90 @@
+"""CVAT: the XML called "CVAT for images 1.1", with points, boxes and tags; and tracks of "CVAT for video 1.1".
+
+The file does not say who drew a shape: by default the worker is the name of the file, so give one file per annotator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...errors import check_choice
+from . import register
+from .base import (
+    EMPTY,
+    LABELS,
+    MODEL,
+    MODEL_PREFIX,
+    POINTS,
+    TEXT,
+    Answer,
+    Head,
+    Origin,
+    RecordFormat,
+    Settings,
+    number,
+    one_or_set,
+)
+
+WORKERS = ("file", "segment", "owner", "assignee")
+
+
+@register
+class Cvat(RecordFormat):
+    """One record per image, or per frame of a video."""
+
+    name = "cvat"
+    title = "CVAT"
+    files = "XML for images 1.1 and for video 1.1"
+    containers = ("xml",)
+    kinds = (LABELS, POINTS)
+    statuses = {"prediction": 'source="auto"'}
+    fields = {"task": "name of the image", "worker": "name of the file", "label": "label of the tag"}
+    unit = "pixels"
+    shown_to_all = True
+
+    def recognise(self, head: Head) -> bool:
+        return head.columns == ("annotations",)
+
+    def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
+        check_choice("worker", settings.worker, (None, *WORKERS))
+        who = record.get(settings.worker or "") or origin.stem
+        about = Answer(
+            task=record["task"], worker=who, image_width=number(record.get("width")),
+            image_height=number(record.get("height")), submission=f"{who}:{record['task']}",
+        )  # fmt: skip
+        tags: dict[bool, list[str]] = {}
+        if not record["shapes"]:
+            yield about._replace(status=EMPTY)  # the worker looked at the image, and saw nothing
+        for shape in record["shapes"]:
+            kind, automatic = shape["shape"], shape.get("source") == "auto"
+            if kind == "tag":
+                tags.setdefault(automatic, []).append(shape["label"])
+                continue
+            for place in _places(kind, shape):
+                yield _by(about._replace(question="boxes" if kind == "box" else kind, **place), automatic)
+        for automatic, labels in tags.items():
+            yield _by(about._replace(question="tags", **one_or_set(labels)), automatic)
+
+
+def _by(answer: Answer, automatic: bool) -> Answer:
+    """Return a shape as drawn by a person, or by a program."""
+    if not automatic:
+        return answer
+    return answer._replace(worker=f"{MODEL_PREFIX}auto", worker_kind=MODEL, status="prediction")
+
+
+def _places(kind: str, shape: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    label = shape["label"]
+    if kind == "points":
+        for pair in shape["points"].split(";"):
+            x, y = pair.split(",")
+            yield {"kind": POINTS, "label": label, "x": number(x), "y": number(y)}
+    elif kind == "box":
+        left, top, right, bottom = (float(shape[name]) for name in ("xtl", "ytl", "xbr", "ybr"))
+        size = {"width": right - left, "height": bottom - top, "rotation": number(shape.get("rotation"))}
+        yield {"kind": POINTS, "label": label, "x": (left + right) / 2, "y": (top + bottom) / 2} | size
+    elif kind == "ellipse":
+        yield {"kind": POINTS, "label": label, "x": number(shape["cx"]), "y": number(shape["cy"])}
+    else:
+        yield {"kind": TEXT}

@@ -1,0 +1,88 @@
+"""Prodigy: JSONL as `prodigy db-out` writes it; binary answers, choices, and boxes on pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import register
+from .base import (
+    EMPTY,
+    LABELS,
+    OK,
+    POINTS,
+    TEXT,
+    Answer,
+    Head,
+    Origin,
+    RecordFormat,
+    Settings,
+    as_label,
+    number,
+    one_or_set,
+)
+
+CHOICE, BINARY, SPANS = "choice", "accept", "spans"  # names of the questions
+
+
+@register
+class Prodigy(RecordFormat):
+    """One record per answer of an annotator."""
+
+    name = "prodigy"
+    title = "Prodigy"
+    files = "JSONL of db-out: binary, choice, spans on images"
+    containers = ("records",)
+    kinds = (LABELS, POINTS)
+    statuses = {"skipped": "ignored"}
+    fields = {
+        "task": "_task_hash (binary), _input_hash (choice)", "worker": "_annotator_id, else _session_id",
+        "label": "answer (binary), accept (choice)", "timestamp": "_timestamp",
+    }  # fmt: skip
+    unit = "pixels"
+    may_be_anonymous = True
+
+    def recognise(self, head: Head) -> bool:
+        return head.container == "records" and head.has("answer", "_input_hash", "_task_hash")
+
+    def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
+        answer, spans = record["answer"], record.get("spans")
+        boxes: list[Any] = spans or []
+        kind = CHOICE if "options" in record or "accept" in record else SPANS if spans is not None else BINARY
+        if kind == SPANS and "label" in record and not any("x" in each or "points" in each for each in boxes):
+            kind = BINARY  # a classification, with spans that are shown
+        about = Answer(
+            task=as_label(record[settings.task or ("_task_hash" if kind == BINARY else "_input_hash")]),
+            worker=as_label(record.get(settings.worker or "_annotator_id")) or as_label(record.get("_session_id")),
+            submitted_at=as_label(record.get("_timestamp")),
+            question=kind,
+            kind=POINTS if kind == SPANS else LABELS,
+            status="skipped" if answer == "ignore" else OK,
+            image_width=number(record.get("width")) if kind == SPANS else None,
+            image_height=number(record.get("height")) if kind == SPANS else None,
+        )
+        if answer == "ignore":
+            yield about
+        elif kind == BINARY:
+            yield about._replace(label=as_label(answer))
+        elif kind == CHOICE:
+            chosen = record.get("accept") or []
+            labels = ["reject"] if answer == "reject" else chosen if isinstance(chosen, list) else [chosen]
+            yield about._replace(**one_or_set(labels))
+        elif answer == "accept":
+            yield from _spans(boxes, about)
+        else:
+            yield about._replace(status=EMPTY)
+
+
+def _spans(spans: list[Mapping[str, Any]], about: Answer) -> Iterator[Answer]:
+    """Yield the centres of boxes; without any span, that the worker saw nothing."""
+    if not spans:
+        yield about
+    for span in spans:
+        if "x" not in span or "width" not in span:
+            yield about._replace(kind=TEXT)
+            continue
+        width, height = float(span["width"]), float(span["height"])
+        place: dict[str, Any] = {"x": float(span["x"]) + width / 2, "y": float(span["y"]) + height / 2}
+        yield about._replace(label=as_label(span.get("label")), width=width, height=height, **place)

@@ -1,0 +1,108 @@
+"""SageMaker Ground Truth: output manifests with the answers of all workers, and the files of worker responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import register
+from .base import EMPTY, LABELS, POINTS, Answer, Head, Origin, RecordFormat, Settings, as_label, number, parsed
+from .crowd_elements import element_answers
+
+ALL_WORKERS = "annotationsFromAllWorkers"
+GENERIC = ("annotatedResult", "response")  # names of elements that say nothing
+
+
+class _GroundTruth(RecordFormat):
+    """What both files share."""
+
+    kinds = (LABELS, POINTS)
+    fields = {"task": "source-ref, else source", "worker": "workerId", "label": "annotationData"}
+    unit = "pixels"
+
+
+@register
+class GroundTruthManifest(_GroundTruth):
+    """One record per object, with an attribute for the labelling job."""
+
+    name = "sagemaker"
+    title = "SageMaker Ground Truth (manifest)"
+    files = "output manifest, JSONL"
+    containers = ("records",)
+
+    def recognise(self, head: Head) -> bool:
+        return bool({"source-ref", "source"} & {*head.columns}) and any(
+            name.endswith("-metadata") and head.has(name.removesuffix("-metadata")) for name in head.columns
+        )
+
+    def refuse(self, head: Head) -> str:
+        if any(_workers(value) is not None for row in head.rows for value in row.values()):
+            return ""
+        return (
+            f"{head.name} is an output manifest of Ground Truth with one consolidated label per object and without the "
+            "workers, so there is nothing to aggregate. Give the folder annotations/worker-response of the job"
+        )
+
+    def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
+        usual = "source-ref" if "source-ref" in record else "source"
+        task = as_label(record[settings.task or usual])
+        found = False
+        for job, value in record.items():
+            for each in _workers(value) or []:
+                content = parsed(each["annotationData"]["content"]) or {}
+                about = Answer(task=task, worker=as_label(each["workerId"]))
+                for answer in _contents(content, about, job):
+                    found = True
+                    yield answer
+        if not found:
+            yield Answer(task=task, status=EMPTY)
+
+
+def _workers(value: Any) -> list[Any] | None:
+    """Return the answers of all workers in an attribute; None in others."""
+    if isinstance(value, Mapping) and isinstance(value.get("annotatedResult"), Mapping):
+        value = value["annotatedResult"]
+    found = value.get(ALL_WORKERS) if isinstance(value, Mapping) else None
+    return found if isinstance(found, list) else None
+
+
+@register
+class GroundTruthResponses(_GroundTruth):
+    """One file per object, with the answers of its workers. The task is the folder and the name of the file."""
+
+    name = "sagemaker-responses"
+    title = "SageMaker Ground Truth (worker responses)"
+    files = "worker-response JSON"
+    containers = ("object",)
+    fields = _GroundTruth.fields | {"task": "number of the folder", "timestamp": "submissionTime"}
+
+    def recognise(self, head: Head) -> bool:
+        rows = head.rows[0].get("answers") if head.rows else None
+        return isinstance(rows, list) and bool(rows) and isinstance(rows[0], Mapping) and "answerContent" in rows[0]
+
+    def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
+        for each in record["answers"]:
+            about = Answer(
+                task=as_label(record[settings.task]) if settings.task else _object(origin),
+                worker=as_label(each["workerId"]),
+                started_at=each.get("acceptanceTime"),
+                submitted_at=each.get("submissionTime"),
+                seconds=number(each.get("timeSpentInSeconds")),
+            )
+            yield from _contents(parsed(each["answerContent"]) or {}, about, "label")
+
+
+def _object(origin: Origin) -> str:
+    """Return the number of the object, which is the name of the folder of its responses; else folder and file."""
+    return origin.folder if origin.folder.isdigit() else f"{origin.folder}/{origin.name}"
+
+
+def _contents(content: Mapping[str, Any], about: Answer, job: str) -> Iterator[Answer]:
+    """Yield the answers of a worker; an element with a generic name is called after the job."""
+    found = False
+    for question, fields in element_answers(content):
+        found = True
+        name = job if question in GENERIC or len(content) == 1 else question
+        yield about._replace(question=name, **fields)
+    if not found:
+        yield about._replace(status=EMPTY)

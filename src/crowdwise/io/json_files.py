@@ -1,0 +1,133 @@
+"""JSON files read one record at a time, so that memory is bounded by the largest record."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import FileError
+from .opening import first_bytes, open_bytes
+
+HEAD_BYTES = 1 << 22  # of a file that is looked at to recognise its format
+HEAD_RECORDS = 20
+MAX_RECORD_BYTES = 1 << 28  # of one record
+MAX_OBJECT_BYTES = 1 << 28  # of a file with one object, which is read as a whole
+MAX_CHECKED_BYTES = 1 << 24  # of a file in which repeated keys of a record are looked for
+MAX_DEPTH = 500  # of lists and objects in one another
+
+
+class _Unique(dict[str, Any]):
+    """An object of JSON in which no key may occur twice."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in self:
+            raise ValueError(f"the key {key!r} occurs twice in one object")
+        super().__setitem__(key, value)
+
+
+class _Counted:
+    """A file that counts what is read since the last record, and skips a byte order mark."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.file, self.name, self.since, self.begun = file, name, 0, False
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self.file.read(size)
+        if not self.begun and size != 0:
+            self.begun, data = True, data.removeprefix(codecs.BOM_UTF8) or self.file.read(size)
+        self.since += len(data)
+        if self.since > MAX_RECORD_BYTES:
+            raise FileError(f"{self.name} has a record of more than {MAX_RECORD_BYTES // 10**6} MB, which is not read")
+        return data
+
+
+def json_head(path: Path, allowed: int | None = None) -> Any:
+    """Return the beginning of the value in a JSON file: the first records of a list, or an object with its first
+    entries; None if it is not JSON."""
+    import ijson
+    from ijson.common import ObjectBuilder
+
+    data = first_bytes(path, HEAD_BYTES, allowed).removeprefix(codecs.BOM_UTF8)
+    builder, depth, records = ObjectBuilder(), 0, 0
+    try:
+        for event, value in ijson.basic_parse(_Bytes(data)):
+            depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+            if depth > MAX_DEPTH:
+                return None
+            builder.event(event, value)
+            records += depth == 1 and event in ("end_map", "end_array")
+            if records >= HEAD_RECORDS:
+                break
+    except (ijson.JSONError, ValueError, OverflowError, UnicodeDecodeError):
+        pass  # the end of what was read, or of what is valid
+    return getattr(builder, "value", None)
+
+
+class _Bytes:
+    """Bytes as a file; ijson would take them for the name of something else."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def read(self, size: int = -1) -> bytes:
+        size = len(self.data) if size < 0 else min(size, 1 << 16)
+        piece = self.data[self.at : self.at + size]
+        self.at += len(piece)
+        return piece
+
+
+def json_records(path: Path, allowed: int | None = None) -> Iterator[tuple[Any, float]]:
+    """Yield the records of a JSON list, and the share of the file that is read; damage raises FileError."""
+    import ijson
+
+    count, size = 0, max(path.stat().st_size, 1)
+    check = {"map_type": _Unique} if size <= MAX_CHECKED_BYTES else {}
+    with open_bytes(path, allowed) as file:
+        counted = _Counted(file, path.name)
+        try:
+            for record in ijson.items(counted, "item", **check):
+                count, counted.since = count + 1, 0
+                yield record, 0.0
+        except FileError:
+            raise
+        except (ijson.JSONError, ValueError, OverflowError, UnicodeDecodeError, RecursionError) as error:
+            raise invalid(path.name, f"after record {count}", error) from error
+        except OSError as error:
+            raise FileError(f"{path.name} cannot be read to its end: {error.strerror or error}") from error
+
+
+def json_object(path: Path, allowed: int | None = None) -> Any:
+    """Return the value of a JSON file that is read as a whole."""
+    with open_bytes(path, allowed) as file:
+        data = file.read(MAX_OBJECT_BYTES + 1)
+    if len(data) > MAX_OBJECT_BYTES:
+        raise FileError(
+            f"{path.name} holds one JSON object of more than {MAX_OBJECT_BYTES // 10**6} MB, which is not read. Write "
+            "a list of records, or one record per line"
+        )
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise invalid(path.name, "", error) from error
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; a key that occurs twice raises ValueError."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def invalid(name: str, where: str, error: Exception) -> FileError:
+    """Return the error for JSON that cannot be read."""
+    text = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]
+    return FileError(f"{name}: invalid JSON{' ' if where else ''}{where}: {text}. Write or download it again")

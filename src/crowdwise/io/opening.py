@@ -1,0 +1,234 @@
+"""Files as they come: plain, gz, zip, pipes and standard input, with limits on what a compressed file may expand to."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from ..errors import FileError, option
+
+MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
+FREE_BYTES = 64_000_000  # expanded size up to which the ratio does not matter
+MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit
+MAX_MEMBERS = 100_000  # files in a zip
+COPY_BYTES = 1 << 20
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+STDIN_NAME = "standard input"
+# Endings of files in a zip that are read; others, such as images, are left alone.
+DATA_ENDINGS = (
+    ".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".xml", ".parquet", ".pq", ".arrow",
+)  # fmt: skip
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError, ValueError)
+
+
+def expanded_limit(compressed: int, allowed: int | None) -> int:
+    """Return how many bytes a compressed file of this size may expand to; `allowed` is the caller's limit."""
+    return allowed or min(max(MAX_RATIO * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
+
+
+def too_expanded(name: str, limit: int) -> FileError:
+    """Return the error for a compressed file that expands to more than the limit."""
+    return FileError(
+        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, allow more: "
+        f"{option('max_expanded', '20GB')}"
+    )
+
+
+class Gunzipped(io.RawIOBase):
+    """The content of a gzip file, read as a stream; more bytes than the limit raise FileError."""
+
+    def __init__(self, raw: IO[bytes], name: str, compressed: int, allowed: int | None) -> None:
+        self.file, self.name, self.limit = gzip.GzipFile(fileobj=raw), name, expanded_limit(compressed, allowed)
+        self.total = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(COPY_BYTES), b""))
+        try:
+            data = self.file.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise not_gzip(self.name, error) from error
+        self.total += len(data)
+        if self.total > self.limit:
+            raise too_expanded(self.name, self.limit)
+        return data
+
+    def readable(self) -> bool:
+        return True
+
+
+def not_gzip(name: str, error: Exception) -> FileError:
+    """Return the error for a damaged gzip file."""
+    return FileError(f"{name} is not a complete gzip file: {error}. Write or download it again")
+
+
+def gunzipped(data: bytes, name: str, allowed: int | None) -> bytes:
+    """Return the content of the bytes of a gzip file."""
+    return Gunzipped(io.BytesIO(data), name, len(data), allowed).read()
+
+
+def open_bytes(path: Path, allowed: int | None = None) -> Any:
+    """Open a file, which may be a gzip file, as a stream of bytes."""
+    try:
+        raw = path.open("rb")
+        zipped = raw.read(2) == GZIP
+        raw.seek(0)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return Gunzipped(raw, path.name, path.stat().st_size, allowed) if zipped else raw
+
+
+def unreadable(path: Any, error: OSError) -> FileError:
+    """Return the error for a file that cannot be opened or read."""
+    return FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions")
+
+
+def first_bytes(path: Path, count: int, allowed: int | None = None) -> bytes:
+    """Return the beginning of the content of a file; of as much as can be read, if it is damaged."""
+    with contextlib.suppress(FileError, OSError), open_bytes(path, allowed) as file:
+        return bytes(file.read(count))
+    return b""
+
+
+@contextlib.contextmanager
+def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
+    """Yield a path on disk that can be read more than once: pipes, standard input and the files of a zip are copied to
+    a temporary place."""
+    if str(path) != "-" and not _is_pipe(Path(path)) and not is_zip(Path(path)):
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
+        place = Path(path)
+        if str(path) == "-":
+            place = _copied(sys.stdin.buffer, Path(folder) / STDIN_NAME)
+        elif _is_pipe(place):
+            with place.open("rb") as pipe:
+                place = _copied(pipe, Path(folder) / place.name)
+        yield unpacked(place, Path(folder) / "content", allowed) if is_zip(place) else place
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def _copied(source: IO[bytes], place: Path) -> Path:
+    with place.open("wb") as file:
+        shutil.copyfileobj(source, file, COPY_BYTES)
+    return place
+
+
+def is_zip(path: Path) -> bool:
+    """Return whether a file is a zip of files; an xlsx file is not."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == ZIP and not is_workbook(path)
+    except OSError:
+        return False
+
+
+def is_workbook(path: Path) -> bool:
+    """Return whether a file is an xlsx file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (OSError, *DAMAGED):
+        return False
+
+
+def unpacked(path: Path, folder: Path, allowed: int | None) -> Path:
+    """Write the files of a zip that may be tables below a folder, and return it, or the file if there is only one."""
+    limit = expanded_limit(path.stat().st_size, allowed)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _checked(archive.infolist(), path.name, limit)
+            left = limit
+            for member in members:
+                place = folder / PurePosixPath(member.filename)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                left -= _extracted(archive, member, place, left, path.name, limit)
+    except OSError as error:
+        raise FileError(f"{path.name} cannot be unpacked: {error.strerror or error}") from error
+    except DAMAGED as error:
+        raise FileError(f"{path.name} is not a complete zip file: {error}. Write or download it again") from error
+    return folder / members[0].filename if len(members) == 1 else folder
+
+
+def _checked(members: Sequence[zipfile.ZipInfo], name: str, limit: int) -> list[zipfile.ZipInfo]:
+    """Return the files of a zip that are read. Names that lead out of it, links and nested archives raise FileError."""
+    if len(members) > MAX_MEMBERS:
+        raise FileError(
+            f"{name} has {len(members)} files; at most {MAX_MEMBERS} are read. Unpack it, and give a folder"
+        )
+    found: dict[str, zipfile.ZipInfo] = {}
+    for member in members:
+        inside = PurePosixPath(member.filename)
+        if inside.is_absolute() or ".." in inside.parts or "\\" in member.filename or ":" in member.filename[:3]:
+            raise FileError(f"{name} holds {member.filename!r}, which leads out of it. It was not unpacked")
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise FileError(f"{name} holds the link {member.filename!r}. It was not unpacked")
+        if member.flag_bits & 1:
+            raise FileError(f"{name} is encrypted. Unpack it with its password, and give the folder")
+        if inside.suffix.lower() in (".zip", ".gz", ".xlsx"):
+            raise FileError(f"{name} holds the archive {member.filename!r}. Unpack it, and give the files")
+        hidden = any(part.startswith((".", "__MACOSX")) for part in inside.parts)
+        if member.is_dir() or hidden or inside.suffix.lower() not in DATA_ENDINGS:
+            continue
+        if str(inside) in found:
+            raise FileError(f"{name} holds {member.filename!r} twice. It was not unpacked")
+        found[str(inside)] = member
+    if sum(member.file_size for member in found.values()) > limit:
+        raise too_expanded(name, limit)
+    if not found:
+        shown = ", ".join(repr(member.filename) for member in members[:5])
+        raise FileError(f"{name} holds no file of answers ({', '.join(DATA_ENDINGS)}); it holds {shown or 'nothing'}")
+    return list(found.values())
+
+
+def _extracted(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path, left: int, name: str, limit: int) -> int:
+    """Write one file of a zip, and return its size."""
+    total = 0
+    with archive.open(member) as source, place.open("wb") as file:
+        while data := source.read(COPY_BYTES):
+            total += len(data)
+            if total > left:
+                raise too_expanded(name, limit)
+            if total == len(data) and data.startswith(ZIP):
+                raise FileError(f"{name} holds the archive {member.filename!r}. Unpack it, and give the files")
+            file.write(data)
+    return total
+
+
+class Unchanged:
+    """The size and time of files, to notice that one is changed while it is read."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.seen = {file: _mark(file) for file in files}
+
+    def check(self) -> None:
+        """Raise FileError if a file has changed."""
+        for file, before in self.seen.items():
+            if _mark(file) != before:
+                raise FileError(f"{file} was changed while it was read. Read it again when it is complete")
+
+
+def _mark(file: Path) -> tuple[int, int] | None:
+    try:
+        about = os.stat(file)
+    except OSError:
+        return None
+    return about.st_size, about.st_mtime_ns

@@ -1,0 +1,121 @@
+"""The questions in an export: which there are, and which one is to be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from ..errors import ColumnError, DataError, EmptyDataError, nearest, option
+from .formats.base import LABELS, OK, POINTS, TEXT
+from .judgements import Export
+
+MAX_SHOWN = 8  # questions, or classes of points, that a message lists
+
+
+class Question(NamedTuple):
+    """A question of an export."""
+
+    name: str
+    kind: str
+    answers: int  # that count
+    sets: int  # of them with several labels
+    classes: tuple[str, ...]  # labels of points
+
+    def __str__(self) -> str:
+        more = f", {self.sets} with several labels" if self.sets else ""
+        return f"{self.name!r} ({self.kind}, {self.answers} answer{'s' * (self.answers != 1)}{more})"
+
+
+def questions(frame: pl.DataFrame) -> list[Question]:
+    """Return the questions of an export, sorted by name."""
+    if "question" not in frame.columns:
+        return []
+    names = ("x", "label", "label_set", "kind")
+    x, label, label_set, kind = (pl.col(name) if name in frame.columns else pl.lit(None) for name in names)
+    some = label.is_not_null() | label_set.is_not_null()
+    table = (
+        frame.lazy()
+        .filter(pl.col("question").is_not_null())
+        .group_by("question")
+        .agg(
+            places=x.is_not_null().sum(),
+            looked=(kind == POINTS).sum(),
+            labels=((kind == LABELS) & some).sum(),
+            sets=((pl.col("status") == OK) & label_set.is_not_null()).sum(),
+            answers=(pl.col("status") == OK).sum(),
+            classes=label.filter(x.is_not_null()).cast(pl.String).drop_nulls().unique(),
+            rows=kind.is_not_null().sum(),
+        )
+        .collect()
+        .sort(pl.col("question").cast(pl.String))
+    )
+    return [
+        Question(
+            str(row["question"]),
+            POINTS if row["places"] or 0 < row["looked"] == row["rows"] else LABELS if row["labels"] else TEXT,
+            row["answers"],
+            row["sets"],
+            tuple(sorted(row["classes"])),
+        )
+        for row in table.iter_rows(named=True)
+    ]
+
+
+def choose(export: Export, wanted: str | None, among: Sequence[str]) -> tuple[Question, str | None]:
+    """Return the question to answer, and the class of points if the caller wants only one."""
+    known = questions(export.frame)
+    listed = "; ".join(map(str, known[:MAX_SHOWN])) + ("; ..." if len(known) > MAX_SHOWN else "")
+    name = export.names[0]
+    if wanted is None:
+        return _only(export, [each for each in known if each.kind in among], listed, among), None
+    asked, label = _named(known, wanted)
+    if asked is None:
+        raise ColumnError(
+            f"no question {wanted!r} in {name}; it has {listed or 'none'}."
+            f"{nearest(wanted, [each.name for each in known])}"
+        )
+    kind = LABELS if asked.kind == TEXT and _has_labels(export.frame, asked.name) else asked.kind
+    if kind not in among:
+        raise DataError(
+            f"question {asked.name!r} of {name} has answers of the kind {asked.kind}, not {' or '.join(among)}. "
+            f"Questions are {listed}"
+        )
+    return asked._replace(kind=kind), label
+
+
+def _only(export: Export, usable: Sequence[Question], listed: str, among: Sequence[str]) -> Question:
+    """Return the one question that can be answered; none, or several, raise an error."""
+    name = f"{export.names[0]} ({export.format.title})"
+    if not usable:
+        raise EmptyDataError(f"{name} has no question with {' or '.join(among)}; it has {listed or 'no answers'}")
+    if len(usable) > 1:
+        raise DataError(f"{name} has several questions: {listed}. Choose one: {option('question', usable[0].name)}")
+    only = usable[0]
+    if len(only.classes) > 1:
+        shown = ", ".join(only.classes[:MAX_SHOWN])
+        raise DataError(
+            f"question {only.name!r} of {name} has points of several classes: {shown}. Choose one, for instance "
+            f"{option('question', f'{only.name}/{only.classes[0]}')}, or take all together: "
+            f"{option('question', only.name)}"
+        )
+    return only
+
+
+def _named(known: Sequence[Question], wanted: str) -> tuple[Question | None, str | None]:
+    """Return the question with a name, and the class of points in it: "T1/cat". "Answer.label" is "label"."""
+    by_name = {each.name: each for each in known}
+    for name in (wanted, wanted.partition(".")[2], wanted.partition(":")[2]):
+        if name in by_name:
+            return by_name[name], None
+    for each in known:
+        label = wanted.removeprefix(f"{each.name}/")
+        if label != wanted and label in each.classes:
+            return each, label
+    return None, None
+
+
+def _has_labels(frame: pl.DataFrame, question: str) -> bool:
+    rows = frame.filter(pl.col("question") == question)
+    return "label" in rows.columns and bool(rows["label"].is_not_null().any())
