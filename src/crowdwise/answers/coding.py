@@ -17,11 +17,13 @@ MIN_ROWS_TO_HASH = 200_000  # with fewer rows of text, hashing is slower
 SEEDS = (secrets.randbits(63), secrets.randbits(63))
 
 
-def normalise_ids(column: pl.Series, role: str, source: str, before: int = 0) -> tuple[pl.Series, list[str]]:
+def normalise_ids(
+    column: pl.Series, role: str, source: str, before: int = 0, keep_coded: bool = False
+) -> tuple[pl.Series, list[str]]:
     """Return a column of one plain type, ready for coding, and warnings; `before` is the number of rows before it.
 
-    Text stays text (the empty string is missing), typed columns keep their type, categories become their values. A
-    column of mixed Python objects becomes text by the rule of `as_text`.
+    Text stays text (the empty string is missing), typed columns keep their type, categories become their values, unless
+    they are to stay coded, which takes less memory. A column of mixed Python objects becomes text by the rule of `as_text`.
     """
     kind = column.dtype
     if kind == pl.Object:
@@ -35,7 +37,7 @@ def normalise_ids(column: pl.Series, role: str, source: str, before: int = 0) ->
             "each cell must hold one plain value. For several labels per task, make each label a yes/no task of its own"
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
-        column = column.cast(pl.String)
+        column = column if keep_coded and "" not in column.unique() else column.cast(pl.String)
     if kind == pl.Null:
         column = column.cast(pl.String)
     if column.dtype.is_float():
@@ -92,6 +94,8 @@ def code(column: pl.Series) -> tuple[pl.Series, Ints]:
     """Return the sorted distinct values, and the index of every row among them (-1 if null)."""
     if column.dtype.is_integer() and column.null_count() == 0 and len(column) and _dense(column):
         return _code_dense(column)
+    if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
+        return _code_categories(column)
     if column.dtype == pl.String and len(column) > MIN_ROWS_TO_HASH:
         return _code_hashed(column)
     ids = column.drop_nulls().unique().sort()
@@ -122,6 +126,16 @@ def _code_hashed(column: pl.Series) -> tuple[pl.Series, Ints]:
         whole[column.is_not_null().to_numpy()] = coded
         coded = whole
     return ids.alias(column.name), coded
+
+
+def _code_categories(column: pl.Series) -> tuple[pl.Series, Ints]:
+    """Code a column whose texts are numbered already."""
+    known = column.drop_nulls().unique()
+    ids, place = code(known.cast(pl.String))
+    numbers = known.to_physical().to_numpy()
+    rank = np.full(int(numbers.max(initial=0)) + 2, -1, np.int32)  # the last is for null
+    rank[numbers] = place
+    return ids.alias(column.name), rank[column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()]
 
 
 def _hashes(column: pl.Series) -> tuple[Ints, Ints]:

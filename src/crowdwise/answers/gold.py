@@ -95,6 +95,7 @@ def known_labels(
 
 def _as_type(column: pl.Series, kind: pl.DataType) -> pl.Series:
     """Convert gold to the type of the answers, so that 1 in a typed table matches "1" in a text file."""
+    kind = pl.String() if isinstance(kind, (pl.Categorical, pl.Enum)) else kind
     if column.dtype == kind:
         return column
     if kind == pl.String:
@@ -112,6 +113,7 @@ def code_labels(label: pl.Series, known: pl.DataFrame | None) -> tuple[pl.Series
     """Return classes, codes (N,) and warnings. Labels that occur only in gold are classes too."""
     if known is None:
         return *code(label), []
+    label = label.cast(pl.String) if isinstance(label.dtype, (pl.Categorical, pl.Enum)) else label
     ungiven = known["label"].filter(~known["label"].is_in(label.unique().implode())).unique().sort()
     classes, codes = code(pl.concat([label, ungiven]))
     return classes, codes[: len(label)], gold_warnings(ungiven)

@@ -101,7 +101,8 @@ def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str])
     if missing:
         text = pl.Series([None if v is None else str(v) for v in label.to_list()], dtype=pl.String)
         label = label.set(text.is_in(list(missing)).fill_null(value=False), None)
-    return {role: reading.ids(role, col) for role, col in (("task", task), ("worker", worker), ("label", label))}
+    columns_of = (("task", task), ("worker", worker), ("label", label))
+    return {role: reading.ids(role, column, keep_coded=role != "task") for role, column in columns_of}
 
 
 def _name_workers(reading: Reading, ids: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:

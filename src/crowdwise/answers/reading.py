@@ -54,10 +54,10 @@ class Reading:
         """Return a count for a message; a part knows only its own rows."""
         return str(count) if self.part is None else f"at least {count}"
 
-    def ids(self, role: str, column: pl.Series | None = None) -> pl.Series:
-        """Return the column of a role, converted to one plain type."""
+    def ids(self, role: str, column: pl.Series | None = None, keep_coded: bool = False) -> pl.Series:
+        """Return the column of a role, converted to one plain type; categories stay if they are to be kept coded."""
         raw = self.frame[self.columns[role]] if column is None else column
-        ids, warnings = normalise_ids(raw, role, self.source)
+        ids, warnings = normalise_ids(raw, role, self.source, keep_coded=keep_coded)
         self.warnings += warnings
         return ids
 

@@ -107,7 +107,9 @@ def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
     format = call.exports.format_of([head], call.how.format, call.options)
     if format is not None:
         wanted, options = call.exports.wanted(call.options)
-        return answers_of(read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded)
+        return answers_of(
+            lambda: read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded
+        )
     return KINDS[recognise(frame.columns, call.options, call.among)](frame, **call.options)  # type: ignore[call-arg]
 
 
@@ -118,9 +120,10 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     format = call.exports.format_of(heads, how.format, call.options)
     if format is not None:
         wanted, options = call.exports.wanted(call.options)
-        export = read_files(files, heads, format, how, wanted)
-        _read_tables([KINDS[kind] for kind in call.among], options, call.recorded, export.frame.columns)
-        return answers_of(export, wanted, call.among, options, call.recorded)
+        _read_tables([KINDS[kind] for kind in call.among], options, call.recorded, [])
+        return answers_of(
+            lambda: read_files(files, heads, format, how, wanted), wanted, call.among, options, call.recorded
+        )
     as_table = (how.format, how.delimiter, how.encoding)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files, *as_table, how.max_expanded)

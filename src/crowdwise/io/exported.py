@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,15 +43,29 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
         if reason := format.refuse(head):
             raise FileError(reason)
     seen, found = Unchanged(files), list[pl.DataFrame]()
-    for number, (file, head) in enumerate(zip(files, heads, strict=True)):
-        for part in parts_of(file, head, how):
-            text = _as_text(part) if head.container == "table" and head.how != "csv" else part
-            found.append(_compact(converted(format, text, origin_of(file), wanted.settings), number, wanted))
+    with _no_garbage():
+        for number, (file, head) in enumerate(zip(files, heads, strict=True)):
+            for part in parts_of(file, head, how):
+                text = _as_text(part) if head.container == "table" and head.how != "csv" else part
+                found.append(_compact(converted(format, text, origin_of(file), wanted.settings), number, wanted))
     seen.check()
     if not found:
         raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
     return Export(_finished(format, found), format, tuple(file.name for file in files), (note,))
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Pause the garbage collector, which would look through all records for cycles that they do not have: reading JSON
+    takes a third less time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _as_text(part: Part) -> Part:
@@ -86,20 +102,28 @@ def _finished(format: Format, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def answers_of(
-    export: Export, wanted: Wanted, among: Sequence[str], options: Mapping[str, Any], recorded: Mapping[str, Any]
+    read: Callable[[], Export],
+    wanted: Wanted,
+    among: Sequence[str],
+    options: Mapping[str, Any],
+    recorded: Mapping[str, Any],
 ) -> Answers:
-    """Return the answers to one question of an export, as answers of its kind."""
+    """Return the answers to one question of the export that `read` returns, as answers of its kind."""
+    export = read()
     asked, label = choose(export, wanted.question, [kind for kind in (LABELS, POINTS) if kind in among] or list(among))
     made = answer_table(export, asked, label, wanted, options)
     shown = ", ".join(export.names[:MAX_NAMES]) + (", ..." if len(export.names) > MAX_NAMES else "")
     notes = [*export.notes, f"question {wanted.question or asked.name!r}", *made.notes]
     about = {"source": shown, "notes": notes, "where": export.where(made.rows), "options": dict(recorded)}
     arguments: dict[str, Any] = {**about, **made.options, **options}
-    found: Answers = KINDS[asked.kind](made.frame, **arguments)  # type: ignore[call-arg]
-    columns = {role: field for role, field in export.format.fields.items() if role in found.intake.columns}
+    fields, warnings = export.format.fields, made.warnings
+    tables = [made.frame]
+    del export, made  # a table of millions of answers is not held twice
+    found: Answers = KINDS[asked.kind](tables.pop(), **arguments)  # type: ignore[call-arg]
+    columns = {role: field for role, field in fields.items() if role in found.intake.columns}
     own = {"label": asked.name} if asked.kind == LABELS else {}
-    warnings = (*made.warnings, *found.intake.warnings)
-    intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warnings)
+    warned = (*warnings, *found.intake.warnings)
+    intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warned)
     return found.replaced(intake=intake)
 
 
@@ -110,11 +134,13 @@ def answer_table(
     frame = export.frame
     own = pl.col("question") == asked.name
     own = own if label is None else own & ((pl.col("label") == label) | pl.col("label").is_null())
-    rows = frame.filter(own | pl.col("question").is_null())  # a submission without any answer is about every question
-    if asked.kind == LABELS:
-        from .exported_labels import label_table
+    mine = frame.select((own | pl.col("question").is_null()).fill_null(value=False)).to_series()
+    if asked.kind == LABELS:  # a submission without any answer is about every question
+        from .exported_labels import UNUSED, label_table
 
-        return label_table(export, rows, asked, wanted)
+        needed = frame.drop(UNUSED, strict=False)
+        return label_table(export, needed if mine.all() else needed.filter(mine), asked, wanted)
     from .exported_points import point_table
 
+    rows = frame.filter(mine)
     return point_table(export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), wanted, options)

@@ -9,9 +9,10 @@ import polars as pl
 
 from ..errors import DataError, option
 from .formats.base import SUBMITTED
-from .judgements import Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
+from .judgements import FILE, Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
 from .questions import Question
 
+UNUSED = ("question", "kind", "submission", "started_at", "x", "y", "width", "height", "rotation")  # columns
 JOINT = " | "  # between the labels of a set that counts as one label
 MAX_SPLIT_ROWS = 50_000_000
 
@@ -33,7 +34,7 @@ def label_table(export: Export, rows: pl.DataFrame, asked: Question, wanted: Wan
         frame, rows = _sets(frame, rows, asked, wanted, export.names[0])
         how = "each label is a yes/no task" if wanted.sets == "split" else "each set is one label"
         notes.append(f"sets of labels: {how}")
-    return Made(frame, rows, {"duplicates": "last"}, notes, warnings)
+    return Made(frame, rows.select(FILE, "source_row"), {"duplicates": "last"}, notes, warnings)
 
 
 def _times(rows: pl.DataFrame, warnings: list[str]) -> list[pl.Series]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from ..answers.reading import SET_ASIDE
 from ..errors import check_choice
-from .formats.base import ASIDE, MODEL, PERSON, Format, Settings
+from .formats.base import ASIDE, MODEL, PERSON, STATUSES, Format, Settings
 
 PERSONAL = "personal"  # of `keep`: e-mail addresses as they are
 KEEPABLE = (*ASIDE, PERSONAL)
@@ -53,7 +53,7 @@ class Made(NamedTuple):
     """A table for the class of a kind of answers."""
 
     frame: pl.DataFrame
-    rows: pl.DataFrame  # of the export, one for each row of the frame
+    rows: pl.DataFrame  # file and place in it of each row of the frame
     options: dict[str, Any]
     notes: list[str]
     warnings: list[str]
@@ -76,13 +76,12 @@ def check_kept(names: Iterable[str] | str | None) -> tuple[str, ...]:
 
 def aside_reasons(rows: pl.DataFrame, format: Format, keep: Iterable[str]) -> pl.Series:
     """Return why rows are left out; null for those that count."""
-    left = {}
-    for status in ASIDE:
+    reasons: list[str | None] = []
+    for status in STATUSES:
         words = format.statuses.get(status, status)
-        if status not in keep:
-            left[status] = status if words == status else f"{status} ({words})"
-    found = rows["status"].cast(pl.String)
-    return found.replace_strict(left, default=None, return_dtype=pl.String).alias(SET_ASIDE)
+        reason = status if words == status else f"{status} ({words})"
+        reasons.append(reason if status in ASIDE and status not in keep else None)
+    return pl.Series(SET_ASIDE, reasons, pl.Categorical)[rows["status"].to_physical()]
 
 
 def workers_of(rows: pl.DataFrame) -> pl.Series:

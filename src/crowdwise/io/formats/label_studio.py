@@ -100,7 +100,6 @@ def _submission(task: str | None, annotation: Mapping[str, Any], worker: Any, st
     """Return the fields that all results of an annotation share."""
     return Answer(
         task=task, worker=_person(worker), status=status, submission=as_label(annotation.get("id")),
-        started_at=annotation.get("created_at"),
         submitted_at=annotation.get("updated_at") or annotation.get("created_at"),
         seconds=number(annotation.get("lead_time")),
     )  # fmt: skip
