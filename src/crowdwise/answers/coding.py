@@ -37,7 +37,7 @@ def normalise_ids(
             "each cell must hold one plain value. For several labels per task, make each label a yes/no task of its own"
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
-        column = column if keep_coded and "" not in column.unique() else column.cast(pl.String)
+        column = column if keep_coded and not (column == "").any() else column.cast(pl.String)
     if kind == pl.Null:
         column = column.cast(pl.String)
     if column.dtype.is_float():
@@ -129,13 +129,17 @@ def _code_hashed(column: pl.Series) -> tuple[pl.Series, Ints]:
 
 
 def _code_categories(column: pl.Series) -> tuple[pl.Series, Ints]:
-    """Code a column whose texts are numbered already."""
+    """Code a column whose texts are numbered already: only the different texts are sorted."""
     known = column.drop_nulls().unique()
-    ids, place = code(known.cast(pl.String))
+    texts = known.cast(pl.String)
+    order = texts.arg_sort().to_numpy()
     numbers = known.to_physical().to_numpy()
     rank = np.full(int(numbers.max(initial=0)) + 2, -1, np.int32)  # the last is for null
-    rank[numbers] = place
-    return ids.alias(column.name), rank[column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()]
+    rank[numbers[order]] = np.arange(len(order), dtype=np.int32)
+    ids = texts[order].alias(column.name)
+    if column.null_count():
+        column = column.to_physical().cast(pl.Int64).fill_null(-1)
+    return ids, rank[column.to_physical().to_numpy()]
 
 
 def _hashes(column: pl.Series) -> tuple[Ints, Ints]:

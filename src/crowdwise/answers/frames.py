@@ -13,6 +13,17 @@ import polars as pl
 from ..errors import ColumnError, DataError
 
 
+class Handed:
+    """A large table that is handed over to a class of answers: nobody else holds it, so its memory can be freed."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frames = [frame]
+
+    def taken(self) -> pl.DataFrame:
+        """Return the table, once."""
+        return self._frames.pop()
+
+
 def to_frame(data: Any) -> pl.DataFrame:
     """Return a polars frame from a frame of pandas, polars or Spark, a DuckDB relation, an arrow table, dataset or
     reader, a mapping of columns, or a list of records."""
@@ -28,6 +39,8 @@ def to_frame(data: Any) -> pl.DataFrame:
 def _frame(data: Any) -> pl.DataFrame:
     if isinstance(data, pl.DataFrame):
         return data
+    if isinstance(data, Handed):
+        return data.taken()
     if isinstance(data, pl.LazyFrame):
         return data.collect()
     if isinstance(data, Mapping):

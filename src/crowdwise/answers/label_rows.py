@@ -20,6 +20,7 @@ from .reading import Reading
 Policy: TypeAlias = Literal["last", "first", "error", "each"]
 Anonymous: TypeAlias = Literal["refuse", "each"]
 REASONS = ("no task", "no label", "same label again", "another label")  # beginnings of reasons for dropping, in order
+TIMESTAMP = "timestamp"  # column of the times of answers
 POLICIES = ("last", "first", "error", "each", None)
 
 
@@ -36,7 +37,8 @@ class LabelRows:
     worker: Ints
     label: Ints
     gold: Ints  # (T,)
-    extras: pl.DataFrame
+    row: Ints  # (N,) of the table
+    extras: pl.DataFrame  # other columns of all rows of the table
 
     def keep(self, mask: Bools) -> LabelRows:
         """Return the answers marked; classes that are neither given nor gold any more are removed."""
@@ -50,7 +52,7 @@ class LabelRows:
             label=place[self.label[mask]],
             classes=self.classes[given],
             gold=place[self.gold],
-            extras=self.extras.filter(pl.Series(mask)) if self.extras.width else self.extras,
+            row=self.row[mask],
         )
 
 
@@ -63,10 +65,10 @@ def read_labels(
     wide: bool | None,
 ) -> LabelRows:
     """Read the labels of a table; `gold` is a table or mapping, unless gold is a column of the table."""
-    frame, where, melted = reading.frame, reading.where, None
-    if looks_wide(frame, given) if wide is None else wide:
-        melted = melt(frame, given, bool(wide), reading.source)
-        reading.set_frame(melted.frame, lambda row: where(row % frame.height))
+    where, height, melted = reading.where, reading.frame.height, None
+    if looks_wide(reading.frame, given) if wide is None else wide:
+        melted = melt(reading.frame, given, bool(wide), reading.source)
+        reading.set_frame(melted.frame, lambda row: where(row % height))
         reading.notes.append(melted.note)
         given, gold = {role: role for role in LABEL_ROLES.required}, melted.gold if gold is None else gold
     _find(reading, given, anonymous)
@@ -102,7 +104,7 @@ def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str])
         text = pl.Series([None if v is None else str(v) for v in label.to_list()], dtype=pl.String)
         label = label.set(text.is_in(list(missing)).fill_null(value=False), None)
     columns_of = (("task", task), ("worker", worker), ("label", label))
-    return {role: reading.ids(role, column, keep_coded=role != "task") for role, column in columns_of}
+    return {role: reading.ids(role, column, keep_coded=True) for role, column in columns_of}
 
 
 def _name_workers(reading: Reading, ids: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:
@@ -137,7 +139,7 @@ def _code_rows(
         reading.warnings += [*added, *look_alikes(classes, "label")]
     return LabelRows(
         reading, shape, tasks, workers, classes, task if reading.used.all() else task[reading.used], worker, label,
-        gold_codes(known, tasks, classes), reading.extras(columns),
+        gold_codes(known, tasks, classes), reading.rows, reading.others(columns),
     )  # fmt: skip
 
 
@@ -187,26 +189,29 @@ def melt(frame: pl.DataFrame, given: Mapping[str, str | None], forced: bool, sou
     )
 
 
-def resolve_repeats(
-    p: LabelRows, layout: Layout, order: Ints, policy: Policy | None
-) -> tuple[LabelRows, list[Dropped]]:
-    """Keep one answer of each worker to a task, by the policy, and return the answers dropped.
-
-    Without a policy, a repeated label is kept once; of different labels the last by time is kept, and without times
-    they raise DuplicateError. The policy "each" keeps every answer.
-    """
+def repeated(layout: Layout, order: Ints) -> pl.DataFrame:
+    """Return the answers that share worker and task, columns group and answer."""
     worker = layout.row_worker[layout.pair]
     same = np.zeros(layout.n_answers, bool)
     same[1:] = worker[1:] == worker[:-1]
     same[layout.task_ptr[:-1][np.diff(layout.task_ptr) > 0]] = False
-    if policy == "each" or not same.any():
-        return p, []
-    groups = _groups(same, order)
+    member = same.copy()
+    member[:-1] |= same[1:]
+    group = np.cumsum(member & ~same, dtype=np.int32)[member]
+    return pl.DataFrame({"group": group, "answer": order[member]})
+
+
+def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -> tuple[LabelRows, list[Dropped]]:
+    """Keep one answer of each group of answers of one worker to one task, and return the answers dropped.
+
+    Without a policy, a repeated label is kept once; of different labels the last by time is kept, and without times
+    they raise DuplicateError.
+    """
     labels = p.label[groups["answer"].to_numpy()]
     groups = groups.with_columns(pl.Series("label", labels))
     differ = groups.group_by("group").agg(pl.col("label").n_unique() > 1).filter("label")["group"]
     clash = groups["group"].is_in(differ.implode()).to_numpy()
-    times = answer_times(p.extras)
+    times = answer_times(p.extras.select(pl.col(TIMESTAMP).gather(p.row))) if TIMESTAMP in p.extras.columns else None
     if clash.any() and (policy == "error" or (policy is None and times is None)):
         raise _clash_error(p, groups, clash)
     rank = groups["answer"].to_numpy() if times is None or policy == "first" else times[groups["answer"].to_numpy()]
@@ -229,18 +234,10 @@ def resolve_repeats(
     return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in reasons if len(answers)]
 
 
-def _groups(same: Bools, order: Ints) -> pl.DataFrame:
-    """Return the answers that share worker and task, columns group and answer."""
-    member = same.copy()
-    member[:-1] |= same[1:]
-    group = np.cumsum(member & ~same)[member]
-    return pl.DataFrame({"group": group, "answer": order[member]})
-
-
 def _line(p: LabelRows, answer: int) -> str:
     task, worker = p.tasks[int(p.task[answer])], p.workers[int(p.worker[answer])]
     label = p.classes[int(p.label[answer])]
-    return f"{p.reading.where(int(p.reading.rows[answer]))}: {task}, {worker}, {label}"
+    return f"{p.reading.where(int(p.row[answer]))}: {task}, {worker}, {label}"
 
 
 def _dropped(p: LabelRows, reason: str, answers: Ints) -> Dropped:
@@ -250,9 +247,9 @@ def _dropped(p: LabelRows, reason: str, answers: Ints) -> Dropped:
 
 def answer_times(extras: pl.DataFrame) -> Floats | Ints | None:
     """Return the times of the answers as comparable numbers; None unless every time can be read."""
-    if "timestamp" not in extras.columns:
+    if TIMESTAMP not in extras.columns:
         return None
-    times = extras["timestamp"]
+    times = extras[TIMESTAMP]
     number = as_numbers(times)
     if number is None:
         number = as_datetimes(times)
@@ -275,7 +272,7 @@ def as_datetimes(times: pl.Series) -> pl.Series | None:
 def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     """Sort the rows of a table that has no order of its own by a column of times, and rows of equal times by all
     columns. Rows whose times cannot be read are sorted by all columns."""
-    times = answer_times(frame.select(pl.col(column).alias("timestamp")))
+    times = answer_times(frame.select(pl.col(column).alias(TIMESTAMP)))
     key = pl.Series("", np.zeros(frame.height) if times is None else times)
     return frame.sort(key, *frame.columns)
 

@@ -15,7 +15,7 @@ from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
 from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .columns import LABEL_ROLES, Roles
-from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, resolve_repeats
+from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, repeated, resolve_repeats
 from .reading import Reading, given
 from .rows import Rows
 
@@ -75,12 +75,17 @@ class Labels(Answers):
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where, part=part)
-        rows = read_labels(reading, {**names, "gold": column}, gold, anonymous, missing, wide)
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
             missing=list(missing) or None, wide=wide,
         )  # fmt: skip
-        self._fill(**_build_fields(rows, duplicates, {**recorded, **options}))
+        self._fill(
+            **_build_fields(
+                read_labels(reading, {**names, "gold": column}, gold, anonymous, missing, wide),
+                duplicates,
+                {**recorded, **options},
+            )
+        )
 
     def __repr__(self) -> str:
         return (
@@ -282,16 +287,21 @@ class Labels(Answers):
 
 
 def _build_fields(rows: LabelRows, duplicates: Policy | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    rows.reading.release()
     kernels = choose(len(rows.task), len(rows.classes))
     layout, order = _sorted(kernels, rows)
-    p, dropped = resolve_repeats(rows, layout, order, duplicates)
-    if p is not rows:
-        layout, order = _sorted(kernels, p)
+    dropped: list[Dropped] = []
+    if duplicates != "each" and (groups := repeated(layout, order)).height:
+        del layout, order  # the arrays of millions of answers are not held twice
+        rows, dropped = resolve_repeats(rows, groups, duplicates)
+        layout, order = _sorted(kernels, rows)
     return {
-        **{name: getattr(p, name) for name in ("tasks", "workers", "classes", "gold")},
+        **{name: getattr(rows, name) for name in ("tasks", "workers", "classes", "gold")},
         "layout": layout,
-        "extras": p.extras[order] if p.extras.width else p.extras,
-        "intake": p.reading.intake(p.shape, len(p.task), extras=p.extras.columns, dropped=dropped, options=options),
+        "extras": rows.extras[rows.row[order]] if rows.extras.width else rows.extras,
+        "intake": rows.reading.intake(
+            rows.shape, len(rows.task), extras=rows.extras.columns, dropped=dropped, options=options
+        ),
     }
 
 

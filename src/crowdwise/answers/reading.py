@@ -98,7 +98,7 @@ class Reading:
     @cached_property
     def rows(self) -> Ints:
         """(N,) row of the table of each answer. Use it only after all rows to drop are dropped."""
-        return np.flatnonzero(self.used)
+        return np.flatnonzero(self.used).astype(np.uint32)
 
     def kept(self, column: pl.Series) -> pl.Series:
         """Return a column without the dropped rows."""
@@ -109,13 +109,22 @@ class Reading:
         return [name for name in self.frame.columns if name not in set(taken)]
 
     def extras(self, taken: Iterable[str]) -> pl.DataFrame:
+        """Return the other columns of the rows that are not dropped."""
+        return pl.DataFrame([self.kept(column) for column in self.others(taken).get_columns()])
+
+    def others(self, taken: Iterable[str]) -> pl.DataFrame:
         """Return the other columns, renamed to their roles; columns of mixed types become text."""
         extras = self.frame.select(self.other_columns(taken))
         names = {
             name: role for role, name in self.columns.items() if name in extras.columns and role not in extras.columns
         }
         mixed = [to_text(column) for column in extras.get_columns() if column.dtype == pl.Object]
-        return pl.DataFrame([self.kept(column) for column in extras.with_columns(mixed).rename(names).get_columns()])
+        return extras.with_columns(mixed).rename(names)
+
+    def release(self) -> None:
+        """Drop the table, of which all that is needed has been taken: it may be large."""
+        self.rows  # noqa: B018  (needed later, for the places of answers)
+        self.frame, self.set_aside = self.frame.clear(), None
 
     def intake(
         self, shape: str, used: int, *, extras: Sequence[str], dropped: Iterable[Dropped], options: Mapping[str, Any]

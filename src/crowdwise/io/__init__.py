@@ -107,9 +107,7 @@ def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
     format = call.exports.format_of([head], call.how.format, call.options)
     if format is not None:
         wanted, options = call.exports.wanted(call.options)
-        return answers_of(
-            lambda: read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded
-        )
+        return answers_of(lambda: read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded)
     return KINDS[recognise(frame.columns, call.options, call.among)](frame, **call.options)  # type: ignore[call-arg]
 
 

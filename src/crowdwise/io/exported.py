@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from ..answers import KINDS, Answers
+from ..answers.frames import Handed
 from ..errors import EmptyDataError, FileError
 from .formats.base import COLUMNS, LABELS, POINTS, STARTED, SUBMITTED, Format, Head
 from .judgements import FILE, PERSONAL, Export, Made, Wanted
@@ -21,34 +22,41 @@ from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
 from .personal import pseudonyms
 from .questions import Question, choose
 
-CODED = ("worker", "question", "label", "label_set", "gold_label")  # columns with few different values
+CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated
+PARTS_TOGETHER = 64
 MAX_NAMES = 3  # of files in the name of the source
 
 
 def read_frame(frame: pl.DataFrame, head: Head, format: Format, wanted: Wanted) -> Export:
     """Return the judgements in a frame."""
     part = _as_text(Part(frame, range(1, frame.height + 1)))
-    found = _compact(converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted)
+    found = _compact(converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted, format.paged)
     return Export(_finished(format, [found]), format, (head.name,), (format.title,))
 
 
 def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how: Reading, wanted: Wanted) -> Export:
     """Return the judgements in the files of a platform."""
     if format.named_files and len(files) > 1:
-        named = [n for n, file in enumerate(files) if re.search(format.named_files, file.name)]
-        files, heads = [files[n] for n in named], [heads[n] for n in named]
+        named = [n for n, file in enumerate(files) if re.search(format.named_files, file.name.removesuffix(".gz"))]
+        if named:
+            files, heads = [files[n] for n in named], [heads[n] for n in named]
     for head in heads:
         if head.container not in format.containers or not format.recognise(head):
             raise FileError(wrong_format(head, format, None))
         if reason := format.refuse(head):
             raise FileError(reason)
-    seen, found = Unchanged(files), list[pl.DataFrame]()
+    seen, found, small = Unchanged(files), list[pl.DataFrame](), list[pl.DataFrame]()
     with _no_garbage():
         for number, (file, head) in enumerate(zip(files, heads, strict=True)):
             for part in parts_of(file, head, how):
                 text = _as_text(part) if head.container == "table" and head.how != "csv" else part
-                found.append(_compact(converted(format, text, origin_of(file), wanted.settings), number, wanted))
+                rows = converted(format, text, origin_of(file), wanted.settings)
+                small.append(_compact(rows, number, wanted, format.paged))
+                if len(small) == PARTS_TOGETHER:  # many small parts take twice the memory
+                    found.append(pl.concat(small, how="diagonal", rechunk=True))
+                    small.clear()
     seen.check()
+    found += small
     if not found:
         raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
@@ -83,11 +91,15 @@ def _as_text(part: Part) -> Part:
     return part._replace(content=part.content.with_columns(made))
 
 
-def _compact(frame: pl.DataFrame, file: int, wanted: Wanted) -> pl.DataFrame:
-    """Return a part of the judgements in little memory: texts that occur often are numbered."""
+def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool) -> pl.DataFrame:
+    """Return a part of the judgements in little memory: texts that are repeated are numbered, and submissions are kept
+    only where they tell drawings apart, or are pages of several tasks."""
     if "worker" in frame.columns and (wanted.key is not None or PERSONAL not in wanted.keep):
         frame = frame.with_columns(pseudonyms(frame["worker"], wanted.key))
     coded = [pl.col(name).cast(pl.Categorical) for name in CODED if name in frame.columns]
+    if "submission" in frame.columns:
+        drawn = pl.col("kind").is_null() | (pl.col("kind") == POINTS) if "kind" in frame.columns else pl.lit(True)
+        coded.append(pl.when(drawn | pl.lit(wanted.whole or paged)).then("submission").cast(pl.Categorical))
     return frame.with_columns(*coded, pl.lit(file, pl.UInt32).alias(FILE))
 
 
@@ -117,9 +129,9 @@ def answers_of(
     about = {"source": shown, "notes": notes, "where": export.where(made.rows), "options": dict(recorded)}
     arguments: dict[str, Any] = {**about, **made.options, **options}
     fields, warnings = export.format.fields, made.warnings
-    tables = [made.frame]
+    table = Handed(made.frame)
     del export, made  # a table of millions of answers is not held twice
-    found: Answers = KINDS[asked.kind](tables.pop(), **arguments)  # type: ignore[call-arg]
+    found: Answers = KINDS[asked.kind](table, **arguments)  # type: ignore[call-arg]
     columns = {role: field for role, field in fields.items() if role in found.intake.columns}
     own = {"label": asked.name} if asked.kind == LABELS else {}
     warned = (*warnings, *found.intake.warnings)

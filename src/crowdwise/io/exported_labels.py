@@ -105,5 +105,7 @@ def _split(
     for name in classes:
         said = [("yes" if name in each else "no") if each else None for each in given]
         label = pl.Series("label", said, pl.String)
-        parts.append(frame.with_columns(frame["task"] + f" / {name}", label).drop("gold", strict=False))
+        parts.append(
+            frame.with_columns(pl.col("task").cast(pl.String) + f" / {name}", label).drop("gold", strict=False)
+        )
     return pl.concat(parts), pl.concat([rows] * len(classes))

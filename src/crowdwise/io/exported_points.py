@@ -26,7 +26,7 @@ def point_table(export: Export, rows: pl.DataFrame, wanted: Wanted, options: Map
     aside = aside.set(_repeated(rows, votes) & aside.is_null(), REPEATED)
     places = [rows[axis] if axis in rows.columns else nothing(axis, pl.Float64, rows.height) for axis in ("x", "y")]
     classes = [rows["label"].cast(pl.String).alias("class")] if "label" in rows.columns else []
-    who = [rows["task"].alias("image"), workers_of(rows)]
+    who = [rows["task"].cast(pl.String).alias("image"), workers_of(rows)]
     frame = pl.DataFrame([*who, *places, *classes, *models_among(rows, aside, notes), aside])
     placed = frame["x"].is_not_null()
     _check_unit(rows.filter(placed & aside.is_null()), export.names[0], options)
@@ -58,7 +58,7 @@ def _jobs(export: Export, wanted: Wanted, votes: pl.DataFrame) -> pl.DataFrame:
         rows = whole.filter(aside_reasons(whole, export.format, wanted.keep).is_null())
     if "worker" not in rows.columns:
         return pl.DataFrame(schema={"image": pl.String, "worker": pl.String})
-    jobs = rows.select(pl.col("task").alias("image"), pl.col("worker").cast(pl.String))
+    jobs = rows.select(pl.col("task").cast(pl.String).alias("image"), pl.col("worker").cast(pl.String))
     return jobs.drop_nulls().unique().sort("image", "worker")
 
 
@@ -66,7 +66,7 @@ def _with_sizes(jobs: pl.DataFrame, votes: pl.DataFrame, warnings: list[str]) ->
     """Add the sizes of the images, if the file has one size for each."""
     if not set(SIZES) <= {*votes.columns}:
         return jobs
-    sizes = votes.select(pl.col("task").alias("image"), *SIZES).drop_nulls().unique()
+    sizes = votes.select(pl.col("task").cast(pl.String).alias("image"), *SIZES).drop_nulls().unique()
     if not sizes.height:
         return jobs
     if sizes["image"].is_duplicated().any():

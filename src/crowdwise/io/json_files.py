@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,24 @@ MAX_CHECKED_BYTES = 1 << 24  # of a file in which repeated keys of a record are 
 MAX_DEPTH = 500  # of lists and objects in one another
 
 
-class _Unique(dict[str, Any]):
-    """An object of JSON in which no key may occur twice."""
+class _Noting(dict[str, Any]):
+    """An object of JSON that notes a key which occurs twice. It raises no exception: ijson's parser in C fills it."""
+
+    any_twice = False  # whether any object has one
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key in self:
-            raise ValueError(f"the key {key!r} occurs twice in one object")
+            self.twice = key
+            type(self).any_twice = True
         super().__setitem__(key, value)
+
+
+def _check_unique(value: Any) -> None:
+    """Raise ValueError if a key occurs twice in one object."""
+    if hasattr(value, "twice"):
+        raise ValueError(f"the key {value.twice!r} occurs twice in one object")
+    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        _check_unique(each)
 
 
 class _Counted:
@@ -84,11 +95,14 @@ def json_records(path: Path, allowed: int | None = None) -> Iterator[tuple[Any, 
     import ijson
 
     count, size = 0, max(path.stat().st_size, 1)
-    check = {"map_type": _Unique} if size <= MAX_CHECKED_BYTES else {}
+    object_type: Any = type("Noting", (_Noting,), {})  # of this file
+    check = {"map_type": object_type} if size <= MAX_CHECKED_BYTES else {}
     with open_bytes(path, allowed) as file:
         counted = _Counted(file, path.name)
         try:
             for record in ijson.items(counted, "item", **check):
+                if object_type.any_twice:
+                    _check_unique(record)
                 count, counted.since = count + 1, 0
                 yield record, 0.0
         except FileError:

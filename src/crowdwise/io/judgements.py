@@ -26,6 +26,7 @@ class Wanted(NamedTuple):
     sets: str = "refuse"
     key: bytes | None = None  # for digests of workers
     settings: Settings = Settings()
+    whole: bool = False  # whether everything in the export is needed, not only the answers to one question
 
     def check(self) -> None:
         """Raise ParameterError for values that are not allowed."""

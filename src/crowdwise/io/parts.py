@@ -27,7 +27,7 @@ from .tables import format_of
 from .xml_files import cvat_records, xml_root
 
 HEAD_BYTES = 1 << 18
-PART_BYTES, PART_RECORDS = 1 << 24, 2_000
+PART_BYTES, PART_RECORDS = 1 << 24, 1_000
 
 
 class Reading(NamedTuple):

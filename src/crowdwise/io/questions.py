@@ -11,6 +11,7 @@ from ..errors import ColumnError, DataError, EmptyDataError, nearest, option
 from .formats.base import LABELS, OK, POINTS, TEXT
 from .judgements import Export
 
+ROWS_AT_ONCE = 100_000  # of which memory is needed for counting
 MAX_SHOWN = 8  # questions, or classes of points, that a message lists
 
 
@@ -32,25 +33,10 @@ def questions(frame: pl.DataFrame) -> list[Question]:
     """Return the questions of an export, sorted by name."""
     if "question" not in frame.columns:
         return []
-    names = ("x", "label", "label_set", "kind")
-    x, label, label_set, kind = (pl.col(name) if name in frame.columns else pl.lit(None) for name in names)
-    some = label.is_not_null() | label_set.is_not_null()
-    table = (
-        frame.lazy()
-        .filter(pl.col("question").is_not_null())
-        .group_by("question")
-        .agg(
-            places=x.is_not_null().sum(),
-            looked=(kind == POINTS).sum(),
-            labels=((kind == LABELS) & some).sum(),
-            sets=((pl.col("status") == OK) & label_set.is_not_null()).sum(),
-            answers=(pl.col("status") == OK).sum(),
-            classes=label.filter(x.is_not_null()).cast(pl.String).drop_nulls().unique(),
-            rows=kind.is_not_null().sum(),
-        )
-        .collect()
-        .sort(pl.col("question").cast(pl.String))
-    )
+    counted = pl.concat([_counted(part) for part in frame.iter_slices(ROWS_AT_ONCE)])
+    counts = pl.col("places", "looked", "labels", "sets", "answers", "rows").sum()
+    table = counted.group_by("question").agg(counts, pl.col("classes").explode().drop_nulls().unique())
+    table = table.sort(pl.col("question").cast(pl.String))
     return [
         Question(
             str(row["question"]),
@@ -61,6 +47,23 @@ def questions(frame: pl.DataFrame) -> list[Question]:
         )
         for row in table.iter_rows(named=True)
     ]
+
+
+def _counted(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the number of rows of each kind, and the classes of points, of every question in a part of an export."""
+    names = ("x", "label", "label_set", "kind")
+    x, label, label_set, kind = (pl.col(name) if name in frame.columns else pl.lit(None) for name in names)
+    some = label.is_not_null() | label_set.is_not_null()
+    own = frame.filter(pl.col("question").is_not_null())
+    return own.group_by("question").agg(
+        places=x.is_not_null().sum(),
+        looked=(kind == POINTS).sum(),
+        labels=((kind == LABELS) & some).sum(),
+        sets=((pl.col("status") == OK) & label_set.is_not_null()).sum(),
+        answers=(pl.col("status") == OK).sum(),
+        classes=label.filter(x.is_not_null()).cast(pl.String).drop_nulls().unique(),
+        rows=kind.is_not_null().sum(),
+    )
 
 
 def choose(export: Export, wanted: str | None, among: Sequence[str]) -> tuple[Question, str | None]:

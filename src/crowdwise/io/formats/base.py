@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -136,6 +137,7 @@ class Format(ABC):
     )  # role -> field of the file, for the record of the reading
     unit: ClassVar[str] = ""  # of points in the file
     shown_to_all: ClassVar[bool] = False  # whether every submission was asked all questions about points
+    paged: ClassVar[bool] = False  # whether a submission has several tasks, which `finish` needs
     kept: ClassVar[tuple[str, ...]] = ()  # columns besides labels and times that are kept with the answers
     may_be_anonymous: ClassVar[bool] = False  # whether files may have no workers at all
     named_files: ClassVar[str] = ""  # pattern of the names of the files that matter in a folder; "" for all
@@ -180,10 +182,20 @@ class RecordFormat(Format):
             if len(found) == before:
                 found.append(Answer(status=EMPTY))
             places.extend([row] * (len(found) - before))
-        return as_frame(found, places)
+        try:
+            return as_frame(found, places)
+        except UnicodeEncodeError as error:
+            row = next(row for answer, row in zip(found, places, strict=True) if not _is_unicode(answer))
+            raise FileError(
+                f"{origin.name}:{row}: a text has a lone surrogate, which is not Unicode. Correct or remove it"
+            ) from error
 
 
 ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, ArithmeticError)
+
+
+def _is_unicode(answer: Answer) -> bool:
+    return not any(isinstance(value, str) and re.search("[\ud800-\udfff]", value) for value in answer)
 
 
 def what(error: Exception) -> str:

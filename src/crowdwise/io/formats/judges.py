@@ -47,4 +47,4 @@ class Judges(RecordFormat):
 
 
 def _named(record: Mapping[str, Any], given: str | None, usual: tuple[str, ...]) -> Any:
-    return record[given or next(name for name in usual if name in record)]
+    return record[given or next((name for name in usual if name in record), usual[0])]

@@ -196,7 +196,9 @@ class LabelStudioMin(RecordFormat):
         different answers to one task, text that has not is not offered as a question by itself."""
         if "label" not in frame.columns or "question" not in frame.columns:
             return frame
-        plain = frame.filter(pl.col("label").is_not_null() & (pl.col("kind") == LABELS)).lazy()
+        given = pl.coalesce(pl.col(name).cast(pl.String) for name in ("label", "label_set") if name in frame.columns)
+        answers = frame.lazy().filter(pl.col("kind") == LABELS).select("question", "task", given.alias("label"))
+        plain = answers.filter(pl.col("label").is_not_null())
         tasks = plain.group_by("question", "task").agg(pl.col("label").n_unique().alias("labels"))
         each = tasks.group_by("question").agg(pl.col("labels").max(), pl.len().alias("tasks"))
         distinct = plain.group_by("question").agg(pl.col("label").n_unique().alias("distinct"))

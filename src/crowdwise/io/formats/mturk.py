@@ -25,7 +25,6 @@ from .base import (
     as_frame,
     as_label,
     chosen_field,
-    number,
     one_or_set,
     parsed,
     split_labels,
@@ -174,8 +173,9 @@ def _elements(frame: pl.DataFrame, origin: Origin) -> pl.DataFrame:
     """Return the answers in the column of JSON that crowd elements fill."""
     found: list[Answer] = []
     rows: list[int] = []
-    for record in frame.select(*ABOUT, ELEMENTS).iter_rows(named=True):
-        about = Answer(**{name: record[name] for name in ABOUT[:-1]} | {"seconds": number(record["seconds"])})
+    timed = frame.with_columns(pl.col("seconds").cast(pl.Float64, strict=False))
+    for record in timed.select(*ABOUT, ELEMENTS).iter_rows(named=True):
+        about = Answer(**{name: record[name] for name in ABOUT[:-1]})
         before = len(found)
         found.extend(_element_rows(record[ELEMENTS], about, f"{origin.name}:{record['source_row']}"))
         rows.extend([record["source_row"]] * (len(found) - before))

@@ -24,32 +24,36 @@ from .base import (
 )
 
 _SPENT = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")
+_HOLDER = re.compile(r"scale_.*|slider|number|text_?box.*|free_response")  # names that hold a value, and are no label
+STEM = "annotated_instances"  # of files that are named alike, in a folder per annotator
 ABOUT = ("instance_id", "user_id", "annotator_origin", "annotator_origin_detail", "displayed_text")  # not answers
 
 
 @register
 class Potato(RecordFormat):
-    """One record per instance; the worker is the folder of the file."""
+    """One record per instance; the worker is the folder of the file, or the file if it has a name of its own."""
 
     name = "potato"
     title = "Potato"
     files = "annotated_instances.jsonl in one folder per annotator"
     containers = ("records",)
     fields = {"task": "id", "worker": "name of the folder", "label": "label_annotations"}
-    named_files = r"annotated_instances\.jsonl?$"
+    named_files = r"(annotated_instances|annotations)\.jsonl?$"
 
     def recognise(self, head: Head) -> bool:
-        return head.has("id", "label_annotations")
+        if head.has("instance_id", "user_id", "labels"):  # as `potato export` writes it
+            return True
+        return bool({"id", "instance_id"} & {*head.columns}) and head.has("label_annotations")
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         spent = _SPENT.search(str((record.get("behavioral_data") or {}).get("time_string") or ""))
         days, hours, minutes, seconds = map(int, spent.groups()) if spent else (0, 0, 0, 0)
         about = Answer(
-            task=as_label(record[settings.task or "id"]),
-            worker=as_label(record.get("user_id")) or origin.folder or origin.stem,
+            task=as_label(record[settings.task or ("id" if "id" in record else "instance_id")]),
+            worker=as_label(record.get("user_id")) or (origin.folder if origin.stem.startswith(STEM) else origin.stem),
             seconds=float(seconds + 60 * (minutes + 60 * (hours + 24 * days))) if spent else None,
         )
-        yield from _schemas(record["label_annotations"] or {}, about)
+        yield from _schemas(record["label_annotations" if "label_annotations" in record else "labels"] or {}, about)
 
 
 @register
@@ -68,7 +72,8 @@ class PotatoState(RecordFormat):
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         for task, schemas in record["instance_id_to_label_to_value"].items():
-            yield from _schemas(schemas or {}, Answer(task=str(task), worker=as_label(record["user_id"])))
+            named = _paired(schemas) if isinstance(schemas, list) else schemas
+            yield from _schemas(named or {}, Answer(task=str(task), worker=as_label(record["user_id"])))
 
 
 @register
@@ -126,23 +131,44 @@ def _cell(cell: Any) -> dict[str, Any]:
     return {"kind": LABELS, "label": as_label(cell), "value": number(cell) if isinstance(cell, float) else None}
 
 
+def _paired(pairs: list[Any]) -> dict[str, dict[str, Any]]:
+    """Return the options of each question, for a list of pairs: [{"schema": question, "name": option}, value]."""
+    schemas: dict[str, dict[str, Any]] = {}
+    for option, value in pairs:
+        schemas.setdefault(option["schema"], {})[option["name"]] = value
+    return schemas
+
+
 def _schemas(schemas: Mapping[str, Any], about: Answer) -> Iterator[Answer]:
     """Yield the answer to each question: its options are the keys of a mapping."""
     found = False
     for schema, options in schemas.items():
-        options = options.get("labels", options) if isinstance(options, Mapping) else {as_label(options): True}
-        chosen = [option for option, value in options.items() if _is_chosen(value)]
-        texts = [value for value in options.values() if isinstance(value, str) and value.lower() != "true"]
+        options = options.get("labels", options) if isinstance(options, Mapping) else {str(as_label(options)): True}
+        chosen = [option for option, value in options.items() if _is_chosen(option, value)]
+        others = [value for option, value in options.items() if option not in chosen and not _is_blank(option, value)]
         found = found or bool(options)
-        if chosen or not texts:
+        if chosen or not others:
             yield about._replace(question=schema, **one_or_set(chosen))
         else:  # the options of a rating have their value, a text box has its text
-            rating = len(texts) == 1 and texts[0] in (*options, *map(str, range(-100, 101)))
-            fields: dict[str, Any] = {"kind": LABELS, "label": texts[0]} if rating else {"kind": TEXT}
-            yield about._replace(question=schema, **fields)
+            yield about._replace(question=schema, **_held(others, options))
     if not found:
         yield about._replace(status=EMPTY)
 
 
-def _is_chosen(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and value.lower() == "true")
+def _is_chosen(option: str, value: Any) -> bool:
+    """Return whether an option is chosen: it has the value true, or 1, or its own name."""
+    text = str(value).lower()
+    return text == "true" or (not _HOLDER.fullmatch(option) and (text == "1" or value == option))
+
+
+def _is_blank(option: str, value: Any) -> bool:
+    """Return whether an option is not chosen."""
+    text = str(value).lower()
+    return text in ("none", "false", "") or (not _HOLDER.fullmatch(option) and text == "0")
+
+
+def _held(values: list[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an answer that is a number, or the name of an option."""
+    text = as_label(values[0]) if len(values) == 1 and isinstance(values[0], (str, int, float)) else None
+    rating = text in (*options, *map(str, range(-100, 101)))
+    return {"kind": LABELS, "label": text} if rating else {"kind": TEXT}

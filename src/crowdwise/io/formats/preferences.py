@@ -97,7 +97,7 @@ class CrowdKitPairs(_Comparison):
 
     def recognise(self, head: Head) -> bool:
         wins = [
-            str(row["label"]) in (str(row["left"]), str(row["right"]))
+            str(row.get("label")) in (str(row.get("left")), str(row.get("right")))
             for row in head.rows
             if head.has("left", "right", "label")
         ]

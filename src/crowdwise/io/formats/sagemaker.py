@@ -89,7 +89,7 @@ class GroundTruthResponses(_GroundTruth):
                 submitted_at=each.get("submissionTime"),
                 seconds=number(each.get("timeSpentInSeconds")),
             )
-            yield from _contents(parsed(each["answerContent"]) or {}, about, "label")
+            yield from _contents(parsed(each["answerContent"]) or {}, about, None)
 
 
 def _object(origin: Origin) -> str:
@@ -97,12 +97,12 @@ def _object(origin: Origin) -> str:
     return origin.folder if origin.folder.isdigit() else f"{origin.folder}/{origin.name}"
 
 
-def _contents(content: Mapping[str, Any], about: Answer, job: str) -> Iterator[Answer]:
-    """Yield the answers of a worker; an element with a generic name is called after the job."""
+def _contents(content: Mapping[str, Any], about: Answer, job: str | None) -> Iterator[Answer]:
+    """Yield the answers of a worker; an element with a generic name is called after the job, if that is known."""
     found = False
     for question, fields in element_answers(content):
         found = True
-        name = job if question in GENERIC or len(content) == 1 else question
-        yield about._replace(question=name, **fields)
+        named = job is not None and (question in GENERIC or len(content) == 1)
+        yield about._replace(question=job if named else question, **fields)
     if not found:
         yield about._replace(status=EMPTY)

@@ -37,6 +37,7 @@ class Toloka(TableFormat):
     name = "toloka"
     title = "Toloka"
     files = "assignments TSV"
+    paged = True
     statuses = {
         "rejected": "REJECTED", "skipped": "SKIPPED", "expired": "EXPIRED", "draft": "ACTIVE",
         "test": "control task (GOLDEN: is filled)",
