@@ -63,6 +63,9 @@ _HOME = {
     "read_points": "io",
     "read_pairs": "io",
     "load": "io",
+    "convert": "io",
+    "export": "io",
+    "formats": "io.formats",
     "errors": "errors",
     "compat": "compat",
     "spark": "spark",
@@ -119,6 +122,8 @@ if TYPE_CHECKING:
     from .inspection import inspect as inspect
     from .inter_rater import agreement as agreement
     from .io import (
+        convert as convert,
+        export as export,
         load as load,
         read as read,
         read_content as read_content,
@@ -126,6 +131,7 @@ if TYPE_CHECKING:
         read_pairs as read_pairs,
         read_points as read_points,
     )
+    from .io.formats import formats as formats
     from .labels.dawid_skene import DawidSkene as DawidSkene
     from .labels.glad import Glad as Glad
     from .labels.groups import Groups as Groups, Tied as Tied

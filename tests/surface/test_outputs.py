@@ -21,7 +21,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.cli import main
-from crowdwise.cli.job import spreadsheet_safe
+from crowdwise.io.writing import spreadsheet_safe
 from crowdwise.reproduce import STUDIES, study
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

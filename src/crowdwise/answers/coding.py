@@ -23,7 +23,7 @@ def normalise_ids(
     """Return a column of one plain type, ready for coding, and warnings; `before` is the number of rows before it.
 
     Text stays text (the empty string is missing), typed columns keep their type, categories become their values, unless
-    they are to stay coded, which takes less memory. A column of mixed Python objects becomes text by the rule of `as_text`.
+    they are to stay coded, which takes less memory. A column of mixed Python objects becomes text by `as_text`.
     """
     kind = column.dtype
     if kind == pl.Object:

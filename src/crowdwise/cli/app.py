@@ -508,6 +508,62 @@ def simulate(
         words(f"{len(answers)} {answers.noun}s of {answers.n_workers} workers on {about}", *files)
 
 
+@_command("crowdwise convert export.json --to parquet --out judgements.parquet; crowdwise convert mturk.csv --to csv")
+def convert(
+    source: opt.Source,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="csv, jsonl, parquet, crowd-kit, or a format of `crowdwise formats`; default: the ending of --out",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write; default: stdout, for csv, jsonl and crowd-kit")
+    ] = None,
+    excel_safe: opt.ExcelSafe = False,
+) -> None:
+    """Convert an export or a table. Writes all judgements as one table, with a row per judgement and the status of
+    each, or as a file of another platform."""
+    from .exchange import converted
+
+    converted(source, to, out, excel_safe)
+
+
+@_command("crowdwise export results --to label-studio --out back --original export.json")
+def export(
+    source: opt.FittedSource,
+    to: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="csv, jsonl, parquet, or a platform: see `crowdwise formats`"),
+    ],
+    out: opt.OutDir,
+    original: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Export of the platform, whose data are kept; default: the file that was fitted"
+        ),
+    ] = None,
+    least: Annotated[
+        float, typer.Option(metavar="P", help="A probability below this is a reason to label again")
+    ] = 0.9,
+    excel_safe: opt.ExcelSafe = False,
+) -> None:
+    """Give a result back to a platform. Writes the estimates with their probabilities as predictions, relabel.csv (what
+    to label again, and why) and gold_candidates.csv (labels that are all but certain)."""
+    from .exchange import exported
+
+    exported(source, to, out, original, least, excel_safe)
+
+
+@_command("crowdwise formats --json")
+def formats(as_json: opt.Json = False) -> None:
+    """List the formats of platforms that are read and written."""
+    from .exchange import listed_formats
+
+    listed_formats(as_json)
+
+
 @_command("crowdwise models --json")
 def models(as_json: opt.Json = False) -> None:
     """List all models and their settings."""

@@ -15,8 +15,9 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
+from ..io.writing import spreadsheet_safe, write_csv
 from ..result.base import refuse_parts
-from .job import Job, check_file, check_folder, spreadsheet_safe, write_csv
+from .job import Job, check_file, check_folder
 from .say import table, words
 from .show import watch_models
 

@@ -25,17 +25,16 @@ from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
 from ..io.stored import PARTS
+from ..io.writing import write_csv
 from ..kernels import preload
 from ..report import summarise
 from ..result import BaseResult
-from ..result.files import write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
 CHECKPOINT = "checkpoint.crowdwise"
 MIN_BYTES_TO_PRELOAD = 20_000_000  # a file of this size always needs the compiled kernels
-FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that a spreadsheet takes for formulas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,20 +215,6 @@ def write_result(
     if page and not result.in_parts:
         files.append(result.report(out / "report.html", command=command_line(), **options))
     return [*files, result.save(out)]
-
-
-def write_csv(table: Any, path: Path, excel_safe: bool) -> Path:
-    """Write a table as CSV: unchanged for programs, or safe to open in a spreadsheet."""
-    safe = spreadsheet_safe(table) if excel_safe else table
-    return write_whole(path, safe.sink_csv if isinstance(safe, pl.LazyFrame) else safe.write_csv)
-
-
-def spreadsheet_safe(table: Any) -> Any:
-    """Put an apostrophe before every text and column name that begins with = + - @, a tab or a carriage return."""
-    text = pl.col(pl.String)
-    safe = table.with_columns(pl.when(text.str.contains(FORMULA)).then("'" + text).otherwise(text).name.keep())
-    names = table.collect_schema().names()
-    return safe.rename({name: f"'{name}" for name in names if name[:1] in tuple("=+-@\t\r")})
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import Any
 from ..aggregation import kind_of
 from ..errors import ParameterError
 from ..io import read_table
+from ..io.writing import write_csv
 from ..result.store import TABLES
 from ..spark.labels import read_labels
 from ..spark.session import check_spark, read, running, start
 from .fits import PageOptions
-from .job import CHECKPOINT, Job, write_csv
+from .job import CHECKPOINT, Job
 from .options import LabelOptions, RepeatOptions
 from .say import progress, words
 

@@ -16,7 +16,10 @@ from typer.core import TyperCommand
 LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
 READING, FITTING = "Reading the file", "Fitting"
 GROUPS = ("Arguments", "Options", FITTING, READING, LABELS, CLICKS, PAIRS)
-FILE_HELP = "Answers: CSV, TSV, JSON, JSONL or Parquet, also .gz; a folder or pattern of files; - is stdin"
+FILE_HELP = (
+    "Answers: an export of a platform (see `crowdwise formats`), CSV, TSV, JSON, JSONL, Parquet or xlsx, also .gz or "
+    ".zip; a folder or pattern of files; - is stdin"
+)
 
 
 class GroupedCommand(TyperCommand):
@@ -39,6 +42,13 @@ def completed_models(incomplete: str) -> list[str]:
     from ..aggregation import models
 
     return [name for name in models()["name"].to_list() if name.startswith(incomplete)]
+
+
+def completed_formats(incomplete: str) -> list[str]:
+    """Return the names of formats that start with `incomplete`, for shell completion."""
+    from ..io.formats import all_formats
+
+    return [name for name in all_formats() if name.startswith(incomplete)]
 
 
 def completed(*choices: str) -> Callable[[str], list[str]]:
@@ -130,7 +140,7 @@ class ListOptions:
     def write(self, table: Any) -> None:
         """Write the table to --out, if given, and print the file name."""
         if self.out is not None:
-            from .job import write_csv
+            from ..io.writing import write_csv
             from .say import words
 
             words(f"wrote {write_csv(table, self.out, excel_safe=not self.raw)}")
@@ -169,8 +179,38 @@ class FileOptions:
     format: Annotated[
         str | None,
         _option(
-            "NAME", "csv, json, jsonl, parquet, or cifar10h (raw file of CIFAR-10H); recognised by default", READING
+            "NAME",
+            "A format of `crowdwise formats`, or csv, json, jsonl, parquet, cifar10h; recognised by default",
+            READING,
+            autocompletion=completed_formats,
         ),
+    ] = None
+    question: Annotated[
+        str | None, _option("NAME", "Exports: the question to answer, if there are several", READING)
+    ] = None
+    keep: Annotated[
+        str | None,
+        _option(
+            "STATUS",
+            "Exports: also count rows that are skipped, rejected, draft, expired, test, gold or prediction; personal "
+            "keeps e-mail addresses of workers. Several with commas",
+            READING,
+        ),
+    ] = None
+    sets: Annotated[
+        str | None,
+        _option(
+            "RULE",
+            "Exports: several labels in one answer: refuse (default), split (each label is a yes/no task) or joined",
+            READING,
+        ),
+    ] = None
+    pseudonymise: Annotated[
+        Path | None,
+        _option("KEYFILE", "Exports: replace workers by digests with this secret key, made if not there", READING),
+    ] = None
+    max_expanded: Annotated[
+        str | None, _option("SIZE", "Size to which a compressed file may expand, e.g. 20GB", READING)
     ] = None
     delimiter: Annotated[str | None, _option("CHAR", "Separator of fields; recognised by default", READING)] = None
     encoding: Annotated[
@@ -192,6 +232,16 @@ class FileOptions:
         names = [each.name for each in fields(self) if each.name not in ("file", "kind", *NOT_READING)]
         return {name: value for name in names if (value := getattr(self, name)) not in (None, [], ())}
 
+    def reading(self) -> dict[str, Any]:
+        """Return the options that were given, as values of `crowdwise.read`."""
+        options = self.given()
+        for name, convert in (("delimiter", _delimiter), ("axes", _axes), ("box", _box), ("gold", _gold)):
+            if name in options:
+                options[name] = convert(options[name])
+        if "gold_column" in options:
+            options["gold"] = options.pop("gold_column")
+        return options
+
     def answers(self, among: Sequence[str] | None = None, **more: Any) -> Any:
         """Read the file; `among` are the kinds of answers that it may hold, `more` further options of `read`."""
         return self.read(self.file, self.insisted or getattr(self, "kind", None) or among, **more)
@@ -200,12 +250,7 @@ class FileOptions:
         """Read a file of this kind of answers, or of one of several kinds, by the options given."""
         from ..io import read
 
-        options = self.given()
-        for name, convert in (("delimiter", _delimiter), ("axes", _axes), ("box", _box), ("gold", _gold)):
-            if name in options:
-                options[name] = convert(options[name])
-        if "gold_column" in options:
-            options["gold"] = options.pop("gold_column")
+        options = self.reading()
         threshold = options.pop("drop_below", None)
         if threshold is None:
             return read(file, kind=kind, **options, **more)

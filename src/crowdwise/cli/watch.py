@@ -19,10 +19,11 @@ from ..engine.registry import make
 from ..engine.stream import NAME
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import read_table
+from ..io.writing import write_csv
 from ..points import ClickStream
 from ..result.store import unpack
 from ..streams import LabelStream
-from .job import check_file, settings_of, stoppable, write_csv
+from .job import check_file, settings_of, stoppable
 from .options import WatchedFolder
 from .say import words
 

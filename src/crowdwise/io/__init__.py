@@ -12,13 +12,14 @@ import polars as pl
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.frames import to_frame
 from ..answers.reading import given
+from ..errors import CrowdwiseError
 from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
 from .features import Features, read_features
 from .formats.base import Head
 from .json_files import HEAD_RECORDS
-from .judgements import check_kept
+from .judgements import Export, Wanted, check_kept
 from .opening import Unchanged, opened
 from .options import ExportOptions
 from .parts import Reading, head_of
@@ -26,6 +27,8 @@ from .tables import file_name, files_of, read_table, read_tables
 
 if TYPE_CHECKING:
     from ..engine import Progress
+    from .conversion import Converted
+    from .returned import Returned
 
 
 def read(
@@ -73,20 +76,14 @@ def read(
     >>> cw.read(folder / "clicks.csv", box=(0, 0, 10, 10))
     Points(2 clicks, 1 image, 2 workers, 2 jobs)
     """
-    given_options = {name: value for name, value in options.items() if value is not None}
-    among = candidates(given_options, kind)  # raises an error for invalid options before the file is read
-    limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
-    exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
-    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded))
-    exports.check(how)
-    recorded = given(
-        {}, format=format, delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, question=question,
-        keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
+    call = _call(
+        kind=kind, format=format, question=question, keep=keep, sets=sets, pseudonymise=pseudonymise,
+        delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, memory=memory, scratch=scratch, watch=watch,
+        **options,
     )  # fmt: skip
-    call = _Call(given_options, among, recorded, how, exports, limits)
     if not isinstance(path, (str, Path)):
         return _read_frame(to_frame(path), call)
-    with opened(path, how.max_expanded) as place:
+    with opened(path, call.how.max_expanded) as place:
         answers = _read_files(place, str(path), call)
     return answers.replaced(intake=replace(answers.intake, path=str(path)))
 
@@ -101,27 +98,89 @@ class _Call(NamedTuple):
     exports: ExportOptions
     limits: dict[str, Any]
 
+    def wanted(self, whole: bool) -> tuple[Wanted, dict[str, Any]]:
+        """Return what is wanted of an export, and the options of the class of answers."""
+        wanted, options = self.exports.wanted(self.options)
+        return wanted._replace(whole=whole), options
 
-def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
+
+def _call(
+    *,
+    kind: str | Sequence[str] | None = None,
+    format: str | None = None,
+    question: str | None = None,
+    keep: Sequence[str] | str | None = None,
+    sets: str | None = None,
+    pseudonymise: str | Path | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    max_expanded: str | float | None = None,
+    memory: str | float | None = None,
+    scratch: str | Path | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> _Call:
+    """Check all arguments before a file is read."""
+    given_options = {name: value for name, value in options.items() if value is not None}
+    among = candidates(given_options, kind)
+    limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
+    exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
+    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded))
+    exports.check(how)
+    recorded = given(
+        {}, format=format, delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, question=question,
+        keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
+    )  # fmt: skip
+    return _Call(given_options, among, recorded, how, exports, limits)
+
+
+class _Found(NamedTuple):
+    """An export that was recognised, and how it is read."""
+
+    read: Callable[[], Export]
+    wanted: Wanted
+    options: dict[str, Any]  # of the class of answers
+
+
+def _export_of_frame(frame: pl.DataFrame, call: _Call, whole: bool = False) -> _Found | None:
+    """Return the export in a frame; None for a plain table."""
     head = Head("table", "table", "frame", tuple(frame.columns), tuple(frame.head(HEAD_RECORDS).to_dicts()))
     format = call.exports.format_of([head], call.how.format, call.options)
-    if format is not None:
-        wanted, options = call.exports.wanted(call.options)
-        return answers_of(lambda: read_frame(frame, head, format, wanted), wanted, call.among, options, call.recorded)
+    if format is None:
+        return None
+    wanted, options = call.wanted(whole)
+    return _Found(lambda: read_frame(frame, head, format, wanted), wanted, options)
+
+
+def _export_of_files(files: Sequence[Path], call: _Call, whole: bool = False) -> _Found | None:
+    """Return the export in files; None for plain tables."""
+    heads = [head_of(file, call.how) for file in files]
+    try:
+        format = call.exports.format_of(heads, call.how.format, call.options)
+    except CrowdwiseError:
+        if not any(head.columns for head in heads):  # an empty or damaged file: reading it says what is wrong
+            read_table(files[0], None, call.how.delimiter, call.how.encoding, max_expanded=call.how.max_expanded)
+        raise
+    if format is None:
+        return None
+    wanted, options = call.wanted(whole)
+    return _Found(lambda: read_files(files, heads, format, call.how, wanted), wanted, options)
+
+
+def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
+    found = _export_of_frame(frame, call)
+    if found is not None:
+        return answers_of(*found, among=call.among, recorded=call.recorded)
     return KINDS[recognise(frame.columns, call.options, call.among)](frame, **call.options)  # type: ignore[call-arg]
 
 
 def _read_files(place: Path, path: str, call: _Call) -> Any:
     """Read files on disk: an export, labels that are larger than memory, or a table."""
     how, files = call.how, files_of(place)
-    heads = [head_of(file, how) for file in files]
-    format = call.exports.format_of(heads, how.format, call.options)
-    if format is not None:
-        wanted, options = call.exports.wanted(call.options)
-        _read_tables([KINDS[kind] for kind in call.among], options, call.recorded, [])
-        return answers_of(
-            lambda: read_files(files, heads, format, how, wanted), wanted, call.among, options, call.recorded
-        )
+    export = _export_of_files(files, call)
+    if export is not None:
+        _read_tables([KINDS[kind] for kind in call.among], export.options, call.recorded, [])
+        return answers_of(*export, among=call.among, recorded=call.recorded)
     as_table = (how.format, how.delimiter, how.encoding)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files, *as_table, how.max_expanded)
@@ -145,6 +204,72 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
         "source": table.name, "notes": table.notes, "where": table.where, "options": call.recorded,
     }  # fmt: skip
     return found(table.frame, **read_as, **call.options)  # type: ignore[call-arg]
+
+
+def convert(
+    path: Any, out: str | Path, to: str | None = None, *, excel_safe: bool = False, **options: Any
+) -> Converted:
+    """Write all judgements in an export or a table as another file: one table with a row per judgement (CSV, JSONL or
+    Parquet, by the ending of `out`), or a file of the platform `to`; `crowdwise.formats()` says which can be written.
+
+    The table keeps every question, and rows that are not votes with their status; `crowdwise.read` reads it again. A
+    file of a platform holds what the platform knows; the rest is counted in `left_out` of what is returned. Options are
+    those of `read`.
+
+    >>> import crowdwise as cw, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> answers = {"task": ["1", "1"], "worker": ["ann", "bob"], "label": ["cat", "dog"]}
+    >>> cw.convert(answers, folder / "tasks.json", "label-studio").rows
+    2
+    >>> cw.read(folder / "tasks.json").frame().rows()
+    [('1', 'ann', 'cat'), ('1', 'bob', 'dog')]
+    """
+    from .conversion import table_of, table_of_answers, target, written
+
+    place, name = Path(out), target(to, Path(out))
+    call = _call(**options)
+
+    def judgements(found: _Found | None, otherwise: Callable[[], Any]) -> pl.DataFrame:
+        if found is None:
+            return table_of_answers(otherwise())
+        return table_of(found.read(), found.wanted.question)
+
+    if not isinstance(path, (str, Path)):
+        frame = to_frame(path)
+        rows = judgements(_export_of_frame(frame, call, whole=True), lambda: _read_frame(frame, call))
+    else:
+        with opened(path, call.how.max_expanded) as source:
+            found = _export_of_files(files_of(source), call, whole=True)
+            rows = judgements(found, lambda: _read_files(source, str(path), call))
+    return written(rows, name, place, excel_safe)
+
+
+def export(
+    result: Any,
+    to: str,
+    folder: str | Path,
+    *,
+    original: str | Path | None = None,
+    least: float = 0.9,
+    excel_safe: bool = False,
+) -> Returned:
+    """Write what a result says of each task as the platform `to` reads it, labels with their probabilities as
+    predictions, into a folder, with two tables: relabel.csv, what to label again and why, and gold_candidates.csv,
+    labels that are all but certain.
+
+    `to` is a platform (`crowdwise.formats()` says which) or "csv", "jsonl" or "parquet". `original` is the export of
+    the platform, whose data are kept; by default the file that the answers were read from, if it is there. A
+    probability below `least` is a reason to label again.
+
+    >>> import crowdwise as cw, tempfile
+    >>> sim = cw.simulate.crowd(tasks=50, workers=8, per_task=5, seed=2)
+    >>> files = cw.export(cw.aggregate(sim.answers), "label-studio", tempfile.mkdtemp())
+    >>> files.estimates.name, files.tasks
+    ('label-studio.json', 50)
+    """
+    from .returned import give_back
+
+    return give_back(result, to, folder, original, least, excel_safe)
 
 
 def _bytes(memory: str | float) -> int:
@@ -197,5 +322,6 @@ def load(path: str | Path) -> Any:
 
 
 __all__ = [
-    "Content", "Features", "load", "read", "read_content", "read_features", "read_pairs", "read_points", "read_table",
+    "Content", "Features", "convert", "export", "load", "read", "read_content", "read_features",
+    "read_pairs", "read_points", "read_table",
 ]  # fmt: skip

@@ -105,7 +105,10 @@ def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool) -> pl.
 
 def _finished(format: Format, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the whole table, with the duration of answers that have a start and an end."""
-    whole = format.finish(pl.concat(parts, how="diagonal"))
+    whole = pl.concat(parts, how="diagonal")
+    if "task" not in whole.columns:  # no record has one
+        whole = whole.with_columns(pl.lit(None, pl.Categorical).alias("task"))
+    whole = format.finish(whole)
     if {STARTED, SUBMITTED} <= {*whole.columns}:
         taken = (pl.col(SUBMITTED) - pl.col(STARTED)).dt.total_microseconds() / 1e6
         known = pl.col("seconds").fill_null(taken) if "seconds" in whole.columns else taken
@@ -116,8 +119,9 @@ def _finished(format: Format, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def answers_of(
     read: Callable[[], Export],
     wanted: Wanted,
-    among: Sequence[str],
     options: Mapping[str, Any],
+    *,
+    among: Sequence[str],
     recorded: Mapping[str, Any],
 ) -> Answers:
     """Return the answers to one question of the export that `read` returns, as answers of its kind."""

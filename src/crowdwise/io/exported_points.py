@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import DataError, option
-from .formats.base import EMPTY, POINTS, SUBMITTED
+from .formats.base import EMPTY, LABELS, OK, POINTS, SUBMITTED
 from .judgements import FILE, Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
 
 REPEATED = "repeated (earlier work of the same worker on the image)"
@@ -60,6 +60,27 @@ def _jobs(export: Export, wanted: Wanted, votes: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema={"image": pl.String, "worker": pl.String})
     jobs = rows.select(pl.col("task").cast(pl.String).alias("image"), pl.col("worker").cast(pl.String))
     return jobs.drop_nulls().unique().sort("image", "worker")
+
+
+def with_looks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return an export in which every submission was asked all questions about points, with a row without a place for
+    each of these questions that a submission drew nothing for."""
+    if "kind" not in frame.columns or "question" not in frame.columns or "worker" not in frame.columns:
+        return frame
+    asked = frame.filter(pl.col("kind") == POINTS).select("question").drop_nulls().unique(maintain_order=True)
+    if not asked.height:
+        return frame
+    each = ["task", "worker", *(["submission"] if "submission" in frame.columns else [])]
+    counted = pl.col("status").is_in([OK, EMPTY]) & pl.col("worker").is_not_null()
+    about = [name for name in (*each, SUBMITTED, "source_row", FILE) if name in frame.columns]
+    jobs = frame.filter(counted).unique(each, keep="last", maintain_order=True).select(about).join(asked, how="cross")
+    drawn = frame.filter(counted & (pl.col("kind") == POINTS))
+    absent = jobs.join(drawn, on=[*each, "question"], how="anti", nulls_equal=True, maintain_order="left")
+    said = {"kind": POINTS, "status": OK}
+    absent = absent.with_columns(**{name: pl.lit(value).cast(frame.schema[name]) for name, value in said.items()})
+    if not (frame["kind"] == LABELS).any():  # submissions without any answer are all among these
+        frame = frame.filter((pl.col("status") != EMPTY) | pl.col("worker").is_null())
+    return pl.concat([frame, absent], how="diagonal")
 
 
 def _with_sizes(jobs: pl.DataFrame, votes: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:

@@ -123,7 +123,7 @@ def json_object(path: Path, allowed: int | None = None) -> Any:
             "a list of records, or one record per line"
         )
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=_no_constant)
+        return DECODER.decode(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise invalid(path.name, "", error) from error
 
@@ -141,7 +141,14 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
+
+
 def invalid(name: str, where: str, error: Exception) -> FileError:
     """Return the error for JSON that cannot be read."""
-    text = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]
-    return FileError(f"{name}: invalid JSON{' ' if where else ''}{where}: {text}. Write or download it again")
+    return FileError(f"{name}: invalid JSON{' ' if where else ''}{where}: {reason(error)}. Write or download it again")
+
+
+def reason(error: Exception) -> str:
+    """Return why JSON cannot be read."""
+    return "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]

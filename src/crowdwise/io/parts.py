@@ -100,7 +100,8 @@ def _json_head(path: Path, how: Reading) -> Head:
 
 
 def _records_head(name: str, kind: str, records: Sequence[Any]) -> Head:
-    if not records or not all(isinstance(record, Mapping) for record in records):
+    records = [record for record in records if isinstance(record, Mapping)]  # reading refuses the others
+    if not records:
         return Head(name, "", "")
     columns = tuple(dict.fromkeys(key for record in records for key in record))
     return Head(name, "records", kind, columns, tuple(records))
@@ -130,8 +131,10 @@ def _table_head(path: Path, kind: str, how: Reading) -> Head:
     try:
         delimiter = how.delimiter or sniff(data, path.name)
     except ColumnError:
-        lines = text.splitlines()[:HEAD_RECORDS]
-        return Head(path.name, "lines", "csv", ("line",), tuple({"line": line} for line in lines if line.strip()))
+        lines = [line for line in text.splitlines()[:HEAD_RECORDS] if line.strip()]
+        if not lines:
+            return Head(path.name, "", "")
+        return Head(path.name, "lines", "csv", ("line",), tuple({"line": line} for line in lines))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     columns = next(reader, [])
     rows: list[dict[str, Any]] = []

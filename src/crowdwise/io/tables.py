@@ -17,6 +17,7 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
+from .json_files import DECODER, reason
 from .opening import GZIP, STDIN_NAME, ZIP, gunzipped, is_workbook, unreadable
 from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
 
@@ -244,13 +245,13 @@ def not_records(name: str) -> FileError:
 
 def _parsed(data: bytes, name: str) -> Any:
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        return DECODER.decode(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise FileError(
             f"{name}:{error.lineno}: invalid JSON: {error.msg}. One record per line? Use {option('format', 'jsonl')}"
         ) from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise FileError(f"{name}: invalid JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{name}: invalid JSON: {reason(error)}") from error
 
 
 def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> tuple[list[Any], list[int]]:
@@ -263,8 +264,10 @@ def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> 
     for number, line in enumerate(data.decode("utf-8-sig").split("\n"), before + 1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise FileError(f"{name}:{number}: invalid JSON record: {error}. Correct or remove the line") from error
+                records.append(DECODER.decode(line))
+            except (ValueError, RecursionError) as error:
+                raise FileError(
+                    f"{name}:{number}: invalid JSON record: {reason(error)}. Correct or remove the line"
+                ) from error
             lines.append(number)
     return records, lines

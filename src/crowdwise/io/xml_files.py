@@ -22,7 +22,7 @@ def xml_root(path: Path, allowed: int | None = None) -> str | None:
     try:
         events = iterparse(io.BytesIO(first_bytes(path, HEAD_BYTES, allowed)), events=("start",), forbid_dtd=True)
         return next((str(element.tag) for _, element in events), None)
-    except SyntaxError:
+    except (SyntaxError, LookupError):  # an unknown encoding is a LookupError
         return None
     except ValueError:  # a document type or an entity: reading the file refuses it
         return "annotations"
@@ -43,7 +43,7 @@ def cvat_records(path: Path, allowed: int | None = None) -> Iterator[dict[str, A
             ) from error
         except SyntaxError as error:
             raise FileError(f"{path.name}: invalid XML: {error}. Write or download it again") from error
-        except (KeyError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise FileError(f"{path.name} is not as CVAT writes it: {error}. Export it again") from error
 
 

@@ -9,6 +9,8 @@ import importlib
 import pkgutil
 from typing import TypeVar
 
+import polars as pl
+
 from .base import Format, Head
 
 FORMATS: dict[str, Format] = {}
@@ -34,3 +36,22 @@ def find(head: Head) -> Format | None:
         return None
     found = [each for each in all_formats().values() if head.container in each.containers and each.recognise(head)]
     return found[0] if found else None
+
+
+def formats() -> pl.DataFrame:
+    """Return the formats of platforms that are read and written: name, title, files, kinds of answers, statuses that
+    are told apart, unit of points, and whether `convert` and `export` write the format.
+
+    >>> import crowdwise as cw
+    >>> cw.formats().filter(name="prodigy").select("title", "kinds", "convert", "export").row(0)
+    ('Prodigy', 'labels, points', True, True)
+    """
+    rows = [
+        {
+            "name": each.name, "title": each.title, "files": each.files, "kinds": ", ".join(each.kinds),
+            "statuses": ", ".join(each.statuses), "unit": each.unit, "convert": bool(each.converted),
+            "export": bool(each.returned),
+        }
+        for each in all_formats().values()
+    ]  # fmt: skip
+    return pl.DataFrame(rows)

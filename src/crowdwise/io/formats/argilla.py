@@ -5,8 +5,11 @@ Only the flat form says which responses were drafts or discarded; in the nested 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from . import register
 from .base import (
@@ -19,12 +22,16 @@ from .base import (
     Answer,
     Head,
     Origin,
+    Original,
     RecordFormat,
     Settings,
     as_label,
     number,
     one_or_set,
 )
+
+if TYPE_CHECKING:
+    from ..estimates import Estimate, Estimates
 
 RESPONSES, USERS, STATUS, SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 STATUSES = {"draft": "draft", "discarded": "skipped"}  # all others are answers
@@ -40,6 +47,8 @@ class _Argilla(RecordFormat):
 @register
 class ArgillaNested(_Argilla):
     """One record with its responses, by question."""
+
+    returned = ".json"
 
     name = "argilla"
     title = "Argilla (nested)"
@@ -64,6 +73,20 @@ class ArgillaNested(_Argilla):
         if not found:
             yield about._replace(status=EMPTY)
 
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        for record in _records(estimates, original):
+            estimate = estimates.tasks[str(as_label(record[estimates.field or "id"]))]
+            suggested = {"value": _value(estimate), "score": estimate.probability, "agent": estimates.by}
+            fields = record.get("fields") or {"task": record["id"]}
+            yield {
+                "id": record["id"],
+                "fields": fields,
+                "metadata": record.get("metadata") or {},
+                "suggestions": {estimates.question: suggested},
+                "responses": {},
+                "vectors": {},
+            }
+
 
 @register
 class ArgillaFlat(_Argilla):
@@ -73,6 +96,8 @@ class ArgillaFlat(_Argilla):
     title = "Argilla (flat)"
     files = "JSON and JSONL of to_list(flatten=True), Parquet of datasets"
     statuses = {"draft": "draft", "skipped": "discarded", "prediction": "suggestion"}
+    converted = ".json"
+    returned = ".json"
 
     def recognise(self, head: Head) -> bool:
         return any(name.endswith(USERS) and head.has(name.removesuffix(".users")) for name in head.columns)
@@ -97,6 +122,53 @@ class ArgillaFlat(_Argilla):
                 yield _suggested(about, question, record[name], record.get(f"{name}.agent"))
         if not found:
             yield about._replace(status=EMPTY)
+
+    def records(self, rows: pl.DataFrame) -> Iterator[Mapping[str, Any]]:
+        from ..conversion import by_task
+
+        words = {"draft": "draft", "skipped": "discarded"}
+        for task, judgements in by_task(rows):
+            record: dict[str, Any] = {"id": task, "status": "completed", "task": task}
+            for row in judgements:
+                question, worker = row.get("question"), row.get("worker")
+                if question is None or worker is None:
+                    continue
+                value = json.loads(row["label_set"]) if "label_set" in row else row.get("label")
+                if row["status"] == "prediction":
+                    record |= {question + SUGGESTION: value, f"{question}{SUGGESTION}.agent": _agent(worker)}
+                    continue
+                for ending, each in (
+                    (RESPONSES, value), (USERS, worker), (STATUS, words.get(row["status"], "submitted")),
+                ):  # fmt: skip
+                    record.setdefault(question + ending, []).append(each)
+            yield record
+
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        name = estimates.question + SUGGESTION
+        for record in _records(estimates, original):
+            estimate = estimates.tasks[str(as_label(record[estimates.field or "id"]))]
+            kept = {key: value for key, value in record.items() if not key.endswith((RESPONSES, USERS, STATUS))}
+            score = {f"{name}.score": estimate.probability, f"{name}.agent": estimates.by}
+            yield kept | {name: _value(estimate)} | score
+
+
+def _agent(worker: str) -> str:
+    return worker.removeprefix(MODEL_PREFIX)
+
+
+def _records(estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the records that have an estimate; of the tasks alone, if there is no export."""
+    if original is None:
+        yield from ({"id": task, "task": task} for task in estimates.tasks)
+        return
+    for record in original():
+        if as_label(record.get(estimates.field or "id")) in estimates.tasks:
+            yield record
+
+
+def _value(estimate: Estimate) -> Any:
+    """Return the label that is suggested, or the list of labels."""
+    return estimate.labels[0] if len(estimate.labels) == 1 else list(estimate.labels) or None
 
 
 def _suggested(about: Answer, question: str, value: Any, agent: Any) -> Answer:

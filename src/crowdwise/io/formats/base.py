@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import polars as pl
 
 from ...answers.times import INSTANT, instants
-from ...errors import ColumnError, FileError, option
+from ...errors import ColumnError, DataError, FileError, option
+
+if TYPE_CHECKING:
+    from ..estimates import Estimates
 
 OK, EMPTY = "ok", "empty"
 # What else a row can be: not a vote. Rows of these statuses are left out, unless the caller asks for them.
@@ -93,6 +96,9 @@ class Answer(NamedTuple):
     worker_kind: str | None = None
 
 
+Original = Callable[[], Iterator[Mapping[str, Any]]]  # returns the records of an export, from the first one
+
+
 class Head(NamedTuple):
     """The beginning of a file, by which its format is recognised."""
 
@@ -141,6 +147,8 @@ class Format(ABC):
     kept: ClassVar[tuple[str, ...]] = ()  # columns besides labels and times that are kept with the answers
     may_be_anonymous: ClassVar[bool] = False  # whether files may have no workers at all
     named_files: ClassVar[str] = ""  # pattern of the names of the files that matter in a folder; "" for all
+    converted: ClassVar[str] = ""  # ending of the file that `records` fills: ".json", ".jsonl", ".csv"; "" for none
+    returned: ClassVar[str] = ""  # ending of the file that `give_back` fills
 
     @abstractmethod
     def recognise(self, head: Head) -> bool:
@@ -157,6 +165,14 @@ class Format(ABC):
     def refuse(self, head: Head) -> str:
         """Return why a file of this platform cannot be aggregated; "" if it can."""
         return ""
+
+    def records(self, rows: pl.DataFrame) -> Iterator[Mapping[str, Any]]:
+        """Yield judgements, sorted by task, as the records of a file of this platform."""
+        raise NotImplementedError
+
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        """Yield estimates as the records of a file that the platform reads; `original` is the platform's export."""
+        raise NotImplementedError
 
 
 class RecordFormat(Format):
@@ -226,11 +242,17 @@ def as_frame(answers: Sequence[Answer], rows: Sequence[int]) -> pl.DataFrame:
     """Return judgements as a table, without columns that have no values."""
     columns = dict(zip(Answer._fields, zip(*answers, strict=True), strict=True)) if answers else {}
     made = [
-        pl.Series(name, values, dtype=pl.String if COLUMNS[name] == INSTANT else COLUMNS[name], strict=False)
+        pl.Series(name, _as_text(values), dtype=pl.String)
+        if COLUMNS[name] == INSTANT
+        else pl.Series(name, values, dtype=COLUMNS[name], strict=False)
         for name, values in columns.items()
         if any(value is not None for value in values)
     ]
     return tidy(pl.DataFrame([*made, pl.Series("source_row", rows, dtype=pl.UInt32)]))
+
+
+def _as_text(values: Sequence[Any]) -> list[str | None]:
+    return [value if value is None or isinstance(value, str) else str(value) for value in values]
 
 
 def tidy(frame: pl.DataFrame) -> pl.DataFrame:
@@ -263,6 +285,15 @@ def as_label(value: Any) -> str | None:
             return None
         return str(int(value)) if value == int(value) else str(value)
     raise ValueError(f"{json.dumps(value, default=str)[:80]} is neither text nor a number")
+
+
+def as_id(text: str | None) -> int | str | None:
+    """Return an id as platforms write it: a number if its text is one.
+
+    >>> as_id("7"), as_id("007"), as_id("ann")
+    (7, '007', 'ann')
+    """
+    return int(text) if text is not None and text.isdigit() and text == str(int(text)) else text
 
 
 def number(value: Any) -> float | None:
@@ -306,6 +337,16 @@ def stem_of(path: Path) -> str:
     """Return the name of a file without its endings of formats: "ann" for ann.jsonl and ann.jsonl.gz."""
     name = path.name.removesuffix(".gz")
     return name[: -len(Path(name).suffix)] if Path(name).suffix else name
+
+
+def check_one_question(rows: pl.DataFrame, title: str) -> None:
+    """Raise DataError for judgements of several questions, where a file holds those of one."""
+    names = rows["question"].drop_nulls().unique().sort().to_list() if "question" in rows.columns else []
+    if len(names) > 1:
+        raise DataError(
+            f"a file of {title} holds the answers to one question; there are {len(names)}: "
+            f"{', '.join(map(repr, names[:8]))}. Choose one with {option('question', names[0])}"
+        )
 
 
 def chosen_field(settings_field: str | None, usual: str, columns: Sequence[str], name: str, role: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -22,6 +22,7 @@ from .base import (
     Answer,
     Head,
     Origin,
+    Original,
     RecordFormat,
     Settings,
     as_label,
@@ -29,6 +30,9 @@ from .base import (
     one_or_set,
     parsed,
 )
+
+if TYPE_CHECKING:
+    from ..estimates import Estimates
 
 SHAPES = ("keypoint", "rectangle", "ellipse")  # of which the place is read; their labels are in <shape>labels
 MAX_LABEL_CHARS = 200  # longer text in JSON_MIN and CSV is data of the task
@@ -54,6 +58,8 @@ class LabelStudio(RecordFormat):
     fields = {"task": "id", "worker": "completed_by", "label": "value of the result", "seconds": "lead_time"}
     unit = "percent of the image, turned into pixels by original_width and original_height"
     shown_to_all = True
+    converted = ".json"
+    returned = ".json"
 
     def recognise(self, head: Head) -> bool:
         return (
@@ -63,7 +69,7 @@ class LabelStudio(RecordFormat):
         )
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
-        task = as_label(_field(record, settings.task) if settings.task else record.get("id"))
+        task = as_label(field_of(record, settings.task) if settings.task else record.get("id"))
         annotations = record.get("annotations") or record.get("completions") or []
         found = False
         for annotation in annotations:
@@ -83,8 +89,18 @@ class LabelStudio(RecordFormat):
         if not found:
             yield Answer(task=task, status=EMPTY)
 
+    def records(self, rows: pl.DataFrame) -> Iterator[Mapping[str, Any]]:
+        from .label_studio_tasks import tasks_of
 
-def _field(record: Mapping[str, Any], name: str) -> Any:
+        return tasks_of(rows)
+
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        from .label_studio_tasks import with_predictions
+
+        return with_predictions(estimates, original)
+
+
+def field_of(record: Mapping[str, Any], name: str) -> Any:
     """Return a field of a task or, if there is none, of its data."""
     return record[name] if name in record else record["data"][name.removeprefix("data.")]
 

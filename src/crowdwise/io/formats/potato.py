@@ -100,6 +100,7 @@ class PotatoTable(RecordFormat):
             status="prediction" if machine else OK,
         )
         ticked: dict[str, list[str]] = {}
+        options: dict[str, dict[str, Any]] = {}
         found = False
         for name, cell in record.items():
             if name in (*ABOUT, "user", settings.task) or cell is None or cell == "":
@@ -110,11 +111,18 @@ class PotatoTable(RecordFormat):
                     choice if str(cell) in ("1", "true", "True", choice) else as_label(cell) or ""
                 )
                 continue
+            schema, dot, choice = name.rpartition(".")  # a column for each option, as `potato export` writes it
+            if dot and (_HOLDER.fullmatch(choice) or _is_chosen(choice, cell) or _is_blank(choice, cell)):
+                options.setdefault(schema, {})[choice] = cell
+                continue
             found = True
             yield about._replace(question=name, **_kept(_cell(cell), about))
         for schema, labels in ticked.items():
             found = True
             yield about._replace(question=schema, **_kept(one_or_set(labels), about))
+        for schema, cells in options.items():
+            found = True
+            yield about._replace(question=schema, **_kept(_chosen(cells), about))
         if not found:
             yield about._replace(status=EMPTY if about.status == OK else about.status)
 
@@ -144,15 +152,17 @@ def _schemas(schemas: Mapping[str, Any], about: Answer) -> Iterator[Answer]:
     found = False
     for schema, options in schemas.items():
         options = options.get("labels", options) if isinstance(options, Mapping) else {str(as_label(options)): True}
-        chosen = [option for option, value in options.items() if _is_chosen(option, value)]
-        others = [value for option, value in options.items() if option not in chosen and not _is_blank(option, value)]
         found = found or bool(options)
-        if chosen or not others:
-            yield about._replace(question=schema, **one_or_set(chosen))
-        else:  # the options of a rating have their value, a text box has its text
-            yield about._replace(question=schema, **_held(others, options))
+        yield about._replace(question=schema, **_chosen(options))
     if not found:
         yield about._replace(status=EMPTY)
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an answer with these options; those of a rating have their value, a text box has its text."""
+    chosen = [option for option, value in options.items() if _is_chosen(option, value)]
+    others = [value for option, value in options.items() if option not in chosen and not _is_blank(option, value)]
+    return one_or_set(chosen) if chosen or not others else _held(others, options)
 
 
 def _is_chosen(option: str, value: Any) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from . import register
 from .base import (
@@ -15,13 +18,21 @@ from .base import (
     Answer,
     Head,
     Origin,
+    Original,
     RecordFormat,
     Settings,
+    as_id,
     as_label,
+    check_one_question,
     number,
     one_or_set,
 )
 
+if TYPE_CHECKING:
+    from ..estimates import Estimate, Estimates
+
+# Fields of a record that are about its answer, not its task.
+OF_THE_ANSWER = ("answer", "accept", "_annotator_id", "_session_id", "_timestamp", "spans", "meta")
 CHOICE, BINARY, SPANS = "choice", "accept", "spans"  # names of the questions
 
 
@@ -41,6 +52,8 @@ class Prodigy(RecordFormat):
     }  # fmt: skip
     unit = "pixels"
     may_be_anonymous = True
+    converted = ".jsonl"
+    returned = ".jsonl"
 
     def recognise(self, head: Head) -> bool:
         return head.container == "records" and head.has("answer", "_input_hash", "_task_hash")
@@ -73,6 +86,50 @@ class Prodigy(RecordFormat):
             yield from _spans(boxes, about)
         else:
             yield about._replace(status=EMPTY)
+
+    def records(self, rows: pl.DataFrame) -> Iterator[Mapping[str, Any]]:
+        check_one_question(rows, self.title)
+        known = rows["label"].drop_nulls().unique().sort().to_list() if "label" in rows.columns else []
+        options = [{"id": label, "text": label} for label in known]
+        for row in rows.iter_rows(named=True):
+            yield _record(row, options)
+
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        options = [{"id": label, "text": label} for label in estimates.classes]
+        if original is None:
+            for task, estimate in estimates.tasks.items():
+                shown = {"text": task, "_input_hash": as_id(task), "_task_hash": as_id(task), "options": options}
+                yield shown | _accepted(CHOICE, estimate)
+            return
+        seen = set[str]()
+        field = estimates.field or ("_task_hash" if estimates.question == BINARY else "_input_hash")
+        for record in original():
+            task = str(as_label(record[field]))
+            if task not in estimates.tasks or task in seen:
+                continue
+            seen.add(task)
+            kept = {name: value for name, value in record.items() if name not in OF_THE_ANSWER}
+            yield kept | _accepted(estimates.question, estimates.tasks[task])
+
+
+def _record(row: Mapping[str, Any], options: list[dict[str, str]]) -> dict[str, Any]:
+    """Return a judgement as a choice."""
+    labels = json.loads(row["label_set"]) if row.get("label_set") else [row["label"]] if row.get("label") else []
+    found = {
+        "text": row["task"], "_input_hash": as_id(row["task"]), "_task_hash": as_id(row["task"]), "options": options,
+        "accept": labels, "answer": "ignore" if row["status"] == "skipped" else "accept",
+        "_annotator_id": row.get("worker"),
+    }  # fmt: skip
+    time = row.get("submitted_at")
+    return found if time is None else found | {"_timestamp": time.timestamp()}
+
+
+def _accepted(question: str, estimate: Estimate) -> dict[str, Any]:
+    """Return an estimate as an answer to the question."""
+    score = {"meta": {"score": estimate.probability}}
+    if question == BINARY:
+        return {"answer": estimate.labels[0] if estimate.labels else "ignore"} | score
+    return {"accept": list(estimate.labels), "answer": "accept" if estimate.labels else "ignore"} | score
 
 
 def _spans(spans: list[Mapping[str, Any]], about: Answer) -> Iterator[Answer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from .base import (
     Answer,
     Head,
     Origin,
+    Original,
     RecordFormat,
     Settings,
     as_label,
@@ -25,7 +26,11 @@ from .base import (
     parsed,
 )
 
+if TYPE_CHECKING:
+    from ..estimates import Estimates
+
 SHAPE_KEYS = {"x", "y", "tool", "toolIndex", "toolType", "x1", "pathX", "points", "details", "frame"}
+VERSION = "@"  # between a subject and the version of a question
 SEPARATOR = "\x1f"  # between workflow, version and task, until all rows are known
 
 
@@ -46,6 +51,7 @@ class Zooniverse(RecordFormat):
         "timestamp": "created_at",
     }
     unit = "pixels"
+    returned = ".csv"
 
     def recognise(self, head: Head) -> bool:
         return head.has("classification_id", "annotations", "subject_ids", "user_name")
@@ -75,6 +81,21 @@ class Zooniverse(RecordFormat):
         if not found:
             yield about._replace(status=EMPTY)
 
+    def give_back(self, estimates: Estimates, original: Original | None) -> Iterator[Mapping[str, Any]]:
+        for task, each in estimates.tasks.items():
+            subject = {"subject_id": task.partition(VERSION)[0], "question": estimates.question}
+            if estimates.kind == POINTS:
+                for place in each.places:
+                    yield subject | {
+                        "x": place.x,
+                        "y": place.y,
+                        "#label": place.label,
+                        "#probability": place.probability,
+                    }
+                continue
+            label = " | ".join(each.labels)
+            yield subject | {"#label": label, "#probability": each.probability, "#answers": each.answers}
+
     def finish(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Name questions by their task: with the workflow if there are several, and with the major version of the
         workflow at the subject if a question has several versions."""
@@ -93,7 +114,7 @@ class Zooniverse(RecordFormat):
         known = frame.join(names, on="question", how="left", maintain_order="left")
         several = pl.col("versions").fill_null(1) > 1
         return known.with_columns(
-            pl.when(several).then(pl.col("task") + "@" + pl.col("version")).otherwise("task").alias("task"),
+            pl.when(several).then(pl.col("task") + VERSION + pl.col("version")).otherwise("task").alias("task"),
             pl.when(pl.col("workflows") > 1)
             .then(pl.col("workflow") + "/" + pl.col("name"))
             .otherwise("name")

@@ -1,0 +1,178 @@
+"""What a result gives back: estimates as a platform reads them, what to label again and why, and gold candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ..acquisition import review
+from ..errors import FileError, ParameterError, nearest, option
+from ..result.base import any_result, refuse_parts
+from ..result.files import write_whole
+from .estimates import estimates_of
+from .formats import all_formats
+from .formats.base import Format, Original
+from .opening import opened
+from .parts import Reading, family, format_for, head_of, parts_of, wrong_format
+from .tables import files_of
+from .writing import TABLES, record_writer, table_writer
+
+RELABEL, GOLD = "relabel", "gold_candidates"  # tables besides the estimates
+SURE = 0.99  # probability from which a label is a candidate for gold
+MIN_AGREEING, MIN_SHARE = 3, 0.8  # answers, and share of the answers, that agree with a candidate for gold
+
+
+class Returned(NamedTuple):
+    """The files that were written."""
+
+    estimates: Path
+    relabel: Path
+    gold: Path | None  # there are no candidates among clicks and pairs
+    tasks: int  # with an estimate
+    doubtful: int
+    candidates: int
+
+
+def returnable() -> list[str]:
+    """Return the names that `export` takes."""
+    return [*(ending[1:] for ending in TABLES), *(name for name, each in all_formats().items() if each.returned)]
+
+
+def give_back(
+    result: Any, to: str, folder: str | Path, original: str | Path | None, least: float, excel_safe: bool
+) -> Returned:
+    """Write the files."""
+    result = any_result(result, "export")
+    refuse_parts(result, "export")
+    if not 0 <= least <= 1:
+        raise ParameterError(f"{option('least')} is {least}; it must be between 0 and 1")
+    check_target(to)
+    out = Path(folder)
+    if f".{to}" in TABLES:
+        main = next(iter(result.tables().values()))
+        estimates = write_whole(out / f"estimates.{to}", table_writer(main, f".{to}", excel_safe))
+        tasks = main.height
+    else:
+        estimates, tasks = _for_platform(result, all_formats()[to], out, original, excel_safe)
+    doubtful, sure = doubts(result, least), gold_candidates(result)
+    relabel = write_whole(out / f"{RELABEL}.csv", table_writer(doubtful, ".csv", excel_safe))
+    gold = None
+    if sure is not None:
+        gold = write_whole(out / f"{GOLD}.csv", table_writer(sure, ".csv", excel_safe))
+    return Returned(estimates, relabel, gold, tasks, doubtful.height, 0 if sure is None else sure.height)
+
+
+def check_target(to: str) -> None:
+    """Raise ParameterError for a name that `export` does not take."""
+    if to not in returnable():
+        known = returnable()
+        raise ParameterError(f"{option('to', to)} is not known; it can be {', '.join(known)}.{nearest(to, known)}")
+
+
+def _for_platform(
+    result: Any, format: Format, out: Path, original: str | Path | None, excel_safe: bool
+) -> tuple[Path, int]:
+    """Write the estimates as records of a platform, with the data of the original export if there is one."""
+    found = estimates_of(result)
+    ending = ".json" if format.returned == ".object" else format.returned
+    place = out / f"{format.name}{ending}"
+    source = original if original is not None else _source(result, format)
+    count = [0]
+
+    def counted(records: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        for record in records:
+            count[0] += 1
+            yield record
+
+    if source is None:
+        records = counted(format.give_back(found, None))
+        write_whole(place, record_writer(records, format.returned, excel_safe))
+    else:
+        with opened(source) as path:
+            records = counted(format.give_back(found, _original(path, format)))
+            write_whole(place, record_writer(records, format.returned, excel_safe))
+            if not count[0]:
+                raise FileError(
+                    f"none of the {len(found.tasks)} tasks of the result is in {source}. Name the export that the "
+                    f"answers were read from with {option('original', 'FILE')}"
+                )
+    return place, len(found.tasks) if format.returned in (".object", ".csv") else count[0]
+
+
+def _source(result: Any, format: Format) -> str | None:
+    """Return the file that the answers were read from, if it is still there and of this platform."""
+    path = result.answers.intake.path
+    if not path or path == "-":
+        return None
+    try:
+        with opened(path) as place:
+            heads = [head_of(file, Reading()) for file in files_of(place)]
+            own = format_for(heads, None)
+    except FileError:
+        return None
+    return str(path) if own in family(format.name.partition("-")[0]) and _same_form(own, format) else None
+
+
+def _same_form(own: Format | None, format: Format) -> bool:
+    return own is not None and (own.name == format.name or own.returned == "")
+
+
+def _original(path: Path, format: Format) -> Original:
+    """Return a function that reads the records of an export from the beginning."""
+    files = files_of(path)
+    heads = [head_of(file, Reading()) for file in files]
+    for head in heads:
+        if head.container not in format.containers or not format.recognise(head):
+            raise FileError(wrong_format(head, format, format_for([head], None)))
+
+    def records() -> Iterator[Mapping[str, Any]]:
+        for file, head in zip(files, heads, strict=True):
+            for part in parts_of(file, head, Reading()):
+                content = part.content
+                yield from content.iter_rows(named=True) if isinstance(content, pl.DataFrame) else content
+
+    return records
+
+
+def doubts(result: Any, least: float) -> pl.DataFrame:
+    """Return what to label again, the most useful first, with the reason."""
+    table = review(result)
+    unsure = pl.col("probability") < least
+    percent = (pl.col("probability") * 100).round(0).cast(pl.Int64, strict=False).cast(pl.String)
+    noun = {"points": "that the object is real", "pairs": "of the cluster"}.get(result.kind, "of the label")
+    reasons = [pl.when(unsure).then(pl.format("the probability {} is {}%", pl.lit(noun), percent))]
+    if "tie" in table.columns:
+        reasons.append(pl.when(pl.col("tie")).then(pl.lit("labels are tied")))
+    if "answers" in table.columns and result.kind == "labels":
+        reasons.append(pl.when(pl.col("answers") == 0).then(pl.lit("there are no answers")))
+        reasons.append(pl.when(pl.col("answers") == 1).then(pl.lit("there is only one answer")))
+    if "others" in table.columns:
+        reasons.append(pl.when(pl.col("models_disagree")).then(pl.format("other models differ: {}", "others")))
+    reason = pl.concat_str(reasons, separator="; ", ignore_nulls=True)
+    named = table.with_columns(reason.alias("reason")).filter(pl.col("reason") != "")
+    first = [name for name in ("task", "image", "object", "item", "label", "cluster") if name in named.columns]
+    shown = [*first, "probability", "reason", *(name for name in ("answers", "votes", "gain") if name in named.columns)]
+    if result.kind == "points":
+        shown[len(first) : len(first)] = [*result.answers.axes]
+    return named.select(shown)
+
+
+def gold_candidates(result: Any) -> pl.DataFrame | None:
+    """Return tasks whose labels are all but certain, as candidates for known labels: task, label, probability, answers
+    and agreement. The first rows have every label; None for answers that are not labels."""
+    if result.kind != "labels":
+        return None
+    labels = result.labels.select("task", "label", "probability", "votes")
+    answers = result.tasks.select("task", "answers", agreement=1 - pl.col("disagreement"))
+    known = pl.Series(result.answers.gold >= 0)
+    table = labels.join(answers, on="task", how="left", maintain_order="left").filter(~known)
+    agreeing = (pl.col("agreement") * pl.col("answers")).round() >= MIN_AGREEING
+    sure = (pl.col("probability") >= SURE) & agreeing & (pl.col("agreement") >= MIN_SHARE)
+    chosen = table.filter(sure).sort("probability", "answers", "task", descending=[True, True, False])
+    turn = pl.int_range(pl.len()).over("label")
+    ordered = chosen.with_columns(turn=turn).sort("turn", "label", maintain_order=True)
+    found: pl.DataFrame = ordered.select("task", "label", "probability", "answers", "agreement")
+    return found
