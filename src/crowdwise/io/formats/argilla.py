@@ -77,12 +77,13 @@ class ArgillaNested(_Argilla):
         for record in _records(estimates, original):
             estimate = estimates.tasks[str(as_label(record[estimates.field or "id"]))]
             suggested = {"value": _value(estimate), "score": estimate.probability, "agent": estimates.by}
+            known = {estimates.question: suggested} if estimate.labels else {}
             fields = record.get("fields") or {"task": record["id"]}
             yield {
                 "id": record["id"],
                 "fields": fields,
                 "metadata": record.get("metadata") or {},
-                "suggestions": {estimates.question: suggested},
+                "suggestions": known,
                 "responses": {},
                 "vectors": {},
             }
@@ -148,6 +149,9 @@ class ArgillaFlat(_Argilla):
         for record in _records(estimates, original):
             estimate = estimates.tasks[str(as_label(record[estimates.field or "id"]))]
             kept = {key: value for key, value in record.items() if not key.endswith((RESPONSES, USERS, STATUS))}
+            if not estimate.labels:
+                yield kept
+                continue
             score = {f"{name}.score": estimate.probability, f"{name}.agent": estimates.by}
             yield kept | {name: _value(estimate)} | score
 

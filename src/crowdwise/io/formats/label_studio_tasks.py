@@ -142,11 +142,9 @@ def _predicted(
     else:
         result = [about | {"type": kind, "value": _value(kind, estimate.labels)}] if estimate.labels else []
         score = estimate.probability
-    return {
-        "id": task,
-        "data": data,
-        "predictions": [{"model_version": estimates.by, "score": score, "result": result}],
-    }
+    known = bool(result) or estimates.kind == POINTS  # an image without objects is an estimate too
+    predictions = [{"model_version": estimates.by, "score": score, "result": result}] if known else []
+    return {"id": task, "data": data, "predictions": predictions}
 
 
 def _placed(place: Place, size: tuple[float, float] | None) -> dict[str, Any]:

@@ -112,6 +112,8 @@ class PotatoTable(RecordFormat):
                 )
                 continue
             schema, dot, choice = name.rpartition(".")  # a column for each option, as `potato export` writes it
+            if dot and choice.startswith("_"):  # spans, and rooms where people annotate together
+                continue
             if dot and (_HOLDER.fullmatch(choice) or _is_chosen(choice, cell) or _is_blank(choice, cell)):
                 options.setdefault(schema, {})[choice] = cell
                 continue
@@ -159,7 +161,7 @@ def _schemas(schemas: Mapping[str, Any], about: Answer) -> Iterator[Answer]:
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an answer with these options; those of a rating have their value, a text box has its text."""
+    """Return the fields of an answer: of the options that are chosen; else a rating has its value, a box its text."""
     chosen = [option for option, value in options.items() if _is_chosen(option, value)]
     others = [value for option, value in options.items() if option not in chosen and not _is_blank(option, value)]
     return one_or_set(chosen) if chosen or not others else _held(others, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -99,17 +99,18 @@ class Prodigy(RecordFormat):
         if original is None:
             for task, estimate in estimates.tasks.items():
                 shown = {"text": task, "_input_hash": as_id(task), "_task_hash": as_id(task), "options": options}
-                yield shown | _accepted(CHOICE, estimate)
+                if estimate.labels:
+                    yield shown | _accepted(CHOICE, estimate, options)
             return
         seen = set[str]()
         field = estimates.field or ("_task_hash" if estimates.question == BINARY else "_input_hash")
         for record in original():
             task = str(as_label(record[field]))
-            if task not in estimates.tasks or task in seen:
+            if task in seen or task not in estimates.tasks or not estimates.tasks[task].labels:
                 continue
             seen.add(task)
             kept = {name: value for name, value in record.items() if name not in OF_THE_ANSWER}
-            yield kept | _accepted(estimates.question, estimates.tasks[task])
+            yield kept | _accepted(estimates.question, estimates.tasks[task], record.get("options") or [])
 
 
 def _record(row: Mapping[str, Any], options: list[dict[str, str]]) -> dict[str, Any]:
@@ -124,12 +125,13 @@ def _record(row: Mapping[str, Any], options: list[dict[str, str]]) -> dict[str, 
     return found if time is None else found | {"_timestamp": time.timestamp()}
 
 
-def _accepted(question: str, estimate: Estimate) -> dict[str, Any]:
+def _accepted(question: str, estimate: Estimate, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return an estimate as an answer to the question."""
     score = {"meta": {"score": estimate.probability}}
     if question == BINARY:
-        return {"answer": estimate.labels[0] if estimate.labels else "ignore"} | score
-    return {"accept": list(estimate.labels), "answer": "accept" if estimate.labels else "ignore"} | score
+        return {"answer": estimate.labels[0]} | score
+    ids = {as_label(each.get("id")): each.get("id") for each in options}
+    return {"accept": [ids.get(label, label) for label in estimate.labels], "answer": "accept"} | score
 
 
 def _spans(spans: list[Mapping[str, Any]], about: Answer) -> Iterator[Answer]:
