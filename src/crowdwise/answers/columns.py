@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..errors import ColumnError, nearest, option
+from ..errors import ColumnError, nearest, option, phrase
 
 NONE_GIVEN: Mapping[str, object] = MappingProxyType({})
 COORDINATES = ("x", "y", "z")
@@ -50,11 +50,31 @@ class Roles:
                 guessed.append(role)
         for role in required or self.required:
             if role not in found:
-                raise self.missing(role, role, columns, source)
+                raise self.missing(role, role, columns, source, given)
         return found, tuple(guessed)
 
-    def missing(self, role: str, name: str, columns: Sequence[str], source: str) -> ColumnError:
+    def proposal(self, columns: Sequence[str], given: Mapping[str, object]) -> str:
+        """Return the options that name all required columns, if for each there is exactly one that it can be."""
+        found = {role: str(name) for role, name in given.items() if name is not None}
+        for role in self.required:
+            likely_ones = likely(role, columns, found.values())
+            usual = found.get(role) or self.guess(role, columns, found.values())
+            if usual is None and len(likely_ones) != 1:
+                return ""
+            found[role] = usual or likely_ones[0]
+        new = [option(role, found[role]) for role in self.required if found[role] != self.guess(role, columns)]
+        what = " and ".join(f"{found[role]!r} the {role}" for role in self.required)
+        return f"Perhaps {what}: use {phrase(', ', ' ').join(new)}" if new else ""
+
+    def missing(
+        self, role: str, name: str, columns: Sequence[str], source: str, given: Mapping[str, object] = NONE_GIVEN
+    ) -> ColumnError:
         """Return the error for a missing column."""
+        proposal = "" if role in given else self.proposal(columns, given)
+        if proposal:
+            return ColumnError(
+                f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}. {proposal}"
+            )
         hint = nearest(name, columns)
         found = f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}.{hint}"
         if role in ("x", "y"):
@@ -116,6 +136,34 @@ PAIR_ROLES = Roles(
     },
     required=("left", "right", "worker", "answer"),
 )
+# Words in the names of columns that may have a role, where no common name is there: "Answer.category", "Turk ID".
+LIKELY = {
+    "label": "answers? labels? outputs? responses? annotations? choices? category verdicts? ratings? judge?ments? votes?",
+    "worker": "workers? annotators? turk(er)? users? raters? coders? judges? participants? labell?ers? reviewers?",
+    "task": "tasks? items? hit units? questions? examples? documents? subjects? images? urls? texts?",
+}
+UNLIKELY = (
+    "confidence gold golden time times date count number correct score trust at on ip email name_of seconds status"
+)
+
+
+def likely(role: str, columns: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """Return the columns that may have a role, by the words in their names.
+
+    >>> likely("label", ["HITId", "WorkerId", "Answer.category", "Answer.category.confidence"])
+    ['Answer.category']
+    """
+    if role not in LIKELY:
+        return []
+    found = []
+    for column in columns:
+        words = {word.casefold() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", column)}
+        wanted = any(re.fullmatch(pattern, word) for pattern in LIKELY[role].split() for word in words)
+        if wanted and column not in taken and not words & {*UNLIKELY.split()}:
+            found.append(column)
+    return found
+
+
 CONTENT_ROLES = Roles(
     {
         "task": "task taskid item itemid id unit unitid questionid hitid example exampleid instance instanceid docid "

@@ -13,7 +13,7 @@ from ..errors import ColumnError, DuplicateError, ParameterError, nearest, optio
 from ..kernels.layout import Bools, Floats, Ints, Layout
 from .base import MAX_EXAMPLES, Dropped
 from .coding import code, look_alikes
-from .columns import LABEL_ROLES
+from .columns import LABEL_ROLES, likely
 from .gold import code_labels, gold_codes, known_labels
 from .reading import Reading
 
@@ -161,6 +161,8 @@ def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
         return False
     if any(nearest(role, columns) for role in ("worker", "label")):  # a long table with a misspelt column
         return False
+    if all(likely(role, columns) for role in ("worker", "label")):  # a long table with columns of other names
+        return False
     return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
 
 
@@ -213,7 +215,7 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
     clash = groups["group"].is_in(differ.implode()).to_numpy()
     times = answer_times(p.extras.select(pl.col(TIMESTAMP).gather(p.row))) if TIMESTAMP in p.extras.columns else None
     if clash.any() and (policy == "error" or (policy is None and times is None)):
-        raise _clash_error(p, groups, clash)
+        raise _clash_error(p, groups, clash, policy)
     rank = groups["answer"].to_numpy() if times is None or policy == "first" else times[groups["answer"].to_numpy()]
     ranked = groups.with_columns(pl.Series("rank", rank)).sort("group", "rank", "answer")
     by_group = ranked.group_by("group", maintain_order=True)
@@ -277,13 +279,14 @@ def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     return frame.sort(key, *frame.columns)
 
 
-def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools) -> DuplicateError:
+def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools, policy: Policy | None) -> DuplicateError:
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()
     count = p.reading.counted(clashing["group"].n_unique())
     word = "first" if p.reading.part is None else "for instance"
+    why = "" if policy == "error" else "There is no column of times to decide which is the last. "
     return DuplicateError(
         f"{count} time(s) a worker gave different labels to one task in {p.reading.source}, {word} "
-        f"{_line(p, first[0])} and {_line(p, first[1])}. There is no column of times to decide which is the last. Use "
+        f"{_line(p, first[0])} and {_line(p, first[1])}. {why}Use "
         f"{option('duplicates', 'last')}, or first or each"
     )

@@ -12,7 +12,7 @@ import polars as pl
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.frames import to_frame
 from ..answers.reading import given
-from ..errors import CrowdwiseError
+from ..errors import CrowdwiseError, ParameterError, option
 from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
@@ -23,6 +23,7 @@ from .judgements import Export, Wanted, check_kept
 from .opening import Unchanged, opened
 from .options import ExportOptions
 from .parts import Reading, head_of
+from .personal import PERSONAL, protected
 from .tables import file_name, files_of, read_table, read_tables
 
 if TYPE_CHECKING:
@@ -171,7 +172,10 @@ def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
     found = _export_of_frame(frame, call)
     if found is not None:
         return answers_of(*found, among=call.among, recorded=call.recorded)
-    return KINDS[recognise(frame.columns, call.options, call.among)](frame, **call.options)  # type: ignore[call-arg]
+    kind = KINDS[recognise(frame.columns, call.options, call.among)]
+    if call.exports.pseudonymise is not None:  # columns of a frame are the caller's own: all of them are kept
+        frame, _ = protected(frame, kind.roles, call.options, [PERSONAL], call.exports.key())
+    return kind(frame, **call.options)  # type: ignore[call-arg]
 
 
 def _read_files(place: Path, path: str, call: _Call) -> Any:
@@ -188,6 +192,8 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
             found = KINDS[recognise(source.columns(), call.options, call.among)]
             _read_tables([found], call.options, call.recorded, source.columns())
             if found.kind == "labels":
+                if call.exports.pseudonymise is not None:
+                    raise ParameterError(f"{option('pseudonymise')} is for files that fit in memory; omit it")
                 from .large import split_labels
                 from .stored import PARTS
 
@@ -200,10 +206,12 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     seen.check()
     found = KINDS[recognise(table.frame.columns, call.options, call.among)]
     _read_tables([found], call.options, call.recorded, table.frame.columns)
+    key = call.exports.key()
+    frame, personal = protected(table.frame, found.roles, call.options, call.exports.keep, key)
     read_as: dict[str, Any] = {
-        "source": table.name, "notes": table.notes, "where": table.where, "options": call.recorded,
+        "source": table.name, "notes": (*table.notes, *personal), "where": table.where, "options": call.recorded,
     }  # fmt: skip
-    return found(table.frame, **read_as, **call.options)  # type: ignore[call-arg]
+    return found(frame, **read_as, **call.options)  # type: ignore[call-arg]
 
 
 def convert(

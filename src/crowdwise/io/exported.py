@@ -16,10 +16,10 @@ from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..errors import EmptyDataError, FileError
 from .formats.base import COLUMNS, LABELS, POINTS, STARTED, SUBMITTED, Format, Head
-from .judgements import FILE, PERSONAL, Export, Made, Wanted
+from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
 from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
-from .personal import pseudonyms
+from .personal import PERSONAL, pseudonyms
 from .questions import Question, choose
 
 CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated
@@ -41,8 +41,9 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
         if named:
             files, heads = [files[n] for n in named], [heads[n] for n in named]
     for head in heads:
-        if head.container not in format.containers or not format.recognise(head):
-            raise FileError(wrong_format(head, format, None))
+        known = format.recognise(head) if how.format is None else format.insisted(head)
+        if head.container not in format.containers or not known:
+            raise FileError(wrong_format(head, format, None, insisted=how.format is not None))
         if reason := format.refuse(head):
             raise FileError(reason)
     seen, found, small = Unchanged(files), list[pl.DataFrame](), list[pl.DataFrame]()

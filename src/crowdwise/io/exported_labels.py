@@ -79,7 +79,7 @@ def _sets(
         at = int(listed.is_not_null().arg_max() or 0)
         raise DataError(
             f"question {asked.name!r} of {name} has answers with several labels ({asked.sets} of {asked.answers}), for "
-            f"instance {', '.join(json.loads(listed[at]))}. Make each label a yes/no task "
+            f"instance {', '.join(map(repr, json.loads(listed[at])))}. Make each label a yes/no task "
             f"({option('sets', 'split')}), or count each set as one label ({option('sets', 'joined')})"
         )
     sets = [json.loads(text) if text else None for text in listed.to_list()]

@@ -10,8 +10,8 @@ import polars as pl
 from ..answers.reading import SET_ASIDE
 from ..errors import check_choice
 from .formats.base import ASIDE, MODEL, PERSON, STATUSES, Format, Settings
+from .personal import PERSONAL
 
-PERSONAL = "personal"  # of `keep`: e-mail addresses as they are
 KEEPABLE = (*ASIDE, PERSONAL)
 SETS = ("refuse", "split", "joined")
 FILE = "source_file"  # column with the number of the file

@@ -17,14 +17,20 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from ..errors import FileError, option
+from .formats.base import STDIN_NAME
 
 MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
 FREE_BYTES = 64_000_000  # expanded size up to which the ratio does not matter
 MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit
 MAX_MEMBERS = 100_000  # files in a zip
 COPY_BYTES = 1 << 20
+UNREAD = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls). Save it as xlsx or CSV", b"BZh": "compressed by bzip2. Unpack it",
+    b"\xfd7zXZ\x00": "compressed by xz. Unpack it", b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive. Unpack it", b"Rar!": "a rar archive. Unpack it",
+    b"%PDF": "a PDF. Export a table",
+}  # fmt: skip
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
-STDIN_NAME = "standard input"
 # Endings of files in a zip that are read; others, such as images, are left alone.
 DATA_ENDINGS = (
     ".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".xml", ".parquet", ".pq", ".arrow",
@@ -105,7 +111,10 @@ def first_bytes(path: Path, count: int, allowed: int | None = None) -> bytes:
 def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     """Yield a path on disk that can be read more than once: pipes, standard input and the files of a zip are copied to
     a temporary place."""
-    if str(path) != "-" and not _is_pipe(Path(path)) and not is_zip(Path(path)):
+    _check_address(str(path))
+    _check_kind(Path(path))
+    zips = zips_of(path)
+    if str(path) != "-" and not _is_pipe(Path(path)) and not zips:
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
@@ -115,7 +124,43 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
         elif _is_pipe(place):
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
-        yield unpacked(place, Path(folder) / "content", allowed) if is_zip(place) else place
+        zips = zips or ([place] if is_zip(place) else [])
+        found = [unpacked(each, Path(folder) / "content" / each.stem, allowed) for each in zips]
+        yield place if not found else found[0] if len(found) == 1 else Path(folder) / "content"
+
+
+def zips_of(path: Any) -> list[Path]:
+    """Return the zips that a path names: the file, or all files of a folder or that match a pattern if all are zips."""
+    place = Path(path)
+    if place.is_dir():
+        files = [file for file in sorted(place.iterdir()) if file.suffix.lower() in (".zip", *DATA_ENDINGS, ".gz")]
+    elif any(letter in str(path) for letter in "*?[") and not place.exists():
+        base = Path(place.anchor) if place.is_absolute() else Path()
+        files = sorted(file for file in base.glob(str(place.relative_to(base))) if file.is_file())
+    else:
+        files = [place]
+    return files if files and all(file.is_file() and is_zip(file) for file in files) else []
+
+
+def _check_address(path: str) -> None:
+    """Raise FileError for an address on the internet."""
+    if "://" in path[:12]:
+        raise FileError(f"{path} is an address, not a file, and nothing is fetched. Download it, and give the file")
+
+
+def _check_kind(path: Path) -> None:
+    """Raise FileError for files that are known and not read: they get their name, and what to do."""
+    if not path.is_file():
+        return
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        start = file.read(512)
+        what = next((name for sign, name in UNREAD.items() if start.startswith(sign)), None)
+        if start.startswith(ZIP) and b"opendocument.spreadsheet" in start:
+            what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
+        elif start[257:262] == b"ustar":
+            what = "a tar archive. Unpack it"
+        if what is not None:
+            raise FileError(f"{path.name} is {what}, and give that")
 
 
 def _is_pipe(path: Path) -> bool:

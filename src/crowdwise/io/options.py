@@ -10,7 +10,7 @@ from ..errors import ParameterError, option
 from .formats.base import Format, Head, Settings
 from .judgements import Wanted
 from .parts import Reading, check_format, format_for
-from .personal import read_key
+from .personal import PERSONAL, read_key
 from .tables import check_text_options
 
 
@@ -33,13 +33,17 @@ class ExportOptions(NamedTuple):
         ParameterError."""
         found = None if options.get("wide") and given is None else format_for(heads, given)
         if found is None:
-            for name in ("question", "sets", "pseudonymise", "keep"):
-                if getattr(self, name):
+            for name, value in (("question", self.question), ("sets", self.sets), ("keep", {*self.keep} - {PERSONAL})):
+                if value:
                     raise ParameterError(
                         f"{option(name)} is for exports of annotation platforms; {heads[0].name} is not one of a known "
                         f"format. Omit it, or give the format with {option('format')}"
                     )
         return found
+
+    def key(self) -> bytes | None:
+        """Return the key for digests of workers; None without one."""
+        return None if self.pseudonymise is None else read_key(self.pseudonymise)
 
     def wanted(self, options: Mapping[str, Any]) -> tuple[Wanted, dict[str, Any]]:
         """Return what is wanted of an export, and the options that are left for the class of answers."""
@@ -51,6 +55,5 @@ class ExportOptions(NamedTuple):
         )
         left.pop("wide", None)
         left.setdefault("duplicates", None)
-        key = None if self.pseudonymise is None else read_key(self.pseudonymise)
-        wanted = Wanted(question, self.keep, self.sets or "refuse", key, settings)
+        wanted = Wanted(question, self.keep, self.sets or "refuse", self.key(), settings)
         return wanted, {name: value for name, value in left.items() if value is not None}

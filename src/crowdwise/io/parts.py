@@ -161,7 +161,7 @@ def format_for(heads: Sequence[Head], given: str | None) -> Format | None:
     if given is None or found in wanted:
         return found
     insisted = (
-        each for each in wanted if any(head.container in each.containers and each.recognise(head) for head in heads)
+        each for each in wanted if any(head.container in each.containers and each.insisted(head) for head in heads)
     )
     chosen = next(insisted, None)
     if chosen is None:
@@ -174,17 +174,18 @@ def family(given: str) -> list[Format]:
     return [each for name, each in all_formats().items() if name == given or name.startswith(f"{given}-")]
 
 
-def wrong_format(head: Head, wanted: Format, found: Format | None) -> str:
-    """Describe a file that does not have the format that was given."""
+def wrong_format(head: Head, wanted: Format, found: Format | None, insisted: bool = True) -> str:
+    """Describe a file that does not have the format that was given, or that other files have."""
     shown = ", ".join(head.columns[:12])
     has = f" It has {'the columns' if head.container == 'table' else 'the fields'} {shown}." if shown else ""
     if found is not None:
-        advice = f"It looks like {found.title}: use {option('format', found.name)}, or omit the option"
+        advice = f"It looks like {found.title}"
+        advice += f": use {option('format', found.name)}, or omit the option" if insisted else ""
     else:
-        advice = (
-            "It looks like a plain table: omit the option" if head.columns else "It cannot be read as any known format"
-        )
-    return f"{head.name} is not {wanted.title} ({wanted.files}).{has} {advice}"
+        looks = "It looks like a plain table" if head.columns else "It cannot be read as any known format"
+        advice = f"{looks}: omit {option('format')}" if insisted and head.columns else looks
+    others = "" if insisted else ", as other files are. Give files of one format, by a folder or a pattern"
+    return f"{head.name} is not {wanted.title} ({wanted.files}).{has} {advice}{others}"
 
 
 def check_format(given: str | None) -> None:

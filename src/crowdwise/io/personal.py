@@ -7,12 +7,17 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from ..errors import FileError, option
+from ..answers.coding import to_text
+from ..answers.columns import Roles
+from ..errors import FileError, ParameterError, option
+
+PERSONAL = "personal"  # of `keep`: addresses as they are
 
 # Names of columns, in lower case and without punctuation, that hold addresses of people.
 PERSONAL_COLUMNS = (
@@ -36,6 +41,29 @@ def is_personal(column: str) -> bool:
 def personal_columns(columns: Sequence[str], used: Sequence[str]) -> list[str]:
     """Return the columns of addresses that have no other use."""
     return [name for name in columns if is_personal(name) and name not in used]
+
+
+def protected(
+    frame: pl.DataFrame, roles: Roles | None, options: Mapping[str, Any], keep: Sequence[str], key: bytes | None
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a table without columns of addresses, with digests in place of the workers if there is a key, and notes
+    about that."""
+    if roles is None or not roles.complete(frame.columns, options):
+        if key is not None:
+            raise ParameterError(
+                f"{option('pseudonymise')} needs a column of workers; columns are {', '.join(frame.columns[:12])}. "
+                f"Name it with {option('worker', 'COLUMN')}"
+            )
+        return frame, []
+    worker = options.get("worker") or roles.guess("worker", frame.columns)
+    dropped = [] if PERSONAL in keep else personal_columns(frame.columns, [*map(str, options.values()), str(worker)])
+    notes = []
+    if dropped:
+        shown = ", ".join(map(repr, dropped))
+        notes.append(f"left out columns of personal data: {shown} (kept if the option keep has {PERSONAL!r})")
+    if key is not None and worker is not None:
+        frame = frame.with_columns(pseudonyms(to_text(frame[worker]), key).alias(worker))
+    return frame.drop(dropped), notes
 
 
 def read_key(path: str | Path) -> bytes:

@@ -17,8 +17,9 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
+from .formats.base import STDIN_NAME
 from .json_files import DECODER, reason
-from .opening import GZIP, STDIN_NAME, ZIP, gunzipped, is_workbook, unreadable
+from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable
 from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
 
 FORMATS = {

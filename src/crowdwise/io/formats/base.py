@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 from ...answers.times import INSTANT, instants
-from ...errors import ColumnError, DataError, FileError, option
+from ...errors import ColumnError, CrowdwiseError, DataError, FileError, option
 
 if TYPE_CHECKING:
     from ..estimates import Estimates
@@ -28,6 +28,7 @@ OK, EMPTY = "ok", "empty"
 ASIDE = ("skipped", "rejected", "draft", "expired", "test", "gold", "prediction")
 STATUSES = (OK, EMPTY, *ASIDE)
 LABELS, POINTS, TEXT = "labels", "points", "text"
+STDIN_NAME = "standard input"
 KINDS = (LABELS, POINTS, TEXT)  # of questions
 PERSON, MODEL = "person", "model"
 MODEL_PREFIX = "model:"  # of workers that are models whose answers stand beside those of people
@@ -128,6 +129,15 @@ class Origin(NamedTuple):
     stem: str  # the name without its endings
     folder: str  # name of the folder
 
+    def worker(self, usual: str) -> str:
+        """Return the worker whose work is the file: its name or, if that is the usual one, the name of the folder.
+        Standard input has no name, so it raises FileError."""
+        if self.stem == STDIN_NAME:
+            raise FileError(
+                "the worker is the name of the file, and standard input has none. Give a file named like the worker"
+            )
+        return self.folder if self.stem == usual and self.folder else self.stem
+
 
 class Format(ABC):
     """A format. A subclass is one file of this package; `read` gets the content of a file in parts."""
@@ -153,6 +163,10 @@ class Format(ABC):
     @abstractmethod
     def recognise(self, head: Head) -> bool:
         """Return whether a file that begins like this has this format."""
+
+    def insisted(self, head: Head) -> bool:
+        """Return whether a file that begins like this can have this format, if the caller says that it has."""
+        return self.recognise(head)
 
     @abstractmethod
     def read(self, part: Any, rows: Sequence[int], origin: Origin, settings: Settings) -> pl.DataFrame:
@@ -190,6 +204,8 @@ class RecordFormat(Format):
             before = len(found)
             try:
                 found.extend(self.answers(record, origin, settings))
+            except CrowdwiseError:
+                raise
             except ODD as error:
                 raise FileError(
                     f"{origin.name}:{row}: this record is not as {self.title} writes it: {what(error)}. Correct or "

@@ -23,6 +23,7 @@ class Judgements(TableFormat):
     }  # fmt: skip
     fields = {"task": "task", "worker": "worker", "label": "label"}
     unit = "pixels"
+    kept = ("probabilities",)
 
     def recognise(self, head: Head) -> bool:
         return head.has("task", "worker", "question", "status", "source_row")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import check_choice
+from ...errors import FileError, check_choice, option
 from . import register
 from .base import (
     EMPTY,
@@ -26,6 +26,7 @@ from .base import (
     one_or_set,
 )
 
+USUAL_FILE = "annotations"  # in the zip of every job
 WORKERS = ("file", "segment", "owner", "assignee")
 
 
@@ -39,7 +40,11 @@ class Cvat(RecordFormat):
     containers = ("xml",)
     kinds = (LABELS, POINTS)
     statuses = {"prediction": 'source="auto"'}
-    fields = {"task": "name of the image", "worker": "name of the file", "label": "label of the tag"}
+    fields = {
+        "task": "name of the image",
+        "worker": "name of the file; of annotations.xml, the folder or zip",
+        "label": "label of the tag",
+    }
     unit = "pixels"
     shown_to_all = True
 
@@ -48,13 +53,13 @@ class Cvat(RecordFormat):
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         check_choice("worker", settings.worker, (None, *WORKERS))
-        who = record.get(settings.worker or "") or origin.stem
+        who = _worker(record, origin, settings.worker)
         about = Answer(
             task=record["task"], worker=who, image_width=number(record.get("width")),
             image_height=number(record.get("height")), submission=f"{who}:{record['task']}",
         )  # fmt: skip
         tags: dict[bool, list[str]] = {}
-        if not record["shapes"]:
+        if all(shape.get("source") == "auto" for shape in record["shapes"]):
             yield about._replace(status=EMPTY)  # the worker looked at the image, and saw nothing
         for shape in record["shapes"]:
             kind, automatic = shape["shape"], shape.get("source") == "auto"
@@ -65,6 +70,16 @@ class Cvat(RecordFormat):
                 yield _by(about._replace(question="boxes" if kind == "box" else kind, **place), automatic)
         for automatic, labels in tags.items():
             yield _by(about._replace(question="tags", **one_or_set(labels)), automatic)
+
+
+def _worker(record: Mapping[str, Any], origin: Origin, field: str | None) -> str:
+    """Return the worker: named by the file or its folder, or by a field of the task."""
+    if field in (None, "file"):
+        return origin.worker(USUAL_FILE)
+    who = record.get(str(field))
+    if who is None:
+        raise FileError(f"{origin.name} has no {field}. Omit {option('worker', field)}: the worker is then the file")
+    return str(who)
 
 
 def _by(answer: Answer, automatic: bool) -> Answer:

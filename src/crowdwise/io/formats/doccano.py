@@ -31,7 +31,7 @@ class Doccano(RecordFormat):
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         about = Answer(
-            task=as_label(record[settings.task or "id"]), worker=None if origin.stem == ALL else origin.stem,
+            task=as_label(record[settings.task or "id"]), worker=None if origin.stem == ALL else origin.worker(""),
             question="label", kind=LABELS,
         )  # fmt: skip
         if "bbox" in record:

@@ -55,10 +55,13 @@ class PeerannotMatrix(RecordFormat):
     fields = {"task": "number of the row", "worker": "number of the column", "label": "cell"}
 
     def recognise(self, head: Head) -> bool:
+        return self.insisted(head) and any(MISSING in str(row["line"]).split() for row in head.rows)
+
+    def insisted(self, head: Head) -> bool:
         lines = [str(row["line"]) for row in head.rows]
         cells = {len(line.split()) for line in lines}
         whole = all(re.fullmatch(r"\s*-?\d+(\s+-?\d+)+\s*", line) for line in lines)
-        return whole and len(cells) == 1 and any(MISSING in line.split() for line in lines)
+        return whole and len(cells) == 1
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         cells = record["line"].split()

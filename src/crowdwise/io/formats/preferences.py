@@ -66,7 +66,7 @@ class Chosen(_Comparison):
     files = "JSONL, JSON, CSV, Parquet"
 
     def recognise(self, head: Head) -> bool:
-        return head.has("chosen", "rejected") and bool({*JUDGES} & {*head.columns})
+        return head.has("chosen", "rejected")
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         chosen, rejected = (_text(record[name]) for name in ("chosen", "rejected"))

@@ -40,7 +40,7 @@ class Toloka(TableFormat):
     paged = True
     statuses = {
         "rejected": "REJECTED", "skipped": "SKIPPED", "expired": "EXPIRED", "draft": "ACTIVE",
-        "test": "control task (GOLDEN: is filled)",
+        "test": "control task: GOLDEN is filled",
     }  # fmt: skip
     fields = {"task": "ASSIGNMENT:task_id", "worker": "ASSIGNMENT:worker_id", "label": "OUTPUT:*", "gold": "GOLDEN:*"}
 
