@@ -63,14 +63,15 @@ class Roles:
                 return ""
             found[role] = usual or likely_ones[0]
         new = [option(role, found[role]) for role in self.required if found[role] != self.guess(role, columns)]
-        what = " and ".join(f"{found[role]!r} the {role}" for role in self.required)
-        return f"Perhaps {what}: use {phrase(', ', ' ').join(new)}" if new else ""
+        first, *others = (f"{found[role]!r} {{}} the {role}" for role in self.required)
+        what = ", ".join([first.format("may be"), *(each.replace("{} ", "") for each in others)])
+        return f"{what}: use {phrase(', ', ' ').join(new)}" if new else ""
 
     def missing(
         self, role: str, name: str, columns: Sequence[str], source: str, given: Mapping[str, object] = NONE_GIVEN
     ) -> ColumnError:
         """Return the error for a missing column."""
-        proposal = "" if role in given else self.proposal(columns, given)
+        proposal = "" if given.get(role) else self.proposal(columns, given)
         if proposal:
             return ColumnError(
                 f"no column {name!r} in {source}; columns are {', '.join(map(str, columns))}. {proposal}"
@@ -138,13 +139,11 @@ PAIR_ROLES = Roles(
 )
 # Words in the names of columns that may have a role, where no common name is there: "Answer.category", "Turk ID".
 LIKELY = {
-    "label": "answers? labels? outputs? responses? annotations? choices? category verdicts? ratings? judge?ments? votes?",
-    "worker": "workers? annotators? turk(er)? users? raters? coders? judges? participants? labell?ers? reviewers?",
+    "label": "answers? labels? outputs? responses? annotations? choices? category verdicts? ratings? judge?ments?",
+    "worker": "workers? annotators? turk(er)? users? raters? coders? judges? participants? labell?ers?",
     "task": "tasks? items? hit units? questions? examples? documents? subjects? images? urls? texts?",
 }
-UNLIKELY = (
-    "confidence gold golden time times date count number correct score trust at on ip email name_of seconds status"
-)
+UNLIKELY = "confidence gold golden time times date count number correct score trust at on ip email seconds status"
 
 
 def likely(role: str, columns: Sequence[str], taken: Collection[str] = ()) -> list[str]:

@@ -18,7 +18,7 @@ from ..engine import Run, Stream
 from ..engine.registry import make
 from ..engine.stream import NAME
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
-from ..io import read_table
+from ..io import is_export, read_table
 from ..io.writing import write_csv
 from ..points import ClickStream
 from ..result.store import unpack
@@ -148,9 +148,16 @@ class Watcher:
         """Give a file to the stream; one that cannot be used is reported, and kept in the list of such files."""
         seen = self.last[path.name]
         try:
-            table = read_table(path, *self._format())
-            stream = self._begun(table.frame.columns) if self.stream is None else self.stream
-            self.stream = stream.update(self._answers(stream, path, table.frame), run=self.watch.run)
+            if is_export(path, **self.watch.source.reading()):
+                answers = self.watch.source.read(path, list(self.watch.kinds))
+                stream = self._begun(answers.kind) if self.stream is None else self.stream
+                given = answers.frame().rename(self._names()) if isinstance(stream, LabelStream) else answers
+            else:
+                frame = read_table(path, *self._format()).frame
+                kind = recognise(frame.columns, self.watch.source.given(), list(self.watch.kinds))
+                stream = self._begun(kind) if self.stream is None else self.stream
+                given = self._answers(stream, path, frame)
+            self.stream = stream.update(given, run=self.watch.run)
         except (CrowdwiseError, OSError) as problem:
             reason = for_shell(str(problem.args[0])) if isinstance(problem, CrowdwiseError) else str(problem)
             self.refused[path.name] = [*seen, reason]
@@ -165,10 +172,14 @@ class Watcher:
         delimiter = given.get("delimiter")
         return given.get("format"), delimiter and delimiter.replace("\\t", "\t"), given.get("encoding")
 
-    def _begun(self, columns: list[str]) -> Stream[Any, Any]:
-        """Return a new stream of the kind of answers in a file."""
+    def _names(self) -> dict[str, str]:
+        """Return the names that the stream has for task, worker and label, where the caller gave other ones."""
         given = self.watch.source.given()
-        kind = recognise(columns, given, list(self.watch.kinds))
+        return {role: given[role] for role in ("task", "worker", "label") if role in given}
+
+    def _begun(self, kind: str) -> Stream[Any, Any]:
+        """Return a new stream of a kind of answers."""
+        given = self.watch.source.given()
         stream = self.watch.begin(kind)
         if kind == "labels" and "gold" in given:
             stream.update(_gold_rows(Path(given["gold"]), given.get("task", "task"), given.get("gold_column", "gold")))

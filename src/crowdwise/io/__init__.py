@@ -17,7 +17,7 @@ from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
 from .features import Features, read_features
-from .formats.base import Head
+from .formats.base import Format, Head
 from .json_files import HEAD_RECORDS
 from .judgements import Export, Wanted, check_kept
 from .opening import Unchanged, opened
@@ -87,6 +87,13 @@ def read(
     with opened(path, call.how.max_expanded) as place:
         answers = _read_files(place, str(path), call)
     return answers.replaced(intake=replace(answers.intake, path=str(path)))
+
+
+def is_export(path: str | Path, **options: Any) -> bool:
+    """Return whether a file is an export of a platform; options are those of `read`."""
+    call = _call(**options)
+    with opened(path, call.how.max_expanded) as place:
+        return _format_of(files_of(place), call)[1] is not None
 
 
 class _Call(NamedTuple):
@@ -166,6 +173,11 @@ def _export_of_files(files: Sequence[Path], call: _Call, whole: bool = False) ->
         return None
     wanted, options = call.wanted(whole)
     return _Found(lambda: read_files(files, heads, format, call.how, wanted), wanted, options)
+
+
+def _format_of(files: Sequence[Path], call: _Call) -> tuple[list[Head], Format | None]:
+    heads = [head_of(file, call.how) for file in files]
+    return heads, call.exports.format_of(heads, call.how.format, call.options)
 
 
 def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
@@ -330,6 +342,6 @@ def load(path: str | Path) -> Any:
 
 
 __all__ = [
-    "Content", "Features", "convert", "export", "load", "read", "read_content", "read_features",
+    "Content", "Features", "convert", "export", "is_export", "load", "read", "read_content", "read_features",
     "read_pairs", "read_points", "read_table",
 ]  # fmt: skip

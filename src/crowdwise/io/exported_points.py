@@ -72,7 +72,7 @@ def with_looks(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     each = ["task", "worker", *(["submission"] if "submission" in frame.columns else [])]
     counted = pl.col("status").is_in([OK, EMPTY]) & pl.col("worker").is_not_null()
-    about = [name for name in (*each, SUBMITTED, "source_row", FILE) if name in frame.columns]
+    about = [name for name in (*each, SUBMITTED, *SIZES, "source_row", FILE) if name in frame.columns]
     jobs = frame.filter(counted).unique(each, keep="last", maintain_order=True).select(about).join(asked, how="cross")
     drawn = frame.filter(counted & (pl.col("kind") == POINTS))
     absent = jobs.join(drawn, on=[*each, "question"], how="anti", nulls_equal=True, maintain_order="left")

@@ -55,8 +55,8 @@ class Gunzipped(io.RawIOBase):
     """The content of a gzip file, read as a stream; more bytes than the limit raise FileError."""
 
     def __init__(self, raw: IO[bytes], name: str, compressed: int, allowed: int | None) -> None:
-        self.file, self.name, self.limit = gzip.GzipFile(fileobj=raw), name, expanded_limit(compressed, allowed)
-        self.total = 0
+        self.raw, self.file = raw, gzip.GzipFile(fileobj=raw)
+        self.name, self.limit, self.total = name, expanded_limit(compressed, allowed), 0
 
     def read(self, size: int = -1) -> bytes:
         if size is None or size < 0:
@@ -72,6 +72,11 @@ class Gunzipped(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self.file.close()
+        self.raw.close()
+        super().close()
 
 
 def not_gzip(name: str, error: Exception) -> FileError:

@@ -27,6 +27,7 @@ from .tables import format_of
 from .xml_files import cvat_records, xml_root
 
 HEAD_BYTES = 1 << 18
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
 PART_BYTES, PART_RECORDS = 1 << 24, 1_000
 
 
@@ -59,7 +60,7 @@ def head_of(path: Path, how: Reading) -> Head:
         if kind == "jsonl":
             return _records_head(path.name, kind, _first_lines(path, how))
         return _table_head(path, kind, how)
-    except (CrowdwiseError, OSError, ValueError, csv.Error, RecursionError, pl.exceptions.PolarsError):
+    except (CrowdwiseError, OSError, ValueError, csv.Error, RecursionError, *POLARS_ERRORS):
         return nothing
 
 

@@ -86,6 +86,11 @@ def _for_platform(
         for record in records:
             count[0] += 1
             yield record
+        if source is not None and not count[0]:
+            raise FileError(
+                f"none of the {len(found.tasks)} tasks of the result is in {source}. Name the export that the answers "
+                f"were read from with {option('original', 'FILE')}"
+            )
 
     if source is None:
         records = counted(format.give_back(found, None))
@@ -94,11 +99,6 @@ def _for_platform(
         with opened(source) as path:
             records = counted(format.give_back(found, _original(path, format)))
             write_whole(place, record_writer(records, format.returned, excel_safe))
-            if not count[0]:
-                raise FileError(
-                    f"none of the {len(found.tasks)} tasks of the result is in {source}. Name the export that the "
-                    f"answers were read from with {option('original', 'FILE')}"
-                )
     return place, len(found.tasks) if format.returned in (".object", ".csv") else count[0]
 
 

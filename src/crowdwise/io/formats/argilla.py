@@ -101,7 +101,8 @@ class ArgillaFlat(_Argilla):
     returned = ".json"
 
     def recognise(self, head: Head) -> bool:
-        return any(name.endswith(USERS) and head.has(name.removesuffix(".users")) for name in head.columns)
+        answered = any(name.endswith(USERS) and head.has(name.removesuffix(".users")) for name in head.columns)
+        return answered or (head.has("id") and any(name.endswith(f"{SUGGESTION}.agent") for name in head.columns))
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
         about = Answer(task=as_label(record[settings.task] if settings.task else record.get("id")))

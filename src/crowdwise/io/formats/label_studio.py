@@ -65,7 +65,7 @@ class LabelStudio(RecordFormat):
         return (
             head.container == "records"
             and "data" in head.columns
-            and bool({"annotations", "completions"} & {*head.columns})
+            and bool({"annotations", "completions", "predictions"} & {*head.columns})
         )
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
