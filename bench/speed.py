@@ -438,6 +438,78 @@ def file(scale: Scale) -> Iterator[Figure]:
         yield Figure("file", size, peer / spent, "x", Target(">=", 10), {"ours s": spent, "theirs s": peer} | details)
 
 
+def reading(scale: Scale) -> Iterator[Figure]:
+    """Long rows of a CSV as answers, compared with reading the CSV by the table library and coding its columns: the
+    rest is for checks of the text and places of rows. And the peak of reading an export that is streamed."""
+    import polars as pl
+
+    with tempfile.TemporaryDirectory() as folder:
+        table, export = Path(folder) / "answers.csv", Path(folder) / "export.json"
+        simulate(scale.large, 10).strings().write_csv(table)
+        ours, library = interleaved(
+            3,
+            lambda: seconds(lambda: cw.read(table, memory="100GB")),
+            lambda: seconds(lambda: cw.Labels(pl.read_csv(table, infer_schema=False))),
+        )
+        what = f"cw.read over polars and coding, N = {short(scale.large)}"
+        yield Figure("reading", what, ours / library, "x", Target("<=", 1.3), {"ours s": ours, "polars s": library})
+        size = 2_000_000_000 if scale is FULL else 20_000_000 if scale is SMALL else 200_000_000
+        tasks = write_export(export, size)
+        seen = child("export", export)
+        details = {"s": seen["seconds"], "tasks": tasks, "answers": seen["answers"], "MB of file": size / 1e6}
+        peak = seen["gigabytes"] * 1000
+        yield Figure("reading", "Label Studio export: peak", peak, "MB", Target("<=", 600), details)
+
+
+def write_export(path: Path, size: int) -> int:
+    """Write an export of Label Studio with three annotations per task until it has this size, and return the number of
+    tasks."""
+    rng = np.random.default_rng(0)
+    words = ["".join(chr(97 + c) for c in rng.integers(26, size=rng.integers(2, 10))) for _ in range(3000)]
+    tasks, written = 0, 0
+    with path.open("w") as file:
+        file.write("[")
+        while written < size:
+            tasks += 1
+            text = " ".join(words[n] for n in rng.integers(3000, size=45))
+            annotations = [
+                _annotation(tasks, int(w), float(u))
+                for w, u in zip(rng.integers(500, size=3), rng.random(3), strict=True)
+            ]
+            record = {
+                "id": tasks, "annotations": annotations, "file_upload": "texts.csv", "drafts": [], "predictions": [],
+                "data": {"text": text}, "meta": {}, "created_at": "2026-01-01T00:00:00.000000Z",
+                "updated_at": "2026-01-03T00:00:00.000000Z", "inner_id": tasks, "total_annotations": 3,
+                "cancelled_annotations": 0, "total_predictions": 0, "comment_count": 0, "project": 3, "updated_by": 1,
+            }  # fmt: skip
+            line = ("," if tasks > 1 else "") + json.dumps(record)
+            written += len(line)
+            file.write(line)
+        file.write("]")
+    return tasks
+
+
+def _annotation(task: int, worker: int, share: float) -> dict[str, Any]:
+    """An annotation with the fields that Label Studio writes."""
+    at = f"2026-01-02T03:{int(60 * share):02d}:07.123456Z"
+    choices = {"choices": [("Positive", "Negative", "Neutral")[int(3 * share)]]}
+    result = {
+        "value": choices,
+        "id": f"r{task}w{worker}",
+        "from_name": "sentiment",
+        "to_name": "text",
+        "type": "choices",
+    }
+    return {
+        "id": 1000 * task + worker, "completed_by": {"id": worker, "email": f"user{worker}@example.org"},
+        "result": [result | {"origin": "manual"}], "was_cancelled": share < 0.02, "ground_truth": False,
+        "created_at": at, "updated_at": at, "draft_created_at": at, "lead_time": 30 * share, "prediction": {},
+        "result_count": 1, "unique_id": f"{task:016x}-{worker:08x}", "import_id": None, "last_action": None,
+        "bulk_created": False, "task": task, "project": 3, "updated_by": worker, "parent_prediction": None,
+        "parent_annotation": None, "last_created_by": None,
+    }  # fmt: skip
+
+
 def crowd(scale: Scale) -> Iterator[Figure]:
     """A crowd in which every worker gives one answer."""
     seen = child("crowd", scale.large if scale is SMALL else 1_000_000)
@@ -464,7 +536,7 @@ def start(scale: Scale) -> Iterator[Figure]:
     yield Figure("start", "aggregate 10k rows over import numpy", small / numpy, "x", Target("<=", 6), details)
 
 
-SECTIONS = (iteration, fit, models, memory, threads, file, crowd, start)
+SECTIONS = (iteration, fit, models, memory, threads, file, reading, crowd, start)
 
 
 # ------------------------------------------------------------------------------------------------ other processes
@@ -555,6 +627,12 @@ def child_pandas(table: str, out: str) -> None:
     labels.to_csv(Path(out) / "peer.csv")
 
 
+def child_export(path: str) -> dict[str, float]:
+    answers: list[cw.Labels] = []
+    spent = seconds(lambda: answers.append(cw.read(path)))
+    return {"seconds": spent, "gigabytes": status("VmHWM") / 1e9, "answers": answers[0].n_answers}
+
+
 def child_stand_in(table: str, out: str) -> None:
     import polars as pl
 
@@ -569,6 +647,7 @@ CHILDREN: dict[str, Callable[..., dict[str, float] | None]] = {
     "crowd": child_crowd,
     "pandas": child_pandas,
     "stand-in": child_stand_in,
+    "export": child_export,
 }
 
 

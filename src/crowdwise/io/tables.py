@@ -19,7 +19,7 @@ from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 from .formats.base import STDIN_NAME
 from .json_files import DECODER, reason
-from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable
+from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
@@ -105,8 +105,8 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
 
 
 def is_folder_of_tables(folder: Path) -> bool:
-    """Return whether a folder holds tables."""
-    return bool(_tables_in(folder))
+    """Return whether a folder holds tables or exports, or zips of them."""
+    return bool(_tables_in(folder)) or bool(zips_of(folder))
 
 
 def _tables_in(folder: Path) -> list[Path]:
