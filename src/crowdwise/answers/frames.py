@@ -129,4 +129,7 @@ def _from_list(name: str, values: list[Any]) -> pl.Series:
     kinds = {type(v) for v in values if v is not None}
     if len(kinds) > 1 or any(issubclass(kind, (list, tuple, set, dict, np.ndarray)) for kind in kinds):
         return pl.Series(name, values, dtype=pl.Object)
-    return pl.Series(name, values)
+    try:
+        return pl.Series(name, values)
+    except OverflowError:  # integers of more than 128 bits
+        return pl.Series(name, values, dtype=pl.Object)

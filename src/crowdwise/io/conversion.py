@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ..answers import KINDS, Answers, Labels, Points
+from ..answers import Answers, Labels, Points
 from ..answers.times import INSTANT, instants
+from ..engine.verbs import perform, verb
 from ..errors import DataError, EmptyDataError, ParameterError, nearest, option
-from ..result.base import refuse_parts
 from ..result.files import write_whole
 from .exported_points import with_looks
 from .formats import all_formats
@@ -66,22 +66,16 @@ def table_of(export: Export, question: str | None) -> pl.DataFrame:
 
 def table_of_answers(answers: Answers) -> pl.DataFrame:
     """Return answers of a plain table as a table of judgements."""
-    refuse_parts(answers, "convert")
-    if isinstance(answers, Labels):
-        rows = _rows_of_labels(answers)
-    elif isinstance(answers, Points) and len(answers.axes) == 2:
-        rows = _rows_of_points(answers)
-    else:
-        known = " and ".join(KINDS[kind].title for kind in ("labels", "points"))
-        raise DataError(f"{answers.intake.source} holds {answers.title}; judgements can be {known} in two dimensions")
-    made = pl.concat(rows, how="diagonal").with_row_index("source_row", 1)
-    return made.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items() if name in made.columns)
+    made = pl.concat(perform("convert", answers), how="diagonal").with_row_index("source_row", 1)
+    table: pl.DataFrame = made.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items() if name in made.columns)
+    return table
 
 
 def _text(ids: pl.Series, name: str) -> pl.Series:
     return ids.cast(pl.String).alias(name)
 
 
+@verb("convert", "labels")
 def _rows_of_labels(answers: Labels) -> list[pl.DataFrame]:
     frame = answers.frame()
     question = answers.intake.columns.get("label", "label")
@@ -94,7 +88,10 @@ def _rows_of_labels(answers: Labels) -> list[pl.DataFrame]:
     return [votes.with_columns(**about), gold_rows]
 
 
+@verb("convert", "points")
 def _rows_of_points(answers: Points) -> list[pl.DataFrame]:
+    if len(answers.axes) != 2:
+        raise DataError(f"{answers.intake.source} holds places in {len(answers.axes)} dimensions; 2 can be converted")
     frame = answers.frame()
     about = {"question": pl.lit("object"), "kind": pl.lit(POINTS), "status": pl.lit(OK)}
     places = [frame[axis].cast(pl.Float64).alias(name) for axis, name in zip(answers.axes, ("x", "y"), strict=True)]

@@ -49,7 +49,7 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
     seen, found, small = Unchanged(files), list[pl.DataFrame](), list[pl.DataFrame]()
     with _no_garbage():
         for number, (file, head) in enumerate(zip(files, heads, strict=True)):
-            for part in parts_of(file, head, how):
+            for part in parts_of(file, head, how, format.in_parts):
                 text = _as_text(part) if head.container == "table" and head.how != "csv" else part
                 rows = converted(format, text, origin_of(file), wanted.settings)
                 small.append(_compact(rows, number, wanted, format.paged))

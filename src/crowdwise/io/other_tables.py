@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
@@ -34,12 +36,26 @@ def read_arrow(path: Path) -> pl.DataFrame:
     try:
         with path.open("rb") as file:
             whole = file.read(len(ARROW_FILE)) == ARROW_FILE
+        _check_arrow(path, whole)
         frame = pl.read_ipc(path) if whole else pl.read_ipc_stream(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             f"{path.name} is not a complete Arrow file: {str(error).splitlines()[0][:200]}. Write or download it again"
         ) from error
     return with_class_names(frame, path)
+
+
+def _check_arrow(path: Path, whole: bool) -> None:
+    """Raise FileError for a file on which the reader aborts: a wrong length in it ends the process, so that the file is
+    first read in another one."""
+    read = "read_ipc" if whole else "read_ipc_stream"
+    code = f"import sys, polars; polars.{read}(sys.argv[1])"
+    try:
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
+    except OSError:  # no processes here
+        return
+    if done.returncode < 0:
+        raise FileError(f"{path.name} is not a complete Arrow file: reading it fails. Write or download it again")
 
 
 def with_class_names(frame: pl.DataFrame, path: Path) -> pl.DataFrame:

@@ -201,10 +201,10 @@ def origin_of(path: Path) -> Origin:
     return Origin(path.name, stem_of(path), path.resolve().parent.name)
 
 
-def parts_of(path: Path, head: Head, how: Reading) -> Iterator[Part]:
+def parts_of(path: Path, head: Head, how: Reading, in_parts: bool = True) -> Iterator[Part]:
     """Yield the content of a file in parts."""
     if head.container == "table":
-        yield from _tables(path, head, how)
+        yield from _tables(path, head, how, in_parts)
         return
     records: Iterator[Any]
     if head.how == "json":
@@ -241,14 +241,18 @@ def _lines(path: Path, how: Reading) -> Iterator[Part]:
         yield Part(records, lines)
 
 
-def _tables(path: Path, head: Head, how: Reading) -> Iterator[Part]:
+def _tables(path: Path, head: Head, how: Reading, in_parts: bool) -> Iterator[Part]:
     if head.how in ("arrow", "xlsx"):
         frame = read_arrow(path) if head.how == "arrow" else read_workbook(path, how.max_expanded)
         yield Part(frame, range(2 if head.how == "xlsx" else 1, frame.height + (2 if head.how == "xlsx" else 1)))
         return
     source = Source((path,), head.how, how.delimiter, how.encoding, how.max_expanded)
-    for chunk in source.raw_chunks(PART_BYTES):
-        yield Part(chunk.frame, chunk.line.tolist())
+    parts = (Part(chunk.frame, chunk.line.tolist()) for chunk in source.raw_chunks(PART_BYTES))
+    if in_parts:
+        yield from parts
+    elif found := list(parts):
+        whole = pl.concat([part.content for part in found], how="vertical_relaxed")
+        yield Part(whole, [row for part in found for row in part.rows])
 
 
 def _text_lines(path: Path, how: Reading) -> Iterator[dict[str, Any]]:

@@ -155,6 +155,7 @@ class Format(ABC):
     shown_to_all: ClassVar[bool] = False  # whether every submission was asked all questions about points
     paged: ClassVar[bool] = False  # whether a submission has several tasks, which `finish` needs
     kept: ClassVar[tuple[str, ...]] = ()  # columns besides labels and times that are kept with the answers
+    in_parts: ClassVar[bool] = True  # whether a table can be read in parts
     may_be_anonymous: ClassVar[bool] = False  # whether files may have no workers at all
     named_files: ClassVar[str] = ""  # pattern of the names of the files that matter in a folder; "" for all
     converted: ClassVar[str] = ""  # ending of the file that `records` fills: ".json", ".jsonl", ".csv"; "" for none
@@ -297,8 +298,10 @@ def as_label(value: Any) -> str | None:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, (float, Decimal)):
-        if not math.isfinite(value):
+        if math.isnan(value):
             return None
+        if math.isinf(value):
+            raise ValueError("an infinite number is neither a label nor an id")
         return str(int(value)) if value == int(value) else str(value)
     raise ValueError(f"{json.dumps(value, default=str)[:80]} is neither text nor a number")
 

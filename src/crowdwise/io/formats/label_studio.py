@@ -49,7 +49,7 @@ class LabelStudio(RecordFormat):
     name = "label-studio"
     title = "Label Studio"
     files = "JSON"
-    containers = ("records",)
+    containers = ("records", "object")
     kinds = (LABELS, POINTS)
     statuses = {
         "skipped": "cancelled annotation", "gold": "ground truth annotation", "draft": "draft",
@@ -63,7 +63,7 @@ class LabelStudio(RecordFormat):
 
     def recognise(self, head: Head) -> bool:
         return (
-            head.container == "records"
+            head.container in self.containers
             and "data" in head.columns
             and bool({"annotations", "completions", "predictions"} & {*head.columns})
         )

@@ -59,6 +59,7 @@ class MechanicalTurk(TableFormat):
         "seconds": "WorkTimeInSeconds",
     }  # fmt: skip
     unit = "pixels"
+    in_parts = False  # columns of options are known by all of their values
 
     def recognise(self, head: Head) -> bool:
         answered = any(name.startswith(ANSWER) for name in head.columns)

@@ -102,7 +102,7 @@ def _contents(content: Mapping[str, Any], about: Answer, job: str | None) -> Ite
     found = False
     for question, fields in element_answers(content):
         found = True
-        named = job is not None and (question in GENERIC or len(content) == 1)
+        named = job is not None and question in GENERIC
         yield about._replace(question=job if named else question, **fields)
     if not found:
         yield about._replace(status=EMPTY)
