@@ -17,7 +17,7 @@ from ..kernels.layout import Bools, Ints
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE = ord('"'), ord("\n")
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES, CACHED_BYTES = 1 << 24, 1 << 18
 UTF8_NOTE, UTF16_NOTE = "UTF-8 with a byte order mark", "UTF-16, recognised by its byte order mark"
 
 
@@ -83,8 +83,32 @@ class Text:
         return np.asarray(first[~_blank(self.data, end, delimiters)][1 : rows + 1] + self.before)
 
     @cached_property
+    def n_lines(self) -> int:
+        return self.counts[0] + (not self.data.endswith(b"\n"))
+
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of line breaks and of delimiters, counted in pieces that fit in the cache."""
+        data, delimiter = np.frombuffer(self.data, np.uint8), ord(self.delimiter)
+        pieces = [data[at : at + CACHED_BYTES] for at in range(0, len(data), CACHED_BYTES)]
+        counts = [(np.count_nonzero(each == NEWLINE), np.count_nonzero(each == delimiter)) for each in pieces]
+        return sum(lines for lines, _ in counts), sum(delimiters for _, delimiters in counts)
+
+    @cached_property
+    def n_columns(self) -> int:
+        """Number of columns of the first line, of a file without quotes."""
+        end = self.data.find(b"\n")
+        return self.data.count(self.delimiter.encode(), 0, end if end >= 0 else len(self.data)) + 1
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether there are as many delimiters as lines of the width of the first have. No line is empty then, unless
+        another one is too long, which the table library refuses."""
+        return not self.quoted and self.counts[1] == self.n_lines * (self.n_columns - 1)
+
+    @cached_property
     def has_blank(self) -> bool:
-        return b"\n\n" in self.data or b"\n\r\n" in self.data
+        return not self.even and (b"\n\n" in self.data or b"\n\r\n" in self.data)
 
     @cached_property
     def stray(self) -> int | None:
@@ -126,10 +150,8 @@ class Text:
         """Raise FileError unless every row has the width of the header and all rows were read."""
         if self.quoted and self.stray is not None:
             self.check_quotes(width, height)
-        if not self.quoted:
-            lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
-            if lines == height + 1 and self.data.count(self.delimiter.encode()) == lines * (width - 1):
-                return
+        if self.even and self.n_lines == height + 1 and self.n_columns == width:
+            return
         end, delimiters, first = self.lines
         full = ~_blank(self.data, end, delimiters)
         odd = np.flatnonzero(full & (delimiters != width - 1))
@@ -244,7 +266,7 @@ def read_delimited(
     size = len(data)
     data, notes = decode(data, name, encoding)
     skipped += 3 if size == len(data) + 3 else 0
-    if not data.strip():
+    if not data[:CHUNK_BYTES].strip() and not data.strip():
         return Delimited(pl.DataFrame(), notes, None)
     text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
     header = _header(text)
