@@ -91,8 +91,8 @@ class Text:
         """Numbers of line breaks and of delimiters, counted in pieces that fit in the cache."""
         data, delimiter = np.frombuffer(self.data, np.uint8), ord(self.delimiter)
         pieces = [data[at : at + CACHED_BYTES] for at in range(0, len(data), CACHED_BYTES)]
-        counts = [(np.count_nonzero(each == NEWLINE), np.count_nonzero(each == delimiter)) for each in pieces]
-        return sum(lines for lines, _ in counts), sum(delimiters for _, delimiters in counts)
+        lines = sum(int(np.count_nonzero(each == NEWLINE)) for each in pieces)
+        return lines, sum(int(np.count_nonzero(each == delimiter)) for each in pieces)
 
     @cached_property
     def n_columns(self) -> int:
