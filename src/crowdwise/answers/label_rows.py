@@ -16,6 +16,7 @@ from .coding import code, look_alikes
 from .columns import LABEL_ROLES, likely
 from .gold import code_labels, gold_codes, known_labels
 from .reading import Reading
+from .times import instants
 
 Policy: TypeAlias = Literal["last", "first", "error", "each"]
 Anonymous: TypeAlias = Literal["refuse", "each"]
@@ -265,9 +266,11 @@ def as_numbers(times: pl.Series) -> pl.Series | None:
 
 
 def as_datetimes(times: pl.Series) -> pl.Series | None:
-    """Return times that are dates or texts of dates as numbers; None unless all are."""
+    """Return times that are dates or texts of dates as numbers; None unless all are. Dates and numbers do not mix."""
     if times.dtype == pl.String:
-        times = times.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+        if times.cast(pl.Float64, strict=False).null_count() < len(times):
+            return None
+        times = instants(times)
     return None if times.null_count() or not times.dtype.is_temporal() else times.cast(pl.Int64)
 
 

@@ -36,7 +36,7 @@ def instants(column: pl.Series) -> pl.Series:
         return pl.Series(column.name, [None], INSTANT).new_from_index(0, len(column))
     text = column.str.strip_chars()
     found = _seconds(text.cast(pl.Float64, strict=False))
-    for read in (_iso, _named, _american):
+    for read in (_iso, _named, _american, _inferred):
         if found.null_count() == column.null_count():
             break
         found = found.zip_with(found.is_not_null(), read(text))
@@ -65,6 +65,11 @@ def _named(text: pl.Series) -> pl.Series:
 def _american(text: pl.Series) -> pl.Series:
     part = text.to_frame("text").select(pl.col("text").str.extract_groups(_AMERICAN).struct.rename_fields([*"dms"]))
     return _joined(part.unnest("text").with_columns(z=pl.lit(None, pl.String)), "%m/%d/%Y")
+
+
+def _inferred(text: pl.Series) -> pl.Series:
+    """Read times in any other format that the table library recognises."""
+    return text.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
 
 
 def _joined(part: pl.DataFrame, day: str) -> pl.Series:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.times import instants
 from ..kernels.layout import Bools, Floats
 
 # A worker is too fast if the logarithm of their median time is more than MIN_DEVIATIONS robust standard deviations
@@ -103,12 +104,11 @@ def _instant(column: pl.Series) -> pl.Series:
 
 
 def _parsed(column: pl.Series) -> pl.Series:
-    """Parse times in ISO 8601, or else in the format of Mechanical Turk, "Mon Nov 16 01:52:15 PST 2026"."""
-    times = column.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    """Parse times. If none has a known time zone, start and end are taken to have the same one."""
+    times = instants(column)
     if times.null_count() < len(times):
         return times
-    plain = column.str.replace(r" [A-Z]{3,4} (\d{4})$", " $1")  # start and end have the same time zone
-    return plain.str.to_datetime("%a %b %d %H:%M:%S %Y", strict=False, time_unit="us")
+    return instants(column.str.replace(r" [A-Z]{2,5} (\d{4})$", " UTC $1"))
 
 
 def _nulls(column: pl.Series) -> pl.Series:
