@@ -12,13 +12,13 @@ import re
 from pathlib import Path
 
 from crowdwise.io.formats import all_formats
-from crowdwise.io.formats.base import LABELS, POINTS, Format
+from crowdwise.io.formats.base import LABELS, PAIRS, POINTS, Format
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "formats"
 INDEX = PAGES / "README.md"
 BLOCK = re.compile(r"(<!-- matrix -->\n\n).*?(<!-- end of matrix -->)", re.DOTALL)
 HEADINGS = ("`--format`", "platform", "files", "answers", "left out as", "unit of points", "written by")
-KINDS = {LABELS: "labels", POINTS: "clicks"}  # as the documentation calls them
+KINDS = {LABELS: "labels", POINTS: "clicks", PAIRS: "pairs"}  # as the documentation calls them
 
 
 def page(format: Format) -> Path:

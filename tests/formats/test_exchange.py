@@ -147,10 +147,25 @@ def test_tables_of_labels_and_clicks_are_converted(tmp_path: Path) -> None:
     assert back.box.tolist() == points.box.tolist()
 
 
-def test_pairs_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", TABLES)
+def test_pairs_and_their_jobs_come_back(to: str, tmp_path: Path) -> None:
+    pairs = {
+        "left": ["a", "a", "c", "c"], "right": ["b", "c", "b", "d"], "worker": ["ann", "ann", "ann", "bob"],
+        "answer": [1, 0, 0, 1], "hit": ["h1", "h1", "h1", None],
+    }  # fmt: skip
+    before, done = cw.Pairs(pairs, hit="hit"), cw.convert(pairs, tmp_path / f"t.{to}", hit="hit")
+    after = cw.read(done.path)
+    assert done.rows == 4
+    assert after.frame().equals(before.frame())
+    assert after.weight.tolist() == before.weight.tolist() != [1.0] * 4
+    with pytest.raises(cw.errors.DataError, match="answers of the kind pairs, not labels"):
+        cw.read(done.path, kind="labels", question="same")
+
+
+def test_platforms_without_pairs_say_so(tmp_path: Path) -> None:
     pairs = {"left": ["a"], "right": ["b"], "worker": ["ann"], "answer": ["same"]}
-    with pytest.raises(cw.errors.DataError, match="same/different answers"):
-        cw.convert(pairs, tmp_path / "t.csv")
+    with pytest.raises(cw.errors.EmptyDataError, match="none of the 1 judgements can be written as label-studio"):
+        cw.convert(pairs, tmp_path / "t.json", "label-studio")
 
 
 def test_what_to_write_must_be_known(tmp_path: Path) -> None:

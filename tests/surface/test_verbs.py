@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
+import crowdwise.io.conversion  # which registers a verb
 from crowdwise.engine.verbs import VERBS
 from crowdwise.metrics import match_labels
 from crowdwise.report.sections.labels.curve import DIGITS
@@ -56,6 +57,11 @@ CELLS: dict[str, dict[str, tuple[str, ...]]] = {
         "points": ("model", "differs", "objects", "click-mixture"),
         "pairs": ("model", "differs", "clusters", "held_out", "pair-mixture"),
     },
+    "convert": {
+        "labels": ("task,worker,question,kind,label", ",labels,"),
+        "points": (",x,y,", ",points,"),
+        "pairs": (",left,right,", ",pairs,same,", ",pairs,different,"),
+    },
     "report": dict.fromkeys(KINDS, ("wrote", "report.html")),
     "--resume": dict.fromkeys(KINDS, ("continuing from",)),
     "learn": {
@@ -65,7 +71,7 @@ CELLS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 FILES = {"labels": "answers.csv", "points": "clicks.csv", "pairs": "pairs.csv"}
-QUICK = {"compare": ("--folds", 2), "next": ("--budget", 5)}
+QUICK = {"compare": ("--folds", 2), "next": ("--budget", 5), "convert": ("--to", "csv")}
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +165,7 @@ def test_the_guide_has_this_table() -> None:
 
 def test_verbs_of_python_are_those_of_the_registry() -> None:
     assert all((cw.review, cw.next_answers, cw.agreement, cw.compare, cw.inspect))  # which are imported at first use
-    assert set(VERBS) == {"review", "next", "agreement", "compare", "inspect"}
+    assert set(VERBS) == {"review", "next", "agreement", "compare", "convert", "inspect"}
     assert all(set(KINDS) <= set(kinds) for kinds in VERBS.values())
 
 

@@ -52,6 +52,7 @@ def read_pairs(reading: Reading, same: Sequence[Any] | None) -> PairRows:
     left, right = _alike(reading, reading.ids("left"), reading.ids("right"))
     worker = reading.ids("worker")
     answer = parse_same(reading.frame[reading.columns["answer"]], same, reading.source, reading.where)
+    reading.drop_set_aside(_quoted(reading))
     for reason, mask in (
         ("no item", (left.is_null() | right.is_null()).to_numpy()),
         ("no answer", answer < 0),

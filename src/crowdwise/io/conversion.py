@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ..answers import Answers, Labels, Points
+from ..answers import Answers, Labels, Pairs, Points
 from ..answers.times import INSTANT, instants
 from ..engine.verbs import perform, verb
 from ..errors import DataError, EmptyDataError, ParameterError, nearest, option
 from ..result.files import write_whole
 from .exported_points import with_looks
 from .formats import all_formats
-from .formats.base import COLUMNS, EMPTY, LABELS, OK, POINTS, Format, check_one_question
+from .formats.base import ANSWERED, COLUMNS, EMPTY, LABELS, OK, PAIRS, POINTS, Format, check_one_question
 from .judgements import Export
 from .parts import family
 from .questions import choose
@@ -58,7 +58,7 @@ def table_of(export: Export, question: str | None) -> pl.DataFrame:
     if export.format.shown_to_all:
         frame = with_looks(frame)
     if question is not None:
-        asked, _ = choose(export, question, (LABELS, POINTS))
+        asked, _ = choose(export, question, ANSWERED)
         frame = frame.filter((pl.col("question") == asked.name) | pl.col("question").is_null())
     text = pl.col(pl.Categorical).cast(pl.String)
     return frame.with_columns(text).select(name for name in COLUMNS if name in frame.columns)
@@ -112,6 +112,18 @@ def _rows_of_points(answers: Points) -> list[pl.DataFrame]:
     for n, name in enumerate(("image_width", "image_height")):
         sizes[name] = pl.Series(name, answers.box[:, 1, n])
     return [each.join(pl.DataFrame(list(sizes.values())), on="task", how="left") for each in rows]
+
+
+@verb("convert", "pairs")
+def _rows_of_pairs(answers: Pairs) -> list[pl.DataFrame]:
+    frame = answers.frame()
+    items = [_text(frame[side], side) for side in ("left", "right")]
+    jobs = [_text(frame["hit"], "submission")] if "hit" in frame.columns else []
+    said = pl.when(pl.col("answer") == 1).then(pl.lit("same")).otherwise(pl.lit("different")).alias("label")
+    about = {"question": pl.lit("same"), "kind": pl.lit(PAIRS), "status": pl.lit(OK)}
+    task = pl.format("{} | {}", "left", "right").alias("task")
+    rows = pl.DataFrame([*items, _text(frame["worker"], "worker"), frame.select(said).to_series(), *jobs])
+    return [rows.with_columns(task, **about)]
 
 
 def _times(frame: pl.DataFrame) -> list[pl.Series]:

@@ -15,7 +15,7 @@ import polars as pl
 from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..errors import EmptyDataError, FileError
-from .formats.base import COLUMNS, LABELS, POINTS, STARTED, SUBMITTED, Format, Head
+from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
 from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
@@ -94,12 +94,16 @@ def _as_text(part: Part) -> Part:
 
 def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool) -> pl.DataFrame:
     """Return a part of the judgements in little memory: texts that are repeated are numbered, and submissions are kept
-    only where they tell drawings apart, or are pages of several tasks."""
+    only where they tell drawings apart, are jobs of pairs, or pages of several tasks."""
     if "worker" in frame.columns and (wanted.key is not None or PERSONAL not in wanted.keep):
         frame = frame.with_columns(pseudonyms(frame["worker"], wanted.key))
     coded = [pl.col(name).cast(pl.Categorical) for name in CODED if name in frame.columns]
     if "submission" in frame.columns:
-        drawn = pl.col("kind").is_null() | (pl.col("kind") == POINTS) if "kind" in frame.columns else pl.lit(True)
+        drawn = (
+            pl.col("kind").is_null() | pl.col("kind").is_in([POINTS, PAIRS])
+            if "kind" in frame.columns
+            else pl.lit(True)
+        )
         coded.append(pl.when(drawn | pl.lit(wanted.whole or paged)).then("submission").cast(pl.Categorical))
     return frame.with_columns(*coded, pl.lit(file, pl.UInt32).alias(FILE))
 
@@ -127,7 +131,7 @@ def answers_of(
 ) -> Answers:
     """Return the answers to one question of the export that `read` returns, as answers of its kind."""
     export = read()
-    asked, label = choose(export, wanted.question, [kind for kind in (LABELS, POINTS) if kind in among] or list(among))
+    asked, label = choose(export, wanted.question, [kind for kind in ANSWERED if kind in among])
     made = answer_table(export, asked, label, wanted, options)
     shown = ", ".join(export.names[:MAX_NAMES]) + (", ..." if len(export.names) > MAX_NAMES else "")
     notes = [*export.notes, f"question {wanted.question or asked.name!r}", *made.notes]
@@ -157,7 +161,11 @@ def answer_table(
 
         needed = frame.drop(UNUSED, strict=False)
         return label_table(export, needed if mine.all() else needed.filter(mine), asked, wanted)
+    rows = frame.filter(mine)
+    if asked.kind == PAIRS:
+        from .exported_pairs import pair_table
+
+        return pair_table(export, rows, wanted)
     from .exported_points import point_table
 
-    rows = frame.filter(mine)
     return point_table(export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), wanted, options)

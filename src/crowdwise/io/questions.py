@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from ..errors import ColumnError, DataError, EmptyDataError, nearest, option
-from .formats.base import LABELS, OK, POINTS, TEXT
+from .formats.base import LABELS, OK, PAIRS, POINTS, TEXT
 from .judgements import Export
 
 ROWS_AT_ONCE = 100_000  # of which memory is needed for counting
@@ -34,19 +34,26 @@ def questions(frame: pl.DataFrame) -> list[Question]:
     if "question" not in frame.columns:
         return []
     counted = pl.concat([_counted(part) for part in frame.iter_slices(ROWS_AT_ONCE)])
-    counts = pl.col("places", "looked", "labels", "sets", "answers", "rows").sum()
+    counts = pl.col("places", "looked", "pairs", "labels", "sets", "answers", "rows").sum()
     table = counted.group_by("question").agg(counts, pl.col("classes").explode().drop_nulls().unique())
     table = table.sort(pl.col("question").cast(pl.String))
     return [
         Question(
             str(row["question"]),
-            POINTS if row["places"] or 0 < row["looked"] == row["rows"] else LABELS if row["labels"] else TEXT,
+            _kind(row),
             row["answers"],
             row["sets"],
             tuple(sorted(row["classes"])),
         )
         for row in table.iter_rows(named=True)
     ]
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    """Return the kind of a question from the numbers of its rows."""
+    if row["places"] or 0 < row["looked"] == row["rows"]:
+        return POINTS
+    return PAIRS if row["pairs"] else LABELS if row["labels"] else TEXT
 
 
 def _counted(frame: pl.DataFrame) -> pl.DataFrame:
@@ -58,6 +65,7 @@ def _counted(frame: pl.DataFrame) -> pl.DataFrame:
     return own.group_by("question").agg(
         places=x.is_not_null().sum(),
         looked=(kind == POINTS).sum(),
+        pairs=(kind == PAIRS).sum(),
         labels=((kind == LABELS) & some).sum(),
         sets=((pl.col("status") == OK) & label_set.is_not_null()).sum(),
         answers=(pl.col("status") == OK).sum(),

@@ -27,9 +27,10 @@ OK, EMPTY = "ok", "empty"
 # What else a row can be: not a vote. Rows of these statuses are left out, unless the caller asks for them.
 ASIDE = ("skipped", "rejected", "draft", "expired", "test", "gold", "prediction")
 STATUSES = (OK, EMPTY, *ASIDE)
-LABELS, POINTS, TEXT = "labels", "points", "text"
+LABELS, POINTS, PAIRS, TEXT = "labels", "points", "pairs", "text"
 STDIN_NAME = "standard input"
-KINDS = (LABELS, POINTS, TEXT)  # of questions
+ANSWERED = (LABELS, POINTS, PAIRS)  # kinds of questions that can be aggregated
+KINDS = (*ANSWERED, TEXT)
 PERSON, MODEL = "person", "model"
 MODEL_PREFIX = "model:"  # of workers that are models whose answers stand beside those of people
 SUBMITTED, STARTED = "submitted_at", "started_at"

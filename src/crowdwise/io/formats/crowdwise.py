@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from . import register
-from .base import COLUMNS, LABELS, POINTS, Head, Origin, Settings, TableFormat
+from .base import ANSWERED, COLUMNS, Head, Origin, Settings, TableFormat
 
 
 @register
@@ -16,7 +16,7 @@ class Judgements(TableFormat):
     title = "Crowdwise (converted)"
     files = "CSV, JSONL and Parquet of crowdwise convert"
     containers = ("table", "records")
-    kinds = (LABELS, POINTS)
+    kinds = ANSWERED
     statuses = {
         "skipped": "skipped", "rejected": "rejected", "draft": "draft", "expired": "expired", "test": "test question",
         "gold": "known answer", "prediction": "prediction",
