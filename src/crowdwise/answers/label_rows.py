@@ -217,8 +217,13 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
     times = answer_times(p.extras.select(pl.col(TIMESTAMP).gather(p.row))) if TIMESTAMP in p.extras.columns else None
     if clash.any() and (policy == "error" or (policy is None and times is None)):
         raise _clash_error(p, groups, clash, policy)
-    rank = groups["answer"].to_numpy() if times is None or policy == "first" else times[groups["answer"].to_numpy()]
-    ranked = groups.with_columns(pl.Series("rank", rank)).sort("group", "rank", "answer")
+    if times is None and p.reading.exported:
+        groups = _by_known_times(p, groups)
+    else:
+        by_row = times is None or policy == "first"
+        rank = groups["answer"].to_numpy() if times is None or by_row else times[groups["answer"].to_numpy()]
+        groups = groups.with_columns(pl.Series("rank", rank))
+    ranked = groups.sort("group", "rank", "answer")
     by_group = ranked.group_by("group", maintain_order=True)
     kept = by_group.first() if policy == "first" else by_group.last()
     drop = ranked.join(kept.select("answer"), on="answer", how="anti")
@@ -235,6 +240,17 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
         ),
     )
     return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in reasons if len(answers)]
+
+
+def _by_known_times(p: LabelRows, groups: pl.DataFrame) -> pl.DataFrame:
+    """Rank the answers of a group by time if all of them have one, else by row: of an export, where answers of one
+    worker to another task may have none."""
+    if TIMESTAMP not in p.extras.columns:
+        return groups.with_columns(rank=pl.col("answer"))
+    at = pl.Series(p.row[groups["answer"].to_numpy()])
+    timed = groups.with_columns(p.extras[TIMESTAMP].gather(at).cast(pl.Int64).alias("time"))
+    whole = (pl.col("time").null_count() == 0).over("group")
+    return timed.with_columns(rank=pl.when(whole).then("time").otherwise(pl.col("answer").cast(pl.Int64))).drop("time")
 
 
 def _line(p: LabelRows, answer: int) -> str:

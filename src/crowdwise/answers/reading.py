@@ -43,6 +43,7 @@ class Reading:
     def set_frame(self, frame: pl.DataFrame, where: Where) -> None:
         """Set the rows to read; `where` describes the place of a row."""
         self.set_aside = frame[SET_ASIDE] if SET_ASIDE in frame.columns else None
+        self.exported = self.set_aside is not None  # whether the table is from an export of a platform
         self.frame, self.where, self.rows_read = frame.drop(SET_ASIDE, strict=False), where, frame.height
         self.used: Bools = np.ones(frame.height, bool)
 

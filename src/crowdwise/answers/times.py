@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 INSTANT = pl.Datetime("us", "UTC")
@@ -13,12 +15,15 @@ ZONES = {
 _CLOCK = r"(\d{1,2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?"
 _ISO = rf"^(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK})? ?([A-Z]{{1,4}}|[+-]\d{{2}}:?\d{{2}})?$"
 _NAMED = rf"^[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}} \d{{1,2}}) {_CLOCK} ([A-Z]{{1,4}}) (\d{{4}})$"
-_AMERICAN = rf"^(\d{{1,2}}/\d{{1,2}}/\d{{4}}) {_CLOCK}$"
+_SLASHED = rf"^(\d{{1,2}}/\d{{1,2}}/\d{{4}})(?: {_CLOCK})?$"
 MIN_MILLISECONDS = 1e11  # numbers from here on are milliseconds since 1970, smaller ones seconds
 
 
-def instants(column: pl.Series) -> pl.Series:
+def instants(column: pl.Series, day_first: bool | None = None) -> pl.Series:
     """Return times as instants in UTC; null where a time cannot be read. A time without a zone is taken as UTC.
+
+    `day_first` says what 1/2/2026 is. By default, it is January 2, unless some date of the column has its day first;
+    if others have the month first, no date with slashes can be read.
 
     >>> times = ["2026-01-02T03:04:05.5Z", "Thu Jan 01 19:04:05 PST 2026", "1/2/2026 3:04:05", "1767323045", "soon"]
     >>> instants(pl.Series(times)).dt.strftime("%m-%d %H:%M:%S").to_list()
@@ -36,11 +41,26 @@ def instants(column: pl.Series) -> pl.Series:
         return pl.Series(column.name, [None], INSTANT).new_from_index(0, len(column))
     text = column.str.strip_chars()
     found = _seconds(text.cast(pl.Float64, strict=False))
-    for read in (_iso, _named, _american, _inferred):
+    for read in (_iso, _named, partial(_slashed, day_first=day_first), _inferred):
         if found.null_count() == column.null_count():
             break
         found = found.zip_with(found.is_not_null(), read(text))
     return found.alias(column.name)
+
+
+def slash_orders(column: pl.Series) -> set[bool]:
+    """Return whether dates with slashes have the day first, of those dates that tell.
+
+    >>> slash_orders(pl.Series(["1/2/2026", "13/2/2026 9:00"])), slash_orders(pl.Series(["2/13/2026"]))
+    ({True}, {False})
+    """
+    if column.dtype != pl.String:
+        return set()
+    part = column.to_frame("text").select(
+        pl.col("text").str.strip_chars().str.extract_groups(r"^(\d{1,2})/(\d{1,2})/\d{4}")
+    )
+    numbers = part.unnest("text").select(pl.all().cast(pl.Int32))
+    return {first for first, name in ((True, "1"), (False, "2")) if (numbers[name] > 12).any()}
 
 
 def _seconds(number: pl.Series) -> pl.Series:
@@ -62,14 +82,20 @@ def _named(text: pl.Series) -> pl.Series:
     return _joined(day, "%b %d %Y")
 
 
-def _american(text: pl.Series) -> pl.Series:
-    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_AMERICAN).struct.rename_fields([*"dms"]))
-    return _joined(part.unnest("text").with_columns(z=pl.lit(None, pl.String)), "%m/%d/%Y")
+def _slashed(text: pl.Series, day_first: bool | None) -> pl.Series:
+    orders = slash_orders(text) if day_first is None else {day_first}
+    if len(orders) > 1:
+        return pl.Series(text.name, [None], INSTANT).new_from_index(0, len(text))
+    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_SLASHED).struct.rename_fields([*"dms"]))
+    return _joined(
+        part.unnest("text").with_columns(z=pl.lit(None, pl.String)), "%d/%m/%Y" if True in orders else "%m/%d/%Y"
+    )
 
 
 def _inferred(text: pl.Series) -> pl.Series:
     """Read times in any other format that the table library recognises."""
-    return text.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    others = text.set(text.str.contains(_SLASHED).fill_null(value=False), None)
+    return others.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
 
 
 def _joined(part: pl.DataFrame, day: str) -> pl.Series:

@@ -17,7 +17,7 @@ from .exported_points import with_looks
 from .formats import all_formats
 from .formats.base import ANSWERED, COLUMNS, EMPTY, LABELS, OK, PAIRS, POINTS, Format, check_one_question
 from .judgements import Export
-from .parts import family
+from .parts import platform
 from .questions import choose
 from .writing import TABLES, record_writer, table_writer
 
@@ -185,7 +185,7 @@ def _held(rows: pl.DataFrame, to: str) -> tuple[pl.DataFrame, dict[str, int]]:
 
 def _statuses(format: Format) -> list[str]:
     """Return the statuses that any file of the platform can hold."""
-    return [status for each in family(format.name.partition("-")[0]) or [format] for status in each.statuses]
+    return [status for each in platform(format) for status in each.statuses]
 
 
 def by_task(rows: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -14,6 +14,7 @@ import polars as pl
 
 from ..answers import KINDS, Answers
 from ..answers.frames import Handed
+from ..answers.times import instants
 from ..errors import EmptyDataError, FileError
 from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head
 from .judgements import FILE, Export, Made, Wanted
@@ -30,8 +31,11 @@ MAX_NAMES = 3  # of files in the name of the source
 def read_frame(frame: pl.DataFrame, head: Head, format: Format, wanted: Wanted) -> Export:
     """Return the judgements in a frame."""
     part = _as_text(Part(frame, range(1, frame.height + 1)))
-    found = _compact(converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted, format.paged)
-    return Export(_finished(format, [found]), format, (head.name,), (format.title,))
+    unread = Unread()
+    found = _compact(
+        converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted, format.paged, unread
+    )
+    return Export(_finished(format, [found]), format, (head.name,), (format.title,), unread.warnings())
 
 
 def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how: Reading, wanted: Wanted) -> Export:
@@ -46,13 +50,14 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
             raise FileError(wrong_format(head, format, None, insisted=how.format is not None))
         if reason := format.refuse(head):
             raise FileError(reason)
-    seen, found, small = Unchanged(files), list[pl.DataFrame](), list[pl.DataFrame]()
+    seen, unread = Unchanged(files), Unread()
+    found, small = list[pl.DataFrame](), list[pl.DataFrame]()
     with _no_garbage():
         for number, (file, head) in enumerate(zip(files, heads, strict=True)):
             for part in parts_of(file, head, how, format.in_parts):
                 text = _as_text(part) if head.container == "table" and head.how != "csv" else part
                 rows = converted(format, text, origin_of(file), wanted.settings)
-                small.append(_compact(rows, number, wanted, format.paged))
+                small.append(_compact(rows, number, wanted, format.paged, unread))
                 if len(small) == PARTS_TOGETHER:  # many small parts take twice the memory
                     found.append(pl.concat(small, how="diagonal", rechunk=True))
                     small.clear()
@@ -61,7 +66,7 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
     if not found:
         raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
-    return Export(_finished(format, found), format, tuple(file.name for file in files), (note,))
+    return Export(_finished(format, found), format, tuple(file.name for file in files), (note,), unread.warnings())
 
 
 @contextlib.contextmanager
@@ -92,11 +97,33 @@ def _as_text(part: Part) -> Part:
     return part._replace(content=part.content.with_columns(made))
 
 
-def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool) -> pl.DataFrame:
+class Unread:
+    """Times of an export that cannot be read, counted over its parts."""
+
+    def __init__(self) -> None:
+        self.count, self.example = 0, ""
+
+    def read(self, column: pl.Series) -> pl.Series:
+        """Return times as instants. Platforms that write dates with slashes write the month first."""
+        found = instants(column, day_first=False)
+        lost = column.filter(found.is_null() & column.is_not_null())
+        if len(lost):
+            self.count, self.example = self.count + len(lost), self.example or str(lost[0])[:40]
+        return found
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning about the times that cannot be read, if there are any."""
+        if not self.count:
+            return ()
+        return (f"{self.count} time(s) cannot be read, for instance {self.example!r}; they are not used",)
+
+
+def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool, unread: Unread) -> pl.DataFrame:
     """Return a part of the judgements in little memory: texts that are repeated are numbered, and submissions are kept
     only where they tell drawings apart, are jobs of pairs, or pages of several tasks."""
     if "worker" in frame.columns and (wanted.key is not None or PERSONAL not in wanted.keep):
         frame = frame.with_columns(pseudonyms(frame["worker"], wanted.key))
+    frame = frame.with_columns(unread.read(frame[name]) for name in (STARTED, SUBMITTED) if name in frame.columns)
     coded = [pl.col(name).cast(pl.Categorical) for name in CODED if name in frame.columns]
     if "submission" in frame.columns:
         drawn = (
@@ -137,7 +164,7 @@ def answers_of(
     notes = [*export.notes, f"question {wanted.question or asked.name!r}", *made.notes]
     about = {"source": shown, "notes": notes, "where": export.where(made.rows), "options": dict(recorded)}
     arguments: dict[str, Any] = {**about, **made.options, **options}
-    fields, warnings = export.format.fields, made.warnings
+    fields, warnings = export.format.fields, [*export.warnings, *made.warnings]
     table = Handed(made.frame)
     del export, made  # a table of millions of answers is not held twice
     found: Answers = KINDS[asked.kind](table, **arguments)  # type: ignore[call-arg]

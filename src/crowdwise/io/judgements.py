@@ -42,6 +42,7 @@ class Export(NamedTuple):
     format: Format
     names: tuple[str, ...]  # of the files
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     def where(self, rows: pl.DataFrame) -> Callable[[int], str]:
         """Return a function that describes the place of a row of `rows`, which are from this export."""

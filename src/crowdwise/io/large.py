@@ -21,6 +21,7 @@ from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
 from ..answers.gold import GoldCounts, gold_table
 from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
+from ..answers.times import instants, slash_orders
 from ..engine import Progress
 from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
@@ -137,6 +138,7 @@ class Seen:
         self.plan, self.missing = plan, list(options.get("missing") or ())
         timed = "timestamp" in plan.roles and options.get("duplicates") in (None, "last")
         self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
+        self.slash_orders = set[bool]()  # whether dates with slashes have the day first
         self.wide_gold = GoldCounts(0, 0)
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -154,6 +156,7 @@ class Seen:
         if self.missing:
             used &= ~label.cast(pl.String).is_in(self.missing).fill_null(value=False)
         times = frame[names["timestamp"]].filter(used)
+        self.slash_orders |= slash_orders(times)
         numbers = as_numbers(times) is not None
         self.numbers = self.numbers and (numbers or not len(times))
         self.datetimes = self.datetimes and ((not numbers and as_datetimes(times) is not None) or not len(times))
@@ -161,8 +164,17 @@ class Seen:
     @property
     def unreadable(self) -> list[str]:
         """The column of times, if it does not decide between repeated answers."""
-        readable = self.numbers or self.datetimes or "timestamp" not in self.plan.roles
+        if "timestamp" not in self.plan.roles:
+            return []
+        readable = self.numbers or (self.datetimes and len(self.slash_orders) < 2)
         return [] if readable else [self.plan.roles["timestamp"]]
+
+    def with_times(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a part with times that are read as those of the whole table."""
+        frame = frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in self.unreadable)
+        if self.slash_orders != {True}:
+            return frame
+        return frame.with_columns(instants(frame[self.plan.roles["timestamp"]], day_first=True))
 
 
 def _mark(source: Source, options: Mapping[str, Any]) -> str:
@@ -272,7 +284,7 @@ def _write_parts(
     folders = sorted((home.path / ROWS).iterdir())
     for number, folder in enumerate(folders):
         frame = pl.concat([pl.read_ipc(file) for file in sorted(folder.iterdir())])
-        frame = frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in seen.unreadable)
+        frame = seen.with_times(frame)
         shutil.rmtree(folder)
         line, file = frame[LINE].to_numpy(), frame[FILE].to_numpy()
 

@@ -31,7 +31,7 @@ class ExportOptions(NamedTuple):
     def format_of(self, heads: Sequence[Head], given: str | None, options: Mapping[str, Any]) -> Format | None:
         """Return the format of files that begin like these; None for plain tables, for which options of exports raise
         ParameterError."""
-        found = None if options.get("wide") and given is None else format_for(heads, given)
+        found = None if options.get("wide") and given is None else format_for(heads, given, options)
         if found is None:
             for name, value in (("question", self.question), ("sets", self.sets), ("keep", {*self.keep} - {PERSONAL})):
                 if value:
@@ -50,9 +50,7 @@ class ExportOptions(NamedTuple):
         left = dict(options)
         question = self.question or left.pop("label", None)
         left.pop("label", None)
-        settings = Settings(
-            left.pop("task", left.pop("image", None)), left.pop("worker", None), left.get("anonymous") == "each"
-        )
+        settings = Settings(left.pop("task", left.pop("image", None)), left.pop("worker", None))
         left.pop("wide", None)
         left.setdefault("duplicates", None)
         wanted = Wanted(question, self.keep, self.sets or "refuse", self.key(), settings)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from ..answers.columns import NONE_GIVEN
 from ..errors import ColumnError, CrowdwiseError, FileError, ParameterError, nearest, option
 from .chunks import Source
 from .delimited import decode, sniff
@@ -153,12 +154,13 @@ def _decoded(path: Path, how: Reading) -> bytes:
     return decode(data, path.name, None)[0]
 
 
-def format_for(heads: Sequence[Head], given: str | None) -> Format | None:
-    """Return the format of files that begin like these: the one given, or the one recognised; None for plain tables."""
+def format_for(heads: Sequence[Head], given: str | None, options: Mapping[str, object] = NONE_GIVEN) -> Format | None:
+    """Return the format of files that begin like these: the one given, or the one recognised; None for plain tables.
+    `options` are those of the answers, which may name columns."""
     wanted = family(given) if given is not None else list(all_formats().values())
     if not wanted:
         return None
-    found = next((each for each in map(find, heads) if each is not None), None)
+    found = next((each for each in (find(head, options) for head in heads) if each is not None), None)
     if given is None or found in wanted:
         return found
     insisted = (
@@ -168,6 +170,11 @@ def format_for(heads: Sequence[Head], given: str | None) -> Format | None:
     if chosen is None:
         raise FileError(wrong_format(heads[0], wanted[0], found))
     return chosen
+
+
+def platform(format: Format) -> list[Format]:
+    """Return the formats of the same platform."""
+    return [each for each in all_formats().values() if type(each).__module__ == type(format).__module__]
 
 
 def family(given: str) -> list[Format]:

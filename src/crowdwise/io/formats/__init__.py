@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from typing import TypeVar
 
 import polars as pl
 
+from ...answers.columns import LABEL_ROLES, NONE_GIVEN
 from .base import Format, Head
 
 FORMATS: dict[str, Format] = {}
@@ -30,12 +32,14 @@ def all_formats() -> dict[str, Format]:
     return dict(sorted(FORMATS.items(), key=lambda item: item[1].title.casefold()))
 
 
-def find(head: Head) -> Format | None:
-    """Return the format of a file that begins like this; None for a plain table, or for no known file."""
+def find(head: Head, options: Mapping[str, object] = NONE_GIVEN) -> Format | None:
+    """Return the format of a file that begins like this; None for a plain table, or for no known file. Columns that the
+    caller names make a table of a format whose fields others have as well."""
     if not head.columns:
         return None
-    found = [each for each in all_formats().values() if head.container in each.containers and each.recognise(head)]
-    return found[0] if found else None
+    table = any(options.get(role) for role in LABEL_ROLES.required) and LABEL_ROLES.complete(head.columns, options)
+    formats = [each for each in all_formats().values() if each.specific or not table]
+    return next((each for each in formats if head.container in each.containers and each.recognise(head)), None)
 
 
 def formats() -> pl.DataFrame:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import polars as pl
 
-from ...answers.times import INSTANT, instants
+from ...answers.times import INSTANT
 from ...errors import ColumnError, CrowdwiseError, DataError, FileError, option
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ class Settings(NamedTuple):
 
     task: str | None = None  # field that names the task, in place of the usual one
     worker: str | None = None
-    anonymous: bool = False  # whether answers may have no worker
 
 
 class Origin(NamedTuple):
@@ -157,7 +156,12 @@ class Format(ABC):
     paged: ClassVar[bool] = False  # whether a submission has several tasks, which `finish` needs
     kept: ClassVar[tuple[str, ...]] = ()  # columns besides labels and times that are kept with the answers
     in_parts: ClassVar[bool] = True  # whether a table can be read in parts
-    may_be_anonymous: ClassVar[bool] = False  # whether files may have no workers at all
+    specific: ClassVar[bool] = (
+        True  # whether only this platform writes such fields; columns that a caller names win else
+    )
+    worker_is_file: ClassVar[bool] = False  # whether the name of a file is that of a worker
+    written_kinds: ClassVar[tuple[str, ...]] = (LABELS,)  # kinds of questions that are written
+    needs_question: ClassVar[bool] = False  # whether what is written has no place for a submission without any answer
     named_files: ClassVar[str] = ""  # pattern of the names of the files that matter in a folder; "" for all
     converted: ClassVar[str] = ""  # ending of the file that `records` fills: ".json", ".jsonl", ".csv"; "" for none
     returned: ClassVar[str] = ""  # ending of the file that `give_back` fills
@@ -274,17 +278,16 @@ def _as_text(values: Sequence[Any]) -> list[str | None]:
 
 
 def tidy(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table with its columns in order and of their types; empty text becomes null, times become instants."""
+    """Return a table with its columns in order and of their types; empty text becomes null. Times stay as they are:
+    `exported` reads them, and counts those that cannot be read."""
     made = []
     for name, kind in COLUMNS.items():
         if name not in frame.columns:
             continue
         column = frame[name]
-        if kind == INSTANT:
-            column = instants(column)
-        elif kind == pl.String and column.dtype == pl.String and name != "label_set":
+        if kind in (INSTANT, pl.String) and column.dtype == pl.String and name != "label_set":
             column = column.set(column.str.len_bytes() == 0, None) if (column == "").any() else column
-        elif column.dtype != kind:
+        elif column.dtype != kind and kind != INSTANT:
             column = column.cast(kind, strict=False)
         made.append(column)
     return pl.DataFrame(made)
@@ -310,10 +313,10 @@ def as_label(value: Any) -> str | None:
 def as_id(text: str | None) -> int | str | None:
     """Return an id as platforms write it: a number if its text is one.
 
-    >>> as_id("7"), as_id("007"), as_id("ann")
-    (7, '007', 'ann')
+    >>> as_id("7"), as_id("-7"), as_id("007"), as_id("ann")
+    (7, -7, '007', 'ann')
     """
-    return int(text) if text is not None and text.isdigit() and text == str(int(text)) else text
+    return int(text) if text is not None and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) else text
 
 
 def number(value: Any) -> float | None:

@@ -22,7 +22,6 @@ class Doccano(RecordFormat):
     kinds = (LABELS, POINTS)
     fields = {"task": "id", "worker": "name of the file", "label": "label"}
     unit = "pixels"
-    may_be_anonymous = True
 
     def recognise(self, head: Head) -> bool:
         if head.has("id", "Comments") and ({"text", "filename"} & {*head.columns}):

@@ -51,7 +51,6 @@ class Prodigy(RecordFormat):
         "label": "answer (binary), accept (choice)", "timestamp": "_timestamp",
     }  # fmt: skip
     unit = "pixels"
-    may_be_anonymous = True
     converted = ".jsonl"
     returned = ".jsonl"
 
