@@ -13,6 +13,7 @@ from ..answers.times import INSTANT, instants
 from ..engine.verbs import perform, verb
 from ..errors import DataError, EmptyDataError, ParameterError, nearest, option
 from ..result.files import write_whole
+from .exported_labels import with_blanks
 from .exported_points import with_looks
 from .formats import all_formats
 from .formats.base import ANSWERED, COLUMNS, EMPTY, LABELS, OK, PAIRS, POINTS, Format, check_one_question
@@ -56,7 +57,7 @@ def table_of(export: Export, question: str | None) -> pl.DataFrame:
     """Return the judgements in an export as one table; of one question, if it is given."""
     frame = export.frame
     if export.format.shown_to_all:
-        frame = with_looks(frame)
+        frame = with_blanks(with_looks(frame))
     if question is not None:
         asked, _ = choose(export, question, ANSWERED)
         frame = frame.filter((pl.col("question") == asked.name) | pl.col("question").is_null())

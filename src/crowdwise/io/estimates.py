@@ -9,9 +9,9 @@ import polars as pl
 
 from .. import __version__
 from ..errors import DataError
+from .exported_labels import OF_LABEL, OF_TASK, SPLIT
 from .formats.base import LABELS, POINTS, as_label
 
-SPLIT = " / "  # between a task and a label, where each label of a set is a yes/no task
 YES = "yes"
 
 
@@ -31,6 +31,7 @@ class Estimate(NamedTuple):
     labels: tuple[str, ...] = ()  # one, or any number where an answer is a set of labels
     probability: float | None = None
     answers: int = 0
+    is_set: bool = False  # whether an answer is a set of labels, which may have none
     places: tuple[Place, ...] = ()
     size: tuple[float, float] | None = None  # of the image
 
@@ -57,8 +58,8 @@ def estimates_of(result: Any) -> Estimates:
     options, by = intake.options, f"crowdwise-{result.model.name}-{__version__}"
     field = options.get("task") or options.get("image")
     if result.kind == "points":
-        question, _, label = str(options.get("question") or "object").partition("/")
-        return Estimates(_places(result, label or None), question, POINTS, by, field)
+        question = intake.columns.get("question", "object")
+        return Estimates(_places(result, intake.columns.get("class")), question, POINTS, by, field)
     if result.kind == "pairs":
         tasks = {
             _text(row["item"]): Estimate((_text(row["cluster"]),), row["probability"])
@@ -67,7 +68,10 @@ def estimates_of(result: Any) -> Estimates:
         return Estimates(tasks, "cluster", LABELS, by, field)
     question = intake.columns.get("label", "label")
     tasks = _labels(result.labels)
-    return Estimates(_joined(tasks) if options.get("sets") == "split" else tasks, question, LABELS, by, field)
+    extras = result.answers.extras
+    if options.get("sets") == "split" and {OF_TASK, OF_LABEL} <= {*extras.columns}:
+        tasks = _joined(tasks, extras)
+    return Estimates(tasks, question, LABELS, by, field)
 
 
 def _text(value: Any) -> str:
@@ -85,15 +89,16 @@ def _labels(labels: pl.DataFrame) -> dict[str, Estimate]:
     }
 
 
-def _joined(tasks: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Return sets of labels, from one yes/no task for each label: the probability is that of the least certain one."""
+def _joined(tasks: Mapping[str, Estimate], extras: pl.DataFrame) -> dict[str, Estimate]:
+    """Return sets of labels, from one yes/no task for each label: the probability is that of the least certain one.
+    Tasks without any answer have no set."""
     found: dict[str, Estimate] = {}
-    for name, each in tasks.items():
-        task, _, label = name.partition(SPLIT)
+    for task, label in extras.select(OF_TASK, OF_LABEL).unique().sort(OF_TASK, OF_LABEL).iter_rows():
+        each = tasks[f"{task}{SPLIT}{label}"]
         before = found.get(task, Estimate(probability=1.0))
         labels = (*before.labels, label) if each.labels == (YES,) else before.labels
         probability = min(before.probability or 0.0, each.probability or 0.0)
-        found[task] = Estimate(labels, probability, max(before.answers, each.answers))
+        found[task] = Estimate(labels, probability, max(before.answers, each.answers), is_set=True)
     return found
 
 
@@ -112,5 +117,5 @@ def _places(result: Any, label: str | None) -> dict[str, Estimate]:
     for (image, each), box in zip(places.items(), boxes, strict=True):
         known = answers.box_from in ("given", "jobs") and not box[0].any()
         size = (float(box[1, 0]), float(box[1, 1])) if known else None
-        found[image] = Estimate((), None, 0, tuple(each), size)
+        found[image] = Estimate(places=tuple(each), size=size)
     return found

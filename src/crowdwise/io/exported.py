@@ -16,11 +16,11 @@ from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..answers.times import instants
 from ..errors import EmptyDataError, FileError
-from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head
+from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, stem_of
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
 from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
-from .personal import PERSONAL, pseudonyms
+from .personal import PERSONAL, is_address, pseudonyms
 from .questions import Question, choose
 
 CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated
@@ -66,7 +66,19 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
     if not found:
         raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
-    return Export(_finished(format, found), format, tuple(file.name for file in files), (note,), unread.warnings())
+    return Export(_finished(format, found), format, _names(files, format, wanted), (note,), unread.warnings())
+
+
+def _names(files: Sequence[Path], format: Format, wanted: Wanted) -> tuple[str, ...]:
+    """Return the names of the files; those that are names of workers who get digests become numbers."""
+    hidden = [
+        format.worker_is_file
+        and (wanted.key is not None or (is_address(stem_of(file)) and PERSONAL not in wanted.keep))
+        for file in files
+    ]
+    return tuple(
+        f"file {n}" if hide else file.name for n, (file, hide) in enumerate(zip(files, hidden, strict=True), 1)
+    )
 
 
 @contextlib.contextmanager
@@ -168,8 +180,12 @@ def answers_of(
     table = Handed(made.frame)
     del export, made  # a table of millions of answers is not held twice
     found: Answers = KINDS[asked.kind](table, **arguments)  # type: ignore[call-arg]
+    named = {role: field for role, field in wanted.settings._asdict().items() if field is not None}
+    fields = {**fields, **named}
+    fields |= {"image": fields.get("task", "task")}  # of points
     columns = {role: field for role, field in fields.items() if role in found.intake.columns}
-    own = {"label": asked.name} if asked.kind == LABELS else {}
+    own = {"label": asked.name} if asked.kind == LABELS else {"question": asked.name}
+    own |= {"class": label} if label is not None else {}
     warned = (*warnings, *found.intake.warnings)
     intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warned)
     return found.replaced(intake=intake)
@@ -180,14 +196,12 @@ def answer_table(
 ) -> Made:
     """Return the table of the answers to a question; `label` is the class of points, if only one is wanted."""
     frame = export.frame
-    own = pl.col("question") == asked.name
-    own = own if label is None else own & ((pl.col("label") == label) | pl.col("label").is_null())
-    mine = frame.select((own | pl.col("question").is_null()).fill_null(value=False)).to_series()
-    if asked.kind == LABELS:  # a submission without any answer is about every question
-        from .exported_labels import UNUSED, label_table
+    if asked.kind == LABELS:
+        from .exported_labels import label_rows, label_table
 
-        needed = frame.drop(UNUSED, strict=False)
-        return label_table(export, needed if mine.all() else needed.filter(mine), asked, wanted)
+        return label_table(export, label_rows(export, asked.name, wanted), asked, wanted)
+    own = (pl.col("question") == asked.name) | pl.col("question").is_null()
+    mine = own.fill_null(value=False)  # a submission without any answer is about every question
     rows = frame.filter(mine)
     if asked.kind == PAIRS:
         from .exported_pairs import pair_table
@@ -195,4 +209,6 @@ def answer_table(
         return pair_table(export, rows, wanted)
     from .exported_points import point_table
 
-    return point_table(export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), wanted, options)
+    return point_table(
+        export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), label, wanted, options
+    )

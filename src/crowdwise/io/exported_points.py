@@ -15,33 +15,41 @@ REPEATED = "repeated (earlier work of the same worker on the image)"
 SIZES = ("image_width", "image_height")
 
 
-def point_table(export: Export, rows: pl.DataFrame, wanted: Wanted, options: Mapping[str, Any]) -> Made:
-    """Return the points of a question; rows that are not votes have a reason. A row without a place says that its
-    worker saw nothing: it becomes a job."""
+def point_table(
+    export: Export, rows: pl.DataFrame, label: str | None, wanted: Wanted, options: Mapping[str, Any]
+) -> Made:
+    """Return the points of a question, or those with one label; rows that are not votes have a reason. A row without a
+    place says that its worker saw nothing: it becomes a job."""
     notes, warnings = list[str](), list[str]()
     aside = aside_reasons(rows, export.format, wanted.keep)
     if not export.format.shown_to_all:
         aside = aside.set((rows["status"].cast(pl.String) == EMPTY) & aside.is_null(), "no answer")
-    votes = rows.filter(aside.is_null() & workers_of(rows).is_not_null())
-    aside = aside.set(_repeated(rows, votes) & aside.is_null(), REPEATED)
+    shown = export.frame if export.format.shown_to_all else rows
+    counted = aside_reasons(shown, export.format, wanted.keep) if export.format.shown_to_all else aside
+    looks = shown.filter(counted.is_null() & workers_of(shown).is_not_null())  # whoever submitted anything looked
+    aside = aside.set(_repeated(rows, looks) & aside.is_null(), REPEATED)
+    if label is not None:
+        own = (rows["label"].cast(pl.String) == label).fill_null(value=False)
+        rows, aside = rows.filter(own), aside.filter(own)
     places = [rows[axis] if axis in rows.columns else nothing(axis, pl.Float64, rows.height) for axis in ("x", "y")]
     classes = [rows["label"].cast(pl.String).alias("class")] if "label" in rows.columns else []
     who = [rows["task"].cast(pl.String).alias("image"), workers_of(rows)]
     frame = pl.DataFrame([*who, *places, *classes, *models_among(rows, aside, notes), aside])
     placed = frame["x"].is_not_null()
     _check_unit(rows.filter(placed & aside.is_null()), export.names[0], options)
-    jobs = {"jobs": _with_sizes(_jobs(export, wanted, votes), votes, warnings)}
+    drawn = rows.filter(placed & aside.is_null())["task"].cast(pl.String)
+    jobs = {"jobs": _with_sizes(_jobs(looks), export.frame, drawn, notes, warnings)}
     listed = placed | aside.is_not_null()
     return Made(frame.filter(listed), rows.filter(listed), jobs if options.get("jobs") is None else {}, notes, warnings)
 
 
-def _repeated(rows: pl.DataFrame, votes: pl.DataFrame) -> pl.Series:
+def _repeated(rows: pl.DataFrame, looks: pl.DataFrame) -> pl.Series:
     """Return whether a row belongs to a submission after which its worker made another one about the same image."""
     never = pl.Series([False]).new_from_index(0, rows.height)
-    if "submission" not in votes.columns or "worker" not in votes.columns:
+    if "submission" not in looks.columns or "worker" not in looks.columns:
         return never
-    order = [*([SUBMITTED] if SUBMITTED in votes.columns else []), FILE, "source_row"]
-    both = votes.sort(*order, maintain_order=True).group_by("task", "worker")
+    order = [*([SUBMITTED] if SUBMITTED in looks.columns else []), FILE, "source_row"]
+    both = looks.sort(*order, maintain_order=True).group_by("task", "worker")
     each = both.agg(pl.col("submission").n_unique().alias("count"), pl.col("submission").last().alias("last"))
     several = each.filter(pl.col("count") > 1).drop("count")
     if not several.height:
@@ -50,15 +58,11 @@ def _repeated(rows: pl.DataFrame, votes: pl.DataFrame) -> pl.Series:
     return (rows["submission"] != last).fill_null(value=False)
 
 
-def _jobs(export: Export, wanted: Wanted, votes: pl.DataFrame) -> pl.DataFrame:
-    """Return who looked at which image: whoever submitted anything, if all questions are shown to everybody."""
-    rows = votes.filter(pl.col("kind") == POINTS) if "kind" in votes.columns else votes
-    if export.format.shown_to_all:
-        whole = export.frame
-        rows = whole.filter(aside_reasons(whole, export.format, wanted.keep).is_null())
-    if "worker" not in rows.columns:
+def _jobs(looks: pl.DataFrame) -> pl.DataFrame:
+    """Return who looked at which image."""
+    if "worker" not in looks.columns:
         return pl.DataFrame(schema={"image": pl.String, "worker": pl.String})
-    jobs = rows.select(pl.col("task").cast(pl.String).alias("image"), pl.col("worker").cast(pl.String))
+    jobs = looks.select(pl.col("task").cast(pl.String).alias("image"), pl.col("worker").cast(pl.String))
     return jobs.drop_nulls().unique().sort("image", "worker")
 
 
@@ -83,21 +87,29 @@ def with_looks(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame, absent], how="diagonal")
 
 
-def _with_sizes(jobs: pl.DataFrame, votes: pl.DataFrame, warnings: list[str]) -> pl.DataFrame:
-    """Add the sizes of the images, if the file has one size for each."""
-    if not set(SIZES) <= {*votes.columns}:
+def _with_sizes(
+    jobs: pl.DataFrame, rows: pl.DataFrame, drawn: pl.Series, notes: list[str], warnings: list[str]
+) -> pl.DataFrame:
+    """Add the sizes of the images, if the file has one size for each image in `drawn`, on which something is marked. An
+    image on which nobody marked anything gets the usual size if its own is not known."""
+    if not set(SIZES) <= {*rows.columns}:
         return jobs
-    sizes = votes.select(pl.col("task").cast(pl.String).alias("image"), *SIZES).drop_nulls().unique()
+    sizes = rows.select(pl.col("task").cast(pl.String).alias("image"), *SIZES).drop_nulls().unique()
     if not sizes.height:
         return jobs
     if sizes["image"].is_duplicated().any():
         warnings.append("some image has two sizes; the sizes of the images are not used")
         return jobs
     joined = jobs.join(sizes, on="image", how="left", maintain_order="left")
-    if joined[SIZES[0]].null_count():
+    unknown = joined.filter(pl.col(SIZES[0]).is_null())["image"].unique()
+    if unknown.is_in(drawn.implode()).any():
         warnings.append("the sizes of some images are not known; the sizes of the images are not used")
         return jobs
-    return joined.rename(dict(zip(SIZES, ("width", "height"), strict=True)))
+    if len(unknown):
+        notes.append(f"{len(unknown)} image(s) without marks have no size in the file: the median size is used")
+    median = sizes.select(pl.col(*SIZES).median()).row(0)
+    usual = (pl.col(name).fill_null(value) for name, value in zip(SIZES, median, strict=True))
+    return joined.with_columns(usual).rename(dict(zip(SIZES, ("width", "height"), strict=True)))
 
 
 def _check_unit(places: pl.DataFrame, name: str, options: Mapping[str, Any]) -> None:

@@ -38,6 +38,11 @@ def is_personal(column: str) -> bool:
     return re.sub(r"[\W_]+", "", column.casefold()) in PERSONAL_COLUMNS
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is an e-mail address."""
+    return re.match(EMAIL, text) is not None
+
+
 def personal_columns(columns: Sequence[str], used: Sequence[str]) -> list[str]:
     """Return the columns of addresses that have no other use."""
     return [name for name in columns if is_personal(name) and name not in used]

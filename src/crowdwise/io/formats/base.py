@@ -31,6 +31,7 @@ LABELS, POINTS, PAIRS, TEXT = "labels", "points", "pairs", "text"
 STDIN_NAME = "standard input"
 ANSWERED = (LABELS, POINTS, PAIRS)  # kinds of questions that can be aggregated
 KINDS = (*ANSWERED, TEXT)
+NOTHING = "[]"  # as a set of labels: the worker chose nothing, which is an answer where sets are split
 PERSON, MODEL = "person", "model"
 MODEL_PREFIX = "model:"  # of workers that are models whose answers stand beside those of people
 SUBMITTED, STARTED = "submitted_at", "started_at"
@@ -290,7 +291,13 @@ def tidy(frame: pl.DataFrame) -> pl.DataFrame:
         elif column.dtype != kind and kind != INSTANT:
             column = column.cast(kind, strict=False)
         made.append(column)
-    return pl.DataFrame(made)
+    table = pl.DataFrame(made)
+    if "label_set" not in table.columns:
+        return table
+    nothing = (pl.col("label_set") == NOTHING) & (pl.col("status") == OK)
+    return table.with_columns(
+        pl.when(nothing).then(pl.lit(EMPTY)).otherwise("status").cast(COLUMNS["status"]).alias("status")
+    )
 
 
 def as_label(value: Any) -> str | None:
@@ -330,12 +337,12 @@ def number(value: Any) -> float | None:
 
 
 def one_or_set(values: Iterable[Any]) -> dict[str, Any]:
-    """Return the fields of an answer with these labels: one label, or a set of several."""
+    """Return the fields of an answer with these labels: one label, a set of several, or an empty set."""
     labels = list(dict.fromkeys(text for value in values if (text := as_label(value)) is not None))
     if len(labels) == 1:
         return {"kind": LABELS, "label": labels[0]}
     if not labels:
-        return {"kind": LABELS, "status": EMPTY}
+        return {"kind": LABELS, "label_set": NOTHING, "status": EMPTY}
     return {"kind": LABELS, "label_set": json.dumps(sorted(labels), ensure_ascii=False)}
 
 

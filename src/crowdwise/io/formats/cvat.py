@@ -46,6 +46,7 @@ class Cvat(RecordFormat):
         "label": "label of the tag",
     }
     unit = "pixels"
+    worker_is_file = True
     shown_to_all = True
 
     def recognise(self, head: Head) -> bool:

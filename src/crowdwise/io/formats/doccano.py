@@ -22,6 +22,7 @@ class Doccano(RecordFormat):
     kinds = (LABELS, POINTS)
     fields = {"task": "id", "worker": "name of the file", "label": "label"}
     unit = "pixels"
+    worker_is_file = True
 
     def recognise(self, head: Head) -> bool:
         if head.has("id", "Comments") and ({"text", "filename"} & {*head.columns}):

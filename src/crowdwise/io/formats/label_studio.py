@@ -60,6 +60,7 @@ class LabelStudio(RecordFormat):
     shown_to_all = True
     converted = ".json"
     returned = ".json"
+    written_kinds = (LABELS, POINTS)
 
     def recognise(self, head: Head) -> bool:
         return (
