@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ParameterError
 from ..io import convert, export
-from ..io.formats import formats
+from ..io.formats import all_formats, formats
 from ..io.returned import check_target
 from .options import FittedSource, Source
 from .say import say_json, words
@@ -50,6 +50,10 @@ def exported(source: FittedSource, to: str, out: Path, original: Path | None, le
     check_target(to)
     done = export(source.result(), to, out, original=original, least=least, excel_safe=excel_safe)
     words(f"wrote {done.estimates}: {done.tasks} estimates")
+    if done.absent:
+        words(f"left out: {done.absent} task(s) that are not in {done.original}")
+    if done.original is None and to in all_formats():
+        words("the file has the ids of the tasks alone; --original FILE keeps the data of an export of the platform")
     words(f"wrote {done.relabel}: {done.doubtful} to label again, with reasons")
     if done.gold is not None:
         words(f"wrote {done.gold}: {done.candidates} candidates for known labels; check them before you use them")

@@ -23,6 +23,7 @@ from .questions import choose
 from .writing import TABLES, record_writer, table_writer
 
 CROWD_KIT = "crowd-kit"  # a table with task, worker and label
+NEEDED = ("task", "worker", "question", "status", "source_row")  # columns by which a table of judgements is recognised
 
 
 class Converted(NamedTuple):
@@ -59,17 +60,25 @@ def table_of(export: Export, question: str | None) -> pl.DataFrame:
     if export.format.shown_to_all:
         frame = with_blanks(with_looks(frame))
     if question is not None:
-        asked, _ = choose(export, question, ANSWERED)
-        frame = frame.filter((pl.col("question") == asked.name) | pl.col("question").is_null())
+        asked, label = choose(export, question, ANSWERED)
+        own = pl.col("question") == asked.name
+        own = own if label is None else own & ((pl.col("label") == label) | pl.col("label").is_null())
+        frame = frame.filter(own | pl.col("question").is_null())
     text = pl.col(pl.Categorical).cast(pl.String)
-    return frame.with_columns(text).select(name for name in COLUMNS if name in frame.columns)
+    return _as_judgements(frame.with_columns(text))
+
+
+def _as_judgements(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with the columns of judgements, in their order; those by which it is recognised are never
+    missing."""
+    absent = [name for name in NEEDED if name not in frame.columns]
+    frame = frame.with_columns(pl.lit(None, COLUMNS[name]).alias(name) for name in absent)
+    return frame.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items() if name in frame.columns)
 
 
 def table_of_answers(answers: Answers) -> pl.DataFrame:
     """Return answers of a plain table as a table of judgements."""
-    made = pl.concat(perform("convert", answers), how="diagonal").with_row_index("source_row", 1)
-    table: pl.DataFrame = made.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items() if name in made.columns)
-    return table
+    return _as_judgements(pl.concat(perform("convert", answers), how="diagonal").with_row_index("source_row", 1))
 
 
 def _text(ids: pl.Series, name: str) -> pl.Series:
@@ -81,7 +90,9 @@ def _rows_of_labels(answers: Labels) -> list[pl.DataFrame]:
     frame = answers.frame()
     question = answers.intake.columns.get("label", "label")
     about = {"question": pl.lit(question), "kind": pl.lit(LABELS), "status": pl.lit(OK)}
-    votes = pl.DataFrame([*(_text(frame[name], name) for name in ("task", "worker", "label")), *_times(frame)])
+    ids = [_text(frame[name], name) for name in ("task", "worker", "label")]
+    weights = [pl.Series("weight", answers.weights)] if answers.weighted else []
+    votes = pl.DataFrame([*ids, *_times(frame), *weights])
     known = answers.gold >= 0
     gold = {"task": _text(answers.tasks.filter(pl.Series(known)), "task")}
     labels = _text(answers.classes[answers.gold[known]], "label")
@@ -159,7 +170,7 @@ def _held(rows: pl.DataFrame, to: str) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the judgements that a format can hold, sorted by task, and the numbers of the others by reason."""
     format = None if to == CROWD_KIT else all_formats()[to]
     statuses = [OK] if format is None else [OK, EMPTY, *_statuses(format)]
-    kinds = (LABELS,) if format is None else format.kinds
+    kinds = (LABELS,) if format is None else format.written_kinds
     left_out: dict[str, int] = {}
 
     def keep(frame: pl.DataFrame, mask: Any, reason: str) -> pl.DataFrame:
@@ -177,6 +188,8 @@ def _held(rows: pl.DataFrame, to: str) -> tuple[pl.DataFrame, dict[str, int]]:
             rows = keep(rows, pl.col("status") != status, f"{reason} (no such status in {to})")
     empty = column("kind").is_null() & (pl.col("status") == EMPTY)
     rows = keep(rows, column("kind").is_in(list(kinds)) | (empty | column("kind").is_null()), "no label or place")
+    if format is not None and format.needs_question:
+        rows = keep(rows, column("question").is_not_null(), "no answer to any question")
     if format is None:
         rows = keep(rows, column("label").is_not_null(), "a set of labels")
     rows = keep(rows, column("task").is_not_null(), "no task")

@@ -46,6 +46,11 @@ class Estimates(NamedTuple):
     field: str | None  # of the platform's record that names the task, if it is not the usual one
 
     @property
+    def estimated(self) -> list[str]:
+        """The tasks with an estimate: not those without any answer."""
+        return [task for task, each in self.tasks.items() if each.labels or each.is_set or self.kind == POINTS]
+
+    @property
     def classes(self) -> list[str]:
         """All labels, sorted."""
         labels = {label for each in self.tasks.values() for label in each.labels}

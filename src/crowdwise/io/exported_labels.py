@@ -41,7 +41,7 @@ def label_table(export: Export, rows: pl.DataFrame, asked: Question, wanted: Wan
     sets = _sets(rows, asked, wanted, export.names[0])
     aside = aside_reasons(rows, export.format, wanted.keep)
     label = rows["label"] if "label" in rows.columns else nothing("label", pl.String, rows.height)
-    kept = [rows[name] for name in export.format.kept if name in rows.columns]
+    kept = [rows[name] for name in export.format.kept if name in rows.columns and rows[name].count()]
     columns = [rows["task"], workers_of(rows), label, *models_among(rows, aside, notes), *_times(rows, warnings)]
     frame = pl.DataFrame([*columns, *kept, aside])
     if "test" in wanted.keep:

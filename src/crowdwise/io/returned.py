@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..acquisition import review
-from ..errors import FileError, ParameterError, nearest, option
+from ..errors import CrowdwiseError, DataError, FileError, ParameterError, nearest, option
 from ..result.base import any_result, refuse_parts
 from ..result.files import write_whole
 from .estimates import estimates_of
-from .formats import all_formats
-from .formats.base import Format, Original
+from .formats import all_formats, find
+from .formats.base import ODD, Format, Original, what
 from .opening import opened
-from .parts import Reading, family, format_for, head_of, parts_of, wrong_format
+from .parts import Reading, head_of, parts_of, platform, wrong_format
 from .tables import files_of
 from .writing import TABLES, record_writer, table_writer
 
@@ -34,6 +34,8 @@ class Returned(NamedTuple):
     tasks: int  # with an estimate
     doubtful: int
     candidates: int
+    absent: int = 0  # tasks with an estimate that are not in the export whose data are kept
+    original: Path | None = None  # the export whose data are kept
 
 
 def returnable() -> list[str]:
@@ -54,15 +56,16 @@ def give_back(
     if f".{to}" in TABLES:
         main = next(iter(result.tables().values()))
         estimates = write_whole(out / f"estimates.{to}", table_writer(main, f".{to}", excel_safe))
-        tasks = main.height
+        tasks, absent, source = main.height, 0, None
     else:
-        estimates, tasks = _for_platform(result, all_formats()[to], out, original, excel_safe)
+        estimates, tasks, absent, source = _for_platform(result, all_formats()[to], out, original, excel_safe)
     doubtful, sure = doubts(result, least), gold_candidates(result)
     relabel = write_whole(out / f"{RELABEL}.csv", table_writer(doubtful, ".csv", excel_safe))
     gold = None
     if sure is not None:
         gold = write_whole(out / f"{GOLD}.csv", table_writer(sure, ".csv", excel_safe))
-    return Returned(estimates, relabel, gold, tasks, doubtful.height, 0 if sure is None else sure.height)
+    candidates = 0 if sure is None else sure.height
+    return Returned(estimates, relabel, gold, tasks, doubtful.height, candidates, absent, source)
 
 
 def check_target(to: str) -> None:
@@ -74,18 +77,29 @@ def check_target(to: str) -> None:
 
 def _for_platform(
     result: Any, format: Format, out: Path, original: str | Path | None, excel_safe: bool
-) -> tuple[Path, int]:
-    """Write the estimates as records of a platform, with the data of the original export if there is one."""
+) -> tuple[Path, int, int, Path | None]:
+    """Write the estimates as records of a platform, with the data of the original export if there is one. Return the
+    file, the numbers of tasks in it and of those that the export does not have, and the export."""
     found = estimates_of(result)
+    if found.kind not in format.written_kinds:
+        raise DataError(f"{format.title} cannot hold objects in images as estimates. Write csv, jsonl, parquet or coco")
     ending = ".json" if format.returned == ".object" else format.returned
     place = out / f"{format.name}{ending}"
-    source = original if original is not None else _source(result, format)
+    source = Path(original) if original is not None else _source(result, format)
     count = [0]
 
     def counted(records: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        for record in records:
-            count[0] += 1
-            yield record
+        try:
+            for record in records:
+                count[0] += 1
+                yield record
+        except CrowdwiseError:
+            raise
+        except ODD as error:
+            raise FileError(
+                f"{source}: a record after the first {count[0]} that are used is not as {format.title} writes it: "
+                f"{what(error)}. Export it again"
+            ) from error
         if source is not None and not count[0]:
             raise FileError(
                 f"none of the {len(found.tasks)} tasks of the result is in {source}. Name the export that the answers "
@@ -93,31 +107,32 @@ def _for_platform(
             )
 
     if source is None:
-        records = counted(format.give_back(found, None))
-        write_whole(place, record_writer(records, format.returned, excel_safe))
+        write_whole(place, record_writer(counted(format.give_back(found, None)), format.returned, excel_safe))
     else:
         with opened(source) as path:
             records = counted(format.give_back(found, _original(path, format)))
             write_whole(place, record_writer(records, format.returned, excel_safe))
-    return place, len(found.tasks) if format.returned in (".object", ".csv") else count[0]
+    if format.returned in (".object", ".csv"):  # records are not tasks
+        return place, len(found.tasks), 0, source
+    return place, count[0], max(0, len(found.estimated) - count[0]) if source is not None else 0, source
 
 
-def _source(result: Any, format: Format) -> str | None:
-    """Return the file that the answers were read from, if it is still there and of this platform."""
+def _source(result: Any, format: Format) -> Path | None:
+    """Return the file that the answers were read from, if it is still there and has the data of the tasks."""
     path = result.answers.intake.path
     if not path or path == "-":
         return None
     try:
         with opened(path) as place:
-            heads = [head_of(file, Reading()) for file in files_of(place)]
-            own = format_for(heads, None)
+            own = [find(head_of(file, Reading())) for file in files_of(place)]
     except FileError:
         return None
-    return str(path) if own in family(format.name.partition("-")[0]) and _same_form(own, format) else None
+    return Path(path) if all(each in _originals(format) for each in own) else None
 
 
-def _same_form(own: Format | None, format: Format) -> bool:
-    return own is not None and (own.name == format.name or own.returned == "")
+def _originals(format: Format) -> list[Format]:
+    """Return the formats whose data can be kept: those of the platform that are written, or this one."""
+    return [each for each in platform(format) if each is format or (each.returned and format.returned)]
 
 
 def _original(path: Path, format: Format) -> Original:
@@ -125,8 +140,8 @@ def _original(path: Path, format: Format) -> Original:
     files = files_of(path)
     heads = [head_of(file, Reading()) for file in files]
     for head in heads:
-        if head.container not in format.containers or not format.recognise(head):
-            raise FileError(wrong_format(head, format, format_for([head], None)))
+        if not any(head.container in each.containers and each.recognise(head) for each in _originals(format)):
+            raise FileError(wrong_format(head, format, find(head), insisted=False))
 
     def records() -> Iterator[Mapping[str, Any]]:
         for file, head in zip(files, heads, strict=True):

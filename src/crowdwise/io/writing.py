@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,11 +53,20 @@ def record_writer(records: Iterable[Mapping[str, Any]], ending: str, excel_safe:
         before, between, after = ("[\n", ",\n", "\n]\n") if ending == ".json" else ("", "\n", "\n")
         text.write(before)
         for number, record in enumerate(records):
-            text.write((between if number else "") + json.dumps(record, ensure_ascii=False, allow_nan=False))
+            text.write(
+                (between if number else "") + json.dumps(record, ensure_ascii=False, allow_nan=False, default=_number)
+            )
         text.write(after)
         text.detach()
 
     return write
+
+
+def _number(value: Any) -> float:
+    """Return a number of JSON that was read with all its digits."""
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def _rows(records: Iterable[Mapping[str, Any]], file: IO[bytes], excel_safe: bool) -> None:

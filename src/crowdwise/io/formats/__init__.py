@@ -33,11 +33,11 @@ def all_formats() -> dict[str, Format]:
 
 
 def find(head: Head, options: Mapping[str, object] = NONE_GIVEN) -> Format | None:
-    """Return the format of a file that begins like this; None for a plain table, or for no known file. Columns that the
-    caller names make a table of a format whose fields others have as well."""
+    """Return the format of a file that begins like this; None for a plain table, or for no known file. A column that the
+    caller names as the label makes a plain table of a file whose fields are not those of one platform alone."""
     if not head.columns:
         return None
-    table = any(options.get(role) for role in LABEL_ROLES.required) and LABEL_ROLES.complete(head.columns, options)
+    table = options.get("label") in head.columns and LABEL_ROLES.complete(head.columns, options)
     formats = [each for each in all_formats().values() if each.specific or not table]
     return next((each for each in formats if head.container in each.containers and each.recognise(head)), None)
 

@@ -57,6 +57,7 @@ COLUMNS: Mapping[str, Any] = MappingProxyType(
         "right": pl.String,
         "winner": pl.String,
         "probabilities": pl.String,  # of the labels, as a JSON object
+        "weight": pl.Float64,  # how much the answer counts
         STARTED: INSTANT,
         SUBMITTED: INSTANT,
         "seconds": pl.Float64,
@@ -256,9 +257,22 @@ class TableFormat(Format):
         """Return the judgements in a table of text, which has a column `source_row`."""
 
     def read(self, part: Any, rows: Sequence[int], origin: Origin, settings: Settings) -> pl.DataFrame:
-        frame = part if isinstance(part, pl.DataFrame) else pl.DataFrame(part)
+        frame = part if isinstance(part, pl.DataFrame) else _table(part, origin.name)
         numbered = frame.with_columns(pl.Series("source_row", rows, dtype=pl.UInt32))
         return tidy(self.convert(numbered, origin, settings))
+
+
+def _table(records: Sequence[Mapping[str, Any]], name: str) -> pl.DataFrame:
+    """Return records as a table."""
+    columns = dict.fromkeys(key for record in records for key in record)
+    made = []
+    for column in columns:
+        values = [record.get(column) for record in records]
+        try:
+            made.append(pl.Series(column, [float(v) if isinstance(v, Decimal) else v for v in values]))
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise FileError(f"{name}: the values of {column!r} have different types. Write text or numbers") from error
+    return pl.DataFrame(made)
 
 
 def as_frame(answers: Sequence[Answer], rows: Sequence[int]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import option
 from . import register
-from .base import POINTS, Answer, Head, Origin, Original, RecordFormat, Settings, as_id
+from .base import LABELS, POINTS, Answer, Head, Origin, Original, RecordFormat, Settings, as_id
 
 if TYPE_CHECKING:
     from ..estimates import Estimates
@@ -26,6 +26,7 @@ class Coco(RecordFormat):
     containers = ("object",)
     kinds = ()
     returned = ".object"
+    written_kinds = (LABELS, POINTS)
 
     def recognise(self, head: Head) -> bool:
         return head.has("images", "annotations", "categories")

@@ -52,6 +52,7 @@ class Zooniverse(RecordFormat):
     }
     unit = "pixels"
     returned = ".csv"
+    written_kinds = (LABELS, POINTS)
 
     def recognise(self, head: Head) -> bool:
         return head.has("classification_id", "annotations", "subject_ids", "user_name")
