@@ -59,8 +59,8 @@ class Toloka(TableFormat):
         if head.has(WORKER):
             return ""
         return (
-            f"{head.name} has the aggregated results of Toloka: there are no workers, so there is nothing to aggregate. "
-            "Download the assignments of the pool"
+            f"{head.name} has the aggregated results of Toloka: there are no workers, so there is nothing to "
+            "aggregate. Download the assignments of the pool"
         )
 
     def convert(self, frame: pl.DataFrame, origin: Origin, settings: Settings) -> pl.DataFrame:
