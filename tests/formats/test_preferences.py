@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from golden_exports import left_out, rows_of
 
@@ -42,6 +43,8 @@ def test_alpaca_eval_without_generators_compares_the_texts(tmp_path: Path) -> No
     answers = cw.read(place)
     assert rows_of(answers) == [("i | a | b", "owl", "output_1")]
     assert answers.frame()["value"].to_list() == [1.2]
+    nothing = pl.DataFrame([about | {"preference": float("nan")}, about | {"preference": 2.0, "annotator": "wren"}])
+    assert left_out(cw.read(nothing)) == {"empty": 1}
     place.write_text(json.dumps([about | {"preference": 3}]))
     with pytest.raises(FileError, match=r"preference is 3; it can be 0 or 1 to 2"):
         cw.read(place)

@@ -123,7 +123,8 @@ class AlpacaEval(_Comparison):
             _first(record, (f"generator_{side}",)) or _text(record[f"output_{side}"]) for side in (1, 2)
         )  # fmt: skip
         asked = _first(record, (settings.task or "instruction",))
-        value = number(record["preference"])
+        given = as_label(record["preference"])  # nothing, or NaN, where the text of the annotator has none
+        value = number(given)
         if value is not None and value not in DRAWN and not 1 <= value <= 2:
             raise ValueError(f"preference is {value:g}; it can be 0 or 1 to 2")
         label = None if value is None else "tie" if value in DRAWN else "output_1" if value < 1.5 else "output_2"
