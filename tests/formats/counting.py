@@ -232,7 +232,10 @@ LABELS: Mapping[str, Counter] = {
     "cvat": of_cvat_tags,
     "crowd-kit-pairs": of_rows,
     "judges": of_lines,
+    "judges-mt-bench": of_lines,
+    "judges-mt-bench-pairs": lambda path, _: 2 * len(lines(path)),
     "preferences": of_lines,
+    "preferences-alpaca-eval": lambda path, _: len(records(path)),
     "arena": of_lines,
     "crowdwise": of_rows,
 }

@@ -74,7 +74,12 @@ def _records(events: Any) -> Iterator[dict[str, Any]]:
 
 
 def _shape(element: Element) -> dict[str, Any]:
-    return dict(element.attrib) | {"shape": element.tag}
+    """Return the fields of a shape; of a tag, also the names and values of its attributes."""
+    shape = dict(element.attrib) | {"shape": element.tag}
+    if element.tag == "tag":
+        found = element.iterfind("attribute")
+        shape["attributes"] = [(each.get("name"), (each.text or "").strip()) for each in found]
+    return shape
 
 
 def _record(

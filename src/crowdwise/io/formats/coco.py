@@ -57,7 +57,7 @@ class Coco(RecordFormat):
                     {
                         "id": len(annotations) + 1, "image_id": image, "category_id": numbers[place.label or OBJECT],
                         "keypoints": [place.x, place.y, 2], "num_keypoints": 1, "bbox": box, "area": box[2] * box[3],
-                        "iscrowd": 0, "score": place.probability,
+                        "segmentation": [], "iscrowd": 0, "score": place.probability,
                     }
                 )  # fmt: skip
             annotations += [

@@ -1,4 +1,5 @@
-"""CVAT: the XML called "CVAT for images 1.1", with points, boxes and tags; and tracks of "CVAT for video 1.1".
+"""CVAT: the XML called "CVAT for images 1.1", with points, boxes, tags and attributes of tags; and tracks of "CVAT for
+video 1.1".
 
 The file does not say who drew a shape: by default the worker is the name of the file, so give one file per annotator.
 """
@@ -7,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import polars as pl
 
 from ...errors import FileError, check_choice, option
 from . import register
@@ -28,6 +31,7 @@ from .base import (
 
 USUAL_FILE = "annotations"  # in the zip of every job
 WORKERS = ("file", "segment", "owner", "assignee")
+FILE = "source_file"  # column of the whole table with the number of the file
 
 
 @register
@@ -43,7 +47,7 @@ class Cvat(RecordFormat):
     fields = {
         "task": "name of the image",
         "worker": "name of the file; of annotations.xml, the folder or zip",
-        "label": "label of the tag",
+        "label": "label of the tag, or value of its attribute",
     }
     unit = "pixels"
     worker_is_file = True
@@ -57,20 +61,30 @@ class Cvat(RecordFormat):
         who = _worker(record, origin, settings.worker)
         about = Answer(
             task=record["task"], worker=who, image_width=number(record.get("width")),
-            image_height=number(record.get("height")), submission=f"{who}:{record['task']}",
+            image_height=number(record.get("height")), submission=record["task"],
         )  # fmt: skip
-        tags: dict[bool, list[str]] = {}
+        said: dict[tuple[str, bool], list[str]] = {}  # question, and whether a program answered -> labels
         if all(shape.get("source") == "auto" for shape in record["shapes"]):
             yield about._replace(status=EMPTY)  # the worker looked at the image, and saw nothing
         for shape in record["shapes"]:
             kind, automatic = shape["shape"], shape.get("source") == "auto"
             if kind == "tag":
-                tags.setdefault(automatic, []).append(shape["label"])
+                said.setdefault(("tags", automatic), []).append(shape["label"])
+                for name, value in shape.get("attributes", ()):
+                    said.setdefault((f"{shape['label']}/{name}", automatic), []).append(value)
                 continue
             for place in _places(kind, shape):
                 yield _by(about._replace(question="boxes" if kind == "box" else kind, **place), automatic)
-        for automatic, labels in tags.items():
-            yield _by(about._replace(question="tags", **one_or_set(labels)), automatic)
+        for (question, automatic), labels in said.items():
+            yield _by(about._replace(question=question, **one_or_set(labels)), automatic)
+
+    def finish(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Tell the submissions of the program apart by file, as each file holds those of another annotator's job."""
+        if "worker_kind" not in frame.columns or "task" not in frame.columns:
+            return frame
+        own = pl.format("{}#{}", pl.col("task").cast(pl.String), FILE).cast(pl.Categorical)
+        program = pl.col("submission").is_not_null() & (pl.col("worker_kind") == MODEL)
+        return frame.with_columns(pl.when(program).then(own).otherwise("submission").alias("submission"))
 
 
 def _worker(record: Mapping[str, Any], origin: Origin, field: str | None) -> str:

@@ -10,7 +10,6 @@ from . import register
 from .base import EMPTY, LABELS, Answer, Head, Origin, RecordFormat, Settings, as_label
 
 MISSING = "-1"
-ENTRY = ("task", "answers")  # of an object that is read entry by entry
 
 
 @register
@@ -22,7 +21,6 @@ class PeerannotJson(RecordFormat):
     files = "answers.json"
     containers = ("object",)
     fields = {"task": "outer key", "worker": "inner key", "label": "value"}
-    entries = True
     named_files = r"answers\.json$"
 
     def recognise(self, head: Head) -> bool:

@@ -6,6 +6,7 @@ import json
 
 import polars as pl
 
+from ...errors import FileError
 from . import register
 from .base import (
     EMPTY,
@@ -22,8 +23,10 @@ from .base import (
     split_labels,
 )
 
-OUTPUT, INPUT, GOLDEN = "OUTPUT:", "INPUT:", "GOLDEN:"
+OUTPUT, INPUT, GOLDEN, CONFIDENCE = "OUTPUT:", "INPUT:", "GOLDEN:", "CONFIDENCE:"
+JOINT = " | "  # between the inputs of a task
 TASK, SUITE, STATUS = "ASSIGNMENT:task_id", "ASSIGNMENT:assignment_id", "ASSIGNMENT:status"
+WORKER = "ASSIGNMENT:worker_id"
 STATUSES = {
     "APPROVED": OK, "ACCEPTED": OK, "SUBMITTED": OK, "REJECTED": "rejected", "SKIPPED": "skipped",
     "EXPIRED": "expired", "ACTIVE": "draft",
@@ -42,20 +45,29 @@ class Toloka(TableFormat):
         "rejected": "REJECTED", "skipped": "SKIPPED", "expired": "EXPIRED", "draft": "ACTIVE",
         "test": "control task: GOLDEN is filled",
     }  # fmt: skip
-    fields = {"task": "ASSIGNMENT:task_id", "worker": "ASSIGNMENT:worker_id", "label": "OUTPUT:*", "gold": "GOLDEN:*"}
+    fields = {
+        "task": "ASSIGNMENT:task_id, or all of INPUT:*", "worker": "ASSIGNMENT:worker_id", "label": "OUTPUT:*",
+        "gold": "GOLDEN:*",
+    }  # fmt: skip
 
     def recognise(self, head: Head) -> bool:
-        return head.has("ASSIGNMENT:worker_id") and any(name.startswith(OUTPUT) for name in head.columns)
+        aggregated = any(name.startswith(CONFIDENCE) for name in head.columns)
+        answered = any(name.startswith(OUTPUT) for name in head.columns)
+        return answered and (head.has(WORKER) or aggregated)
+
+    def refuse(self, head: Head) -> str:
+        if head.has(WORKER):
+            return ""
+        return (
+            f"{head.name} has the aggregated results of Toloka: there are no workers, so there is nothing to "
+            "aggregate. Download the assignments of the pool"
+        )
 
     def convert(self, frame: pl.DataFrame, origin: Origin, settings: Settings) -> pl.DataFrame:
-        inputs = [name for name in frame.columns if name.startswith(INPUT)]
-        usual = TASK if TASK in frame.columns else (inputs or [""])[0]
-        task = chosen_field(settings.task or (None if usual else TASK), usual, frame.columns, origin.name, "task")
-        status = pl.col(STATUS).replace_strict(STATUSES, default=OK) if STATUS in frame.columns else pl.lit(OK)
         frame = frame.with_columns(
-            pl.col(task).alias("task"),
-            pl.col("ASSIGNMENT:worker_id").alias("worker"),
-            status.alias("status"),
+            _task(frame, origin, settings).alias("task"),
+            pl.col(WORKER).alias("worker"),
+            _status(frame, origin).alias("status"),
             *(
                 (pl.col(name) if name in frame.columns else pl.lit(None, pl.String)).alias(role)
                 for role, name in (
@@ -74,6 +86,30 @@ class Toloka(TableFormat):
         return frame.with_columns(
             pl.when(pl.col("submission").is_not_null()).then(whole / tasks).alias("seconds")
         ).drop(STARTED)
+
+
+def _task(frame: pl.DataFrame, origin: Origin, settings: Settings) -> pl.Expr:
+    """Return the task: a column, or all inputs together where a file has no ids of tasks."""
+    inputs = [name for name in frame.columns if name.startswith(INPUT)]
+    if settings.task is None and TASK not in frame.columns and len(inputs) > 1:
+        whole = pl.concat_str([pl.col(name).fill_null("") for name in inputs], separator=JOINT)
+        return pl.when(pl.any_horizontal(pl.col(inputs).is_not_null())).then(whole)
+    usual = TASK if TASK in frame.columns else (inputs or [""])[0]
+    return pl.col(chosen_field(settings.task or (None if usual else TASK), usual, frame.columns, origin.name, "task"))
+
+
+def _status(frame: pl.DataFrame, origin: Origin) -> pl.Series:
+    """Return the status of each row, a vote where the cell is empty; a word that is not known raises FileError."""
+    if STATUS not in frame.columns:
+        return pl.Series([OK]).new_from_index(0, frame.height)
+    words = frame[STATUS].fill_null("").str.strip_chars().str.to_uppercase()
+    unknown = frame.filter(~words.is_in([*STATUSES, ""]))
+    if unknown.height:
+        raise FileError(
+            f"{origin.name}:{unknown['source_row'][0]}: {STATUS} is {unknown[STATUS][0]!r}; it can be "
+            f"{', '.join(STATUSES)}. Correct it, or remove the row"
+        )
+    return words.replace_strict(STATUSES | {"": OK}, return_dtype=pl.String)
 
 
 def _answers(frame: pl.DataFrame, name: str) -> pl.DataFrame:
