@@ -33,8 +33,8 @@ def all_formats() -> dict[str, Format]:
 
 
 def find(head: Head, options: Mapping[str, object] = NONE_GIVEN) -> Format | None:
-    """Return the format of a file that begins like this; None for a plain table, or for no known file. A column that the
-    caller names as the label makes a plain table of a file whose fields are not those of one platform alone."""
+    """Return the format of a file that begins like this; None for a plain table, or for no known file. If
+    the caller names the column of labels, a file whose fields are not those of one platform alone is a plain table."""
     if not head.columns:
         return None
     table = options.get("label") in head.columns and LABEL_ROLES.complete(head.columns, options)
