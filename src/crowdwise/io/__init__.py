@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .returned import Returned
 
 
+OF_EXPORTS = ("task", "image", "worker", "label")  # options that name fields of an export, whatever the kind
+
+
 def read(
     path: Any,
     *,
@@ -101,6 +104,7 @@ class _Call(NamedTuple):
 
     options: dict[str, Any]  # of the class of answers
     among: list[str]  # kinds of answers that the table may hold
+    among_questions: list[str]  # kinds of answers that the question of an export may have
     recorded: dict[str, Any]
     how: Reading
     exports: ExportOptions
@@ -131,6 +135,7 @@ def _call(
     """Check all arguments before a file is read."""
     given_options = {name: value for name, value in options.items() if value is not None}
     among = candidates(given_options, kind)
+    unnamed = {name: value for name, value in given_options.items() if name not in OF_EXPORTS}
     limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
     exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
     how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded))
@@ -139,7 +144,7 @@ def _call(
         {}, format=format, delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, question=question,
         keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
     )  # fmt: skip
-    return _Call(given_options, among, recorded, how, exports, limits)
+    return _Call(given_options, among, candidates(unnamed, kind), recorded, how, exports, limits)
 
 
 class _Found(NamedTuple):
@@ -183,7 +188,7 @@ def _format_of(files: Sequence[Path], call: _Call) -> tuple[list[Head], Format |
 def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
     found = _export_of_frame(frame, call)
     if found is not None:
-        return answers_of(*found, among=call.among, recorded=call.recorded)
+        return answers_of(*found, among=call.among_questions, recorded=call.recorded)
     kind = KINDS[recognise(frame.columns, call.options, call.among)]
     if call.exports.pseudonymise is not None:  # columns of a frame are the caller's own: all of them are kept
         frame, _ = protected(frame, kind.roles, call.options, [PERSONAL], call.exports.key())
@@ -195,8 +200,8 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     how, files = call.how, files_of(place)
     export = _export_of_files(files, call)
     if export is not None:
-        _read_tables([KINDS[kind] for kind in call.among], export.options, call.recorded, [])
-        return answers_of(*export, among=call.among, recorded=call.recorded)
+        _read_tables([KINDS[kind] for kind in call.among_questions], export.options, call.recorded, [])
+        return answers_of(*export, among=call.among_questions, recorded=call.recorded)
     as_table = (how.format, how.delimiter, how.encoding)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files, *as_table, how.max_expanded)

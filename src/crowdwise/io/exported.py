@@ -16,7 +16,7 @@ from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..answers.times import instants
 from ..errors import EmptyDataError, FileError
-from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, stem_of
+from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, Settings, stem_of
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
 from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
@@ -174,7 +174,12 @@ def answers_of(
     made = answer_table(export, asked, label, wanted, options)
     shown = ", ".join(export.names[:MAX_NAMES]) + (", ..." if len(export.names) > MAX_NAMES else "")
     notes = [*export.notes, f"question {wanted.question or asked.name!r}", *made.notes]
-    about = {"source": shown, "notes": notes, "where": export.where(made.rows), "options": dict(recorded)}
+    about = {
+        "source": shown,
+        "notes": notes,
+        "where": export.where(made.rows),
+        "options": {**recorded, **_named(asked.kind, wanted.settings)},
+    }
     arguments: dict[str, Any] = {**about, **made.options, **options}
     fields, warnings = export.format.fields, [*export.warnings, *made.warnings]
     table = Handed(made.frame)
@@ -189,6 +194,12 @@ def answers_of(
     warned = (*warnings, *found.intake.warnings)
     intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warned)
     return found.replaced(intake=intake)
+
+
+def _named(kind: str, settings: Settings) -> dict[str, str]:
+    """Return the options by which the caller names fields of an export."""
+    given = {"image" if kind == POINTS else "task": settings.task, "worker": settings.worker}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def answer_table(

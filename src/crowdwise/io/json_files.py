@@ -132,8 +132,9 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON; a key that occurs twice raises ValueError."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+        seen = set[str]()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
     return found
 
 
@@ -151,4 +152,8 @@ def invalid(name: str, where: str, error: Exception) -> FileError:
 
 def reason(error: Exception) -> str:
     """Return why JSON cannot be read."""
-    return "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    first = error.args[0] if error.args else ""
+    text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
+    return " ".join(text.partition("\n")[0].split())[:200]  # further lines quote the file, which may hold personal data

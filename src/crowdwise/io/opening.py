@@ -130,7 +130,12 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
         zips = zips or ([place] if is_zip(place) else [])
-        found = [unpacked(each, Path(folder) / "content" / each.stem, allowed) for each in zips]
+        stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
+        named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
+        found = [
+            unpacked(each, Path(folder) / "content" / str(n) / name, allowed)
+            for n, (each, name) in enumerate(zip(zips, named, strict=True))
+        ]
         yield place if not found else found[0] if len(found) == 1 else Path(folder) / "content"
 
 

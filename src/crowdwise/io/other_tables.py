@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,10 @@ def read_arrow(path: Path) -> pl.DataFrame:
     try:
         with path.open("rb") as file:
             whole = file.read(len(ARROW_FILE)) == ARROW_FILE
-        _check_arrow(path, whole)
-        frame = pl.read_ipc(path) if whole else pl.read_ipc_stream(path)
+        about = path.stat()
+        _check_arrow(path, whole, about.st_size, about.st_mtime_ns)
+        with path.open("rb") as file:  # a name may look like a pattern
+            frame = pl.read_ipc(file) if whole else pl.read_ipc_stream(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             f"{path.name} is not a complete Arrow file: {str(error).splitlines()[0][:200]}. Write or download it again"
@@ -45,13 +48,15 @@ def read_arrow(path: Path) -> pl.DataFrame:
     return with_class_names(frame, path)
 
 
-def _check_arrow(path: Path, whole: bool) -> None:
+@cache
+def _check_arrow(path: Path, whole: bool, size: int, changed: int) -> None:
     """Raise FileError for a file on which the reader aborts: a wrong length in it ends the process, so that the file is
-    first read in another one."""
+    first read in another one, once as long as its size and time stay the same. That process imports nothing from the
+    current folder."""
     read = "read_ipc" if whole else "read_ipc_stream"
-    code = f"import sys, polars; polars.{read}(sys.argv[1])"
+    code = f"import sys, polars; polars.{read}(open(sys.argv[1], 'rb'))"
     try:
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
+        done = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
     except OSError:  # no processes here
         return
     if done.returncode < 0:

@@ -231,6 +231,7 @@ class RecordFormat(Format):
             ) from error
 
 
+ADDRESS = re.compile(r"[^@\s'\"]+@[^@\s'\"]+|\b\d{1,3}(?:\.\d{1,3}){3}\b")  # e-mail and IP addresses
 ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, ArithmeticError)
 
 
@@ -244,7 +245,8 @@ def what(error: Exception) -> str:
         return f"it has no {error.args[0]!r}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    text = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return ADDRESS.sub("(an address)", text)
 
 
 class TableFormat(Format):
