@@ -115,6 +115,21 @@ def of_argilla_flat(path: Path, question: str) -> int:
     return found
 
 
+def of_argilla_v1(path: Path, question: str) -> int:
+    """Count the responses in rows of the Hub or, in records of the API, those with an answer or without any."""
+    found = 0
+    for record in lines(path) if path.suffix == ".jsonl" else records(path):
+        if "responses" in record:
+            given = sum(not each["values"] or question in each["values"] for each in record["responses"])
+            guessed = sum(each.get("question_name") == question for each in record["suggestions"])
+            nothing = not record["responses"]
+        else:
+            given, guessed = len(record[question]), record[f"{question}-suggestion"] is not None
+            nothing = not given and not guessed
+        found += given + guessed + nothing
+    return found
+
+
 def of_manifest(path: Path, question: str) -> int:
     """Count the contents of workers that are empty or have the question, which is the job or one of its elements."""
     found = 0
@@ -222,6 +237,7 @@ LABELS: Mapping[str, Counter] = {
     "appen": of_rows,
     "argilla": of_argilla,
     "argilla-flat": of_argilla_flat,
+    "argilla-v1": of_argilla_v1,
     "sagemaker": of_manifest,
     "sagemaker-responses": of_responses,
     "potato": of_potato,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from ...errors import DataError
-from .base import EMPTY, LABELS, MODEL_PREFIX, POINTS, Original, as_id, as_label
-from .original import each_of
+from .base import EMPTY, MODEL_PREFIX, POINTS, Original, as_id, as_label
+from .exchange import each_of, numeric
 
 if TYPE_CHECKING:
     from ..estimates import Estimate, Estimates, Place
@@ -27,7 +27,7 @@ def tasks_of(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield tasks with their annotations, drafts and predictions."""
     from ..conversion import by_task
 
-    types = _numeric(rows)
+    types = {question: RATING if whole else NUMBER for question, whole in numeric(rows).items()}
     for task, judgements in by_task(rows):
         found: dict[str, list[dict[str, Any]]] = {"annotations": [], "drafts": [], "predictions": []}
         for each in _submissions(judgements):
@@ -39,20 +39,6 @@ def tasks_of(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
             if "worker" in first or kind != "annotations" or result:
                 found[kind].append(_submission(first, kind, result))
         yield {"id": as_id(task), "data": {SHOWN: task}, **found}
-
-
-def _numeric(rows: pl.DataFrame) -> dict[str | None, str]:
-    """Return the questions of which every label is a number, with the type of their results."""
-    if not {"value", "label", "kind"} <= {*rows.columns}:
-        return {}
-    plain = pl.col("value").is_not_null() & (pl.col("label").cast(pl.Float64, strict=False) == pl.col("value"))
-    question = "question" if "question" in rows.columns else pl.lit(None).alias("question")
-    some = pl.any_horizontal(pl.col(name).is_not_null() for name in ("label", "label_set") if name in rows.columns)
-    asked = rows.filter((pl.col("kind") == LABELS) & some)
-    each = asked.group_by(question).agg(
-        plain.fill_null(value=False).all().alias("plain"), (pl.col("value") % 1 == 0).all().alias("whole")
-    )
-    return {row["question"]: RATING if row["whole"] else NUMBER for row in each.iter_rows(named=True) if row["plain"]}
 
 
 def _submissions(rows: Iterable[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
