@@ -221,6 +221,13 @@ def of_cvat_places(path: Path, question: str) -> int:
     return found
 
 
+def of_doccano(path: Path, question: str) -> int:
+    """Count the examples of every annotator; of doccano 1.0, the users of every example."""
+    if path.suffix == ".csv":
+        return len(table(path))
+    return sum(max(1, len({each["user"] for each in record.get("annotations", [])})) for record in lines(path))
+
+
 def of_doccano_boxes(path: Path, question: str) -> int:
     return sum(max(1, len(each["bbox"])) for each in lines(path))
 
@@ -233,7 +240,7 @@ LABELS: Mapping[str, Counter] = {
     "toloka": of_rows,
     "zooniverse": of_zooniverse,
     "prodigy": of_lines,
-    "doccano": lambda path, _: len(table(path) if path.suffix == ".csv" else lines(path)),
+    "doccano": of_doccano,
     "appen": of_rows,
     "argilla": of_argilla,
     "argilla-flat": of_argilla_flat,
