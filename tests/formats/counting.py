@@ -115,6 +115,21 @@ def of_argilla_flat(path: Path, question: str) -> int:
     return found
 
 
+def of_argilla_v1(path: Path, question: str) -> int:
+    """Count the responses in rows of the Hub or, in records of the API, those with an answer or without any."""
+    found = 0
+    for record in lines(path) if path.suffix == ".jsonl" else records(path):
+        if "responses" in record:
+            given = sum(not each["values"] or question in each["values"] for each in record["responses"])
+            guessed = sum(each.get("question_name") == question for each in record["suggestions"])
+            nothing = not record["responses"]
+        else:
+            given, guessed = len(record[question]), record[f"{question}-suggestion"] is not None
+            nothing = not given and not guessed
+        found += given + guessed + nothing
+    return found
+
+
 def of_manifest(path: Path, question: str) -> int:
     """Count the contents of workers that are empty or have the question, which is the job or one of its elements."""
     found = 0
@@ -206,6 +221,13 @@ def of_cvat_places(path: Path, question: str) -> int:
     return found
 
 
+def of_doccano(path: Path, question: str) -> int:
+    """Count the examples of every annotator; of doccano 1.0, the users of every example."""
+    if path.suffix == ".csv":
+        return len(table(path))
+    return sum(max(1, len({each["user"] for each in record.get("annotations", [])})) for record in lines(path))
+
+
 def of_doccano_boxes(path: Path, question: str) -> int:
     return sum(max(1, len(each["bbox"])) for each in lines(path))
 
@@ -218,10 +240,11 @@ LABELS: Mapping[str, Counter] = {
     "toloka": of_rows,
     "zooniverse": of_zooniverse,
     "prodigy": of_lines,
-    "doccano": lambda path, _: len(table(path) if path.suffix == ".csv" else lines(path)),
+    "doccano": of_doccano,
     "appen": of_rows,
     "argilla": of_argilla,
     "argilla-flat": of_argilla_flat,
+    "argilla-v1": of_argilla_v1,
     "sagemaker": of_manifest,
     "sagemaker-responses": of_responses,
     "potato": of_potato,

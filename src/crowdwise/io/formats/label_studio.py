@@ -1,11 +1,12 @@
-"""Label Studio: JSON (all annotations, with what was cancelled), JSON_MIN, CSV and TSV."""
+"""Label Studio: JSON (all annotations, with what was cancelled), JSON_MIN, CSV, TSV, and the files of a storage, which
+hold one annotation each."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 SHAPES = ("keypoint", "rectangle", "ellipse")  # of which the place is read; their labels are in <shape>labels
 MAX_LABEL_CHARS = 200  # longer text in JSON_MIN and CSV is data of the task
+MAX_LABELS = 20  # a column of JSON_MIN or CSV with more values, and hardly fewer than tasks, is data of the tasks
 # Fields of a record of JSON_MIN and CSV that are neither data nor answers.
 RECORD_FIELDS = (
     "id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history",
@@ -48,9 +50,10 @@ class LabelStudio(RecordFormat):
 
     name = "label-studio"
     title = "Label Studio"
-    files = "JSON"
+    files = "JSON, and the JSON files of a storage"
     containers = ("records", "object")
     kinds = (LABELS, POINTS)
+    written_kinds = (LABELS, POINTS)
     statuses = {
         "skipped": "cancelled annotation", "gold": "ground truth annotation", "draft": "draft",
         "prediction": "prediction",
@@ -63,26 +66,27 @@ class LabelStudio(RecordFormat):
     written_kinds = (LABELS, POINTS)
 
     def recognise(self, head: Head) -> bool:
-        return (
-            head.container in self.containers
-            and "data" in head.columns
-            and bool({"annotations", "completions", "predictions"} & {*head.columns})
-        )
+        if head.container not in self.containers:
+            return False
+        tasks = "data" in head.columns and bool({"annotations", "completions", "predictions"} & {*head.columns})
+        return tasks or head.has("result", "completed_by", "task")
 
     def answers(self, record: Mapping[str, Any], origin: Origin, settings: Settings) -> Iterator[Answer]:
+        record = as_task(record)
         task = as_label(field_of(record, settings.task) if settings.task else record.get("id"))
-        annotations = record.get("annotations") or record.get("completions") or []
         found = False
-        for annotation in annotations:
+        for annotation in annotations_of(record):
+            if not isinstance(annotation, Mapping):
+                raise ValueError("its annotations are ids alone; export the annotations as well")
             cancelled = annotation.get("was_cancelled") or annotation.get("skipped")
             status = "skipped" if cancelled else "gold" if annotation.get("ground_truth") else OK
             about = _submission(task, annotation, annotation.get("completed_by"), status)
             yield from _results(annotation.get("result") or [], about)
             found = True
-        for draft in record.get("drafts") or []:
+        for draft in whole(record.get("drafts")):
             yield from _results(draft.get("result") or [], _submission(task, draft, draft.get("user"), "draft"))
             found = True
-        for guess in record.get("predictions") or []:
+        for guess in whole(record.get("predictions")):
             about = _submission(task, guess, None, "prediction")
             model = MODEL_PREFIX + (as_label(guess.get("model_version")) or "model")
             yield from _results(guess.get("result") or [], about._replace(worker=model, worker_kind=MODEL))
@@ -99,6 +103,24 @@ class LabelStudio(RecordFormat):
         from .label_studio_tasks import with_predictions
 
         return with_predictions(estimates, original)
+
+
+def as_task(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record as a task: the files of a storage hold one annotation each, with its task inside."""
+    if "result" not in record or "task" not in record:
+        return record
+    task = record["task"] if isinstance(record["task"], Mapping) else {"id": record["task"]}
+    return {**task, "annotations": [record]}
+
+
+def annotations_of(task: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the annotations of a task; "completions" in old exports."""
+    return task.get("annotations") or task.get("completions") or []
+
+
+def whole(entries: Any) -> list[Mapping[str, Any]]:
+    """Return drafts or predictions without those that are ids alone, as exports by the button have them."""
+    return [each for each in entries or [] if not isinstance(each, (int, str))]
 
 
 def field_of(record: Mapping[str, Any], name: str) -> Any:
@@ -159,8 +181,9 @@ def read_value(value: Mapping[str, Any], kind: str = "") -> dict[str, Any]:
 
 def _place(value: Mapping[str, Any], shape: str) -> dict[str, Any]:
     """Return the centre of a shape, in pixels if the size of the image is known."""
-    size = number(value.get("original_width")), number(value.get("original_height"))
-    across, down = (1.0, 1.0) if None in size else (float(size[0] or 0) / 100, float(size[1] or 0) / 100)
+    size = number(value.get("original_width")) or 0.0, number(value.get("original_height")) or 0.0
+    known = min(size) > 0
+    across, down = (size[0] / 100, size[1] / 100) if known else (1.0, 1.0)
     x, y = float(value["x"]) * across, float(value["y"]) * down
     label = next(iter(value.get(f"{shape}labels") or []), None)
     found: dict[str, Any] = {"kind": POINTS, "label": as_label(label)}
@@ -170,7 +193,7 @@ def _place(value: Mapping[str, Any], shape: str) -> dict[str, Any]:
         x += width / 2 * math.cos(turn) - height / 2 * math.sin(turn)
         y += width / 2 * math.sin(turn) + height / 2 * math.cos(turn)
         found |= {"width": width, "height": height, "rotation": math.degrees(turn)}
-    if None in size:
+    if not known:
         return found | {"x": x, "y": y, "percent": True}
     return found | {"x": x, "y": y, "image_width": size[0], "image_height": size[1]}
 
@@ -209,23 +232,11 @@ class LabelStudioMin(RecordFormat):
             yield about._replace(status=EMPTY)
 
     def finish(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Mark text that is data of the tasks. Data are the same for all annotators of a task; where some question has
-        different answers to one task, text that has not is not offered as a question by itself."""
+        """Mark text that is data of the tasks, which no field tells from answers."""
         if "label" not in frame.columns or "question" not in frame.columns:
             return frame
-        given = pl.coalesce(pl.col(name).cast(pl.String) for name in ("label", "label_set") if name in frame.columns)
-        answers = frame.lazy().filter(pl.col("kind") == LABELS).select("question", "task", given.alias("label"))
-        plain = answers.filter(pl.col("label").is_not_null())
-        tasks = plain.group_by("question", "task").agg(pl.col("label").n_unique().alias("labels"))
-        each = tasks.group_by("question").agg(pl.col("labels").max(), pl.len().alias("tasks"))
-        distinct = plain.group_by("question").agg(pl.col("label").n_unique().alias("distinct"))
-        known = each.join(distinct, on="question").collect()
-        answered = known.filter(pl.col("labels") > 1)["question"]
-        same = known.filter(pl.col("labels") == 1)
-        data = same if len(answered) else same.filter((pl.col("distinct") == pl.col("tasks")) & (pl.col("tasks") > 1))
-        is_data = (pl.col("question").is_in(data["question"].implode()) & (pl.col("kind") == LABELS)).fill_null(
-            value=False
-        )
+        is_data = pl.col("question").is_in(_data_columns(frame).implode()) & (pl.col("kind") == LABELS)
+        is_data = is_data.fill_null(value=False)
         kinds = frame.schema["kind"]
         marked = frame.with_columns(
             pl.when(is_data).then(pl.lit(TEXT)).otherwise("kind").cast(kinds).alias("kind"),
@@ -239,6 +250,38 @@ class LabelStudioMin(RecordFormat):
         ]
         empty = unanswered.with_columns(*blank, pl.lit(EMPTY).cast(frame.schema["status"]).alias("status"))
         return pl.concat([marked, empty]).drop("only")
+
+
+def _data_columns(frame: pl.DataFrame) -> pl.Series:
+    """Return the columns of JSON_MIN or CSV that are data of the tasks. Data are the same in all records of a task. A
+    column that is not so holds answers; one that is may hold answers on which all agree, if it has several values and
+    fewer than tasks. Where no column is of these, those whose value never changes are questions; else, all others are,
+    if there are several to choose from."""
+    found = _columns(frame)
+    answered = found.filter(pl.col("varies") | (pl.col("values").is_between(2, pl.col("tasks") - 1) & pl.col("few")))
+    if not answered.height and not frame["kind"].is_in([POINTS]).any():
+        constant = found.filter((pl.col("values") == 1) & (pl.col("tasks") > 1))
+        several = found if found.height > 1 or found["tasks"].max() == 1 else found.clear()
+        answered = constant if constant.height else several
+    return found.filter(~pl.col("question").is_in(answered["question"].implode()))["question"]
+
+
+def _columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return how the values of every column with labels are spread over tasks and records."""
+    given = pl.coalesce(pl.col(name).cast(pl.String) for name in ("label", "label_set") if name in frame.columns)
+    record = pl.col("source_file").cast(pl.UInt64) * 2**32 + pl.col("source_row").cast(pl.UInt64)
+    rated = pl.col("value").is_not_null() if "value" in frame.columns else pl.lit(value=False)
+    about = frame.lazy().filter(pl.col("status") == OK)
+    rows = about.select("question", "task", "kind", record=record, value=given, rated=rated)
+    plain = rows.filter((pl.col("kind") == LABELS) & pl.col("value").is_not_null())
+    records = rows.group_by("task").agg(pl.col("record").n_unique().alias("all"))
+    counts = plain.group_by("question", "task").agg(pl.col("value", "record").n_unique(), pl.col("rated").any())
+    each = counts.join(records, on="task")
+    varies = ((pl.col("value") > 1) | (pl.col("record") < pl.col("all")) | pl.col("rated")).any().alias("varies")
+    tasks = each.group_by("question").agg(varies, pl.len().alias("tasks"))
+    values = plain.group_by("question").agg(pl.col("value").n_unique().alias("values"))
+    few = (pl.col("values") <= MAX_LABELS) | (2 * pl.col("values") <= pl.col("tasks"))
+    return tasks.join(values, on="question").with_columns(few=few).collect()
 
 
 def _cells(cell: Any) -> Iterator[dict[str, Any]]:
