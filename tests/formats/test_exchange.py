@@ -88,7 +88,8 @@ def test_a_file_of_another_platform_has_the_same_votes(name: str, to: str, tmp_p
     asked = first_question(GOLDEN / name, LABELS[name])
     before = cw.read(GOLDEN / name, question=asked)
     out = tmp_path / f"converted{all_formats()[to].converted}"
-    after = cw.read(cw.convert(GOLDEN / name, out, to, question=asked).path)
+    named = {"task": "text"} if to == "prodigy" else {}  # of which the ids of tasks are numbers
+    after = cw.read(cw.convert(GOLDEN / name, out, to, question=asked).path, **named)
     assert votes(after) == votes(before)
 
 

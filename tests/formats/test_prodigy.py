@@ -106,10 +106,7 @@ def given_back(record: dict[str, Any], estimate: Any) -> list[Any]:
 
 
 def test_a_set_that_is_known_to_be_empty_is_written() -> None:
-    class Known(Estimate):  # until an estimate has the field
-        is_set = True
-
-    [made] = given_back(choice(1, "ann"), Known((), 0.9))
+    [made] = given_back(choice(1, "ann"), Estimate((), 0.9, is_set=True))
     assert (made["answer"], made["accept"]) == ("accept", [])
     assert given_back(choice(1, "ann"), Estimate((), 0.9)) == []
 

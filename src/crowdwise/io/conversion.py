@@ -189,7 +189,8 @@ def _held(rows: pl.DataFrame, to: str) -> tuple[pl.DataFrame, dict[str, int]]:
     empty = column("kind").is_null() & (pl.col("status") == EMPTY)
     rows = keep(rows, column("kind").is_in(list(kinds)) | (empty | column("kind").is_null()), "no label or place")
     if format is not None and format.needs_question:
-        rows = keep(rows, column("question").is_not_null(), "no answer to any question")
+        blank = column("question").is_null() & (pl.col("status") == EMPTY)
+        rows = keep(rows, ~blank, "no answer to any question")
     if format is None:
         rows = keep(rows, column("label").is_not_null(), "a set of labels")
     rows = keep(rows, column("task").is_not_null(), "no task")

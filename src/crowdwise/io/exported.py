@@ -185,7 +185,7 @@ def answers_of(
     table = Handed(made.frame)
     del export, made  # a table of millions of answers is not held twice
     found: Answers = KINDS[asked.kind](table, **arguments)  # type: ignore[call-arg]
-    named = {role: field for role, field in wanted.settings._asdict().items() if field is not None}
+    named = _named(LABELS, wanted.settings)
     fields = {**fields, **named}
     fields |= {"image": fields.get("task", "task")}  # of points
     columns = {role: field for role, field in fields.items() if role in found.intake.columns}

@@ -50,7 +50,9 @@ class ExportOptions(NamedTuple):
         left = dict(options)
         question = self.question or left.pop("label", None)
         left.pop("label", None)
-        settings = Settings(left.pop("task", left.pop("image", None)), left.pop("worker", None))
+        settings = Settings(
+            left.pop("task", left.pop("image", None)), left.pop("worker", None), left.get("anonymous") == "each"
+        )
         left.pop("wide", None)
         left.setdefault("duplicates", None)
         wanted = Wanted(question, self.keep, self.sets or "refuse", self.key(), settings)

@@ -122,6 +122,7 @@ class Settings(NamedTuple):
 
     task: str | None = None  # field that names the task, in place of the usual one
     worker: str | None = None
+    anonymous: bool = False  # whether answers may have no worker
 
 
 class Origin(NamedTuple):

@@ -36,7 +36,7 @@ class Judgements(TableFormat):
     def convert(self, frame: pl.DataFrame, origin: Origin, settings: Settings) -> pl.DataFrame:
         named = {
             role: chosen_field(given, role, [name for name in frame.columns if name != ROW], origin.name, role)
-            for role, given in settings._asdict().items()
+            for role, given in (("task", settings.task), ("worker", settings.worker))
         }
         frame = frame.with_columns(pl.col(name).alias(role) for role, name in named.items() if name != role)
         return pl.DataFrame([_typed(frame, name, origin) for name in COLUMNS if name in frame.columns])

@@ -119,7 +119,9 @@ def _boxes(boxes: list[Mapping[str, Any]], about: Answer) -> Iterator[Answer]:
 
 
 def _labels(labels: list[Any]) -> dict[str, Any]:
-    """Return the fields of an answer with these labels; spans are text."""
+    """Return the fields of an answer with these labels; spans are text. No label means that there is no answer yet."""
+    if not labels:
+        return {"status": EMPTY}
     if any(isinstance(each, (list, Mapping)) for each in labels):
         return {"kind": TEXT}
     return one_or_set(labels)

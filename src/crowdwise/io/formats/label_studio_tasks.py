@@ -192,7 +192,7 @@ def _predicted(task: Any, data: Any, estimate: Estimate, estimates: Estimates, c
         value = _value(control.type, estimate.labels) if estimate.labels else None
         result = [about | {"type": control.type, "value": value}] if value else []
         score = estimate.probability
-    known = result or estimates.kind == POINTS or getattr(estimate, "is_set", False)  # no object, no label: known too
+    known = result or estimates.kind == POINTS or estimate.is_set  # no object, no label: known too
     predictions = [{"model_version": estimates.by, "score": score, "result": result}] if known else []
     return {"id": task, "data": data, "predictions": predictions}
 

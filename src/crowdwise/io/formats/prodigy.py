@@ -197,7 +197,7 @@ def _chosen(labels: Sequence[str], options: Sequence[Mapping[str, Any]]) -> dict
 
 def _is_known(estimate: Estimate) -> bool:
     """Return whether there is an estimate; that no label applies is one."""
-    return bool(estimate.labels) or bool(getattr(estimate, "is_set", False))
+    return bool(estimate.labels) or bool(estimate.is_set)
 
 
 def _accepted(
