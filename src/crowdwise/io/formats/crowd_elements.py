@@ -34,14 +34,12 @@ def with_radio_groups(frame: pl.DataFrame) -> pl.DataFrame:
     """Return judgements in which the buttons of a group are one question. Buttons are a group if no form has two of
     them chosen; otherwise each is a question of its own. Elements that are chosen in every form, such as a consent, are
     left out of a group that has two chosen with them."""
-    if "question" not in frame.columns:
+    if "question" not in frame.columns or not _has(frame["question"], SEPARATOR):
         return frame
     name = pl.col("question").cast(pl.String)
     parts = name.str.split_exact(SEPARATOR, 2).struct.rename_fields(["group", "button", "own"])
     split = frame.with_row_index("order").with_columns(parts.alias("part")).unnest("part")
     switches = split.filter(pl.col("button").is_not_null())
-    if not switches.height:
-        return frame
     others = split.filter(pl.col("button").is_null()).with_columns(name)
     switches = switches.with_columns(pl.col("label").cast(pl.String) == "true")
     each = [_group(part) for part in switches.partition_by("group", maintain_order=True)]
@@ -49,6 +47,10 @@ def with_radio_groups(frame: pl.DataFrame) -> pl.DataFrame:
     whole = pl.concat([part.with_columns(texts) for part in (others, *each)], how="diagonal_relaxed").sort("order")
     kinds = {name: kind for name, kind in frame.schema.items() if name not in ("question", "label")}
     return whole.select(*(pl.col(name).cast(kind) for name, kind in kinds.items()), "question", "label")
+
+
+def _has(names: pl.Series, mark: str) -> bool:
+    return bool(names.unique().cast(pl.String).str.contains(mark, literal=True).any())
 
 
 def _group(rows: pl.DataFrame) -> pl.DataFrame:
