@@ -145,6 +145,15 @@ def of_responses(path: Path, question: str) -> int:
     return sum(question in each["answerContent"] for each in records(path)["answers"])
 
 
+def of_consolidation(path: Path, question: str) -> int:
+    """Count the contents of workers that are empty or have the question, and objects without workers."""
+    found = 0
+    for record in records(path):
+        contents = [json.loads(each["annotationData"]["content"]) for each in record["annotations"]]
+        found += sum(not content or question in content for content in contents) + (not contents)
+    return found
+
+
 def of_potato(path: Path, question: str) -> int:
     found = 0
     for record in lines(path):
@@ -246,6 +255,7 @@ LABELS: Mapping[str, Counter] = {
     "argilla-flat": of_argilla_flat,
     "argilla-v1": of_argilla_v1,
     "sagemaker": of_manifest,
+    "sagemaker-consolidation": of_consolidation,
     "sagemaker-responses": of_responses,
     "potato": of_potato,
     "potato-state": of_potato_state,
