@@ -122,7 +122,6 @@ def test_numbers_in_columns_of_options(tmp_path: Path) -> None:
     assert rows_of(cw.read(path)) == [("1", "ann", "glad"), ("1", "bob", "sad")]
 
 
-@pytest.mark.xfail(strict=True, reason="the format of a folder is that of its first file")
 def test_a_folder_of_potato_1_has_a_table_of_the_same_answers(tmp_path: Path) -> None:
     folder(tmp_path, user=[("1", {"mood": {"glad": "true"}})])
     (tmp_path / "annotated_instances.tsv").write_text(f"{TABLE}user\t1\tt\ttrue\n")

@@ -19,7 +19,7 @@ from ..errors import EmptyDataError, FileError
 from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, Settings, stem_of
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
-from .parts import Part, Reading, converted, origin_of, parts_of, wrong_format
+from .parts import Part, Reading, converted, origin_of, parts_of, plain_name, wrong_format
 from .personal import PERSONAL, is_address, pseudonyms
 from .questions import Question, choose
 
@@ -41,7 +41,7 @@ def read_frame(frame: pl.DataFrame, head: Head, format: Format, wanted: Wanted) 
 def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how: Reading, wanted: Wanted) -> Export:
     """Return the judgements in the files of a platform."""
     if format.named_files and len(files) > 1:
-        named = [n for n, file in enumerate(files) if re.search(format.named_files, file.name.removesuffix(".gz"))]
+        named = [n for n, file in enumerate(files) if re.search(format.named_files, plain_name(file.name))]
         if named:
             files, heads = [files[n] for n in named], [heads[n] for n in named]
     for head in heads:
@@ -220,6 +220,4 @@ def answer_table(
         return pair_table(export, rows, wanted)
     from .exported_points import point_table
 
-    return point_table(
-        export, rows.filter(pl.col("kind").is_null() | (pl.col("kind") == POINTS)), label, wanted, options
-    )
+    return point_table(export, rows, label, wanted, options)

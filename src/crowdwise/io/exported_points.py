@@ -12,6 +12,7 @@ from .formats.base import EMPTY, LABELS, OK, POINTS, SUBMITTED
 from .judgements import FILE, Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
 
 REPEATED = "repeated (earlier work of the same worker on the image)"
+OTHER_SHAPE = "no point (a line, a polygon or another shape)"
 SIZES = ("image_width", "image_height")
 
 
@@ -28,6 +29,9 @@ def point_table(
     counted = aside_reasons(shown, export.format, wanted.keep) if export.format.shown_to_all else aside
     looks = shown.filter(counted.is_null() & workers_of(shown).is_not_null())  # whoever submitted anything looked
     aside = aside.set(_repeated(rows, looks) & aside.is_null(), REPEATED)
+    if "kind" in rows.columns:
+        other = rows["kind"].is_not_null() & (rows["kind"].cast(pl.String) != POINTS)
+        aside = aside.set(other & aside.is_null(), OTHER_SHAPE)
     if label is not None:
         own = (rows["label"].cast(pl.String) == label).fill_null(value=False)
         rows, aside = rows.filter(own), aside.filter(own)

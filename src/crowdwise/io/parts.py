@@ -8,6 +8,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -160,7 +161,11 @@ def format_for(heads: Sequence[Head], given: str | None, options: Mapping[str, o
     wanted = family(given) if given is not None else list(all_formats().values())
     if not wanted:
         return None
-    found = next((each for each in (find(head, options) for head in heads) if each is not None), None)
+    known = [(each, head.name) for head in heads if (each := find(head, options)) is not None]
+    found = next(
+        (each for each, name in known if each.named_files and re.search(each.named_files, plain_name(name))), None
+    )
+    found = found or next((each for each, _ in known), None)
     if given is None or found in wanted:
         return found
     insisted = (
@@ -201,6 +206,11 @@ def check_format(given: str | None) -> None:
     known = (*sorted({*FILE_FORMATS.values()} - {"xml"}), "cifar10h", *all_formats())
     if given is not None and given not in known and not family(given):
         raise ParameterError(f"format is {given!r}; it can be {', '.join(map(repr, known))}.{nearest(given, known)}")
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without the ending of its compression."""
+    return name.removesuffix(".gz")
 
 
 def origin_of(path: Path) -> Origin:
