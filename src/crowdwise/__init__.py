@@ -64,6 +64,7 @@ _HOME = {
     "read_pairs": "io",
     "load": "io",
     "convert": "io",
+    "questions": "io",
     "export": "io",
     "formats": "io.formats",
     "errors": "errors",
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from .inter_rater import agreement as agreement
     from .io import (
         convert as convert,
+        questions as questions,
         export as export,
         load as load,
         read as read,

@@ -9,6 +9,7 @@
     |   +-- ChecksumError      a saved result differs from what was written
     |   +-- MemoryNeedError    the fit would need more memory than is available
     |   +-- UnknownIdError     no such task or worker in this result
+    |   +-- QuestionError      an export has several questions, and none is chosen
     |   +-- FeatureError       features cannot be used, or do not match the answers (also a ValueError)
     +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
     |   +-- CheckpointError    a checkpoint belongs to a different fit
@@ -115,6 +116,10 @@ class ChecksumError(DataError):
 
 class MemoryNeedError(DataError):
     """The fit would need more memory than is available."""
+
+
+class QuestionError(DataError):
+    """An export has several questions, or points of several classes, and none is chosen."""
 
 
 class UnknownIdError(DataError, KeyError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, DuplicateError, ParameterError, nearest, option
+from ..errors import ColumnError, DuplicateError, ParameterError, flags, nearest, option, phrase
 from ..kernels.layout import Bools, Floats, Ints, Layout
 from .base import MAX_EXAMPLES, Dropped
 from .coding import code, look_alikes
@@ -21,6 +22,13 @@ from .times import instants
 Policy: TypeAlias = Literal["last", "first", "error", "each"]
 Anonymous: TypeAlias = Literal["refuse", "each"]
 REASONS = ("no task", "no label", "same label again", "another label")  # beginnings of reasons for dropping, in order
+MAX_LISTED, MAX_SAMPLE = 8, 5_000  # columns in a message, rows that are looked at
+MIN_ALONE = 5  # values of a column, none of which is in another one
+# Words in the names of columns of a wide table that are no workers.
+NO_WORKERS = {
+    "consensus", "majority", "final", "note", "notes", "comment", "comments", "remark", "remarks", "text", "title",
+    "url", "timestamp", "date", "created", "updated", "time", "workflow",
+}  # fmt: skip
 TIMESTAMP = "timestamp"  # column of the times of answers
 POLICIES = ("last", "first", "error", "each", None)
 
@@ -162,7 +170,10 @@ def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
         return False
     if any(nearest(role, columns) for role in ("worker", "label")):  # a long table with a misspelt column
         return False
-    if all(likely(role, columns) for role in ("worker", "label")):  # a long table with columns of other names
+    workers, labels = ({*likely(role, columns)} for role in ("worker", "label"))
+    if workers and labels and len(workers | labels) > 1:  # a long table with columns of other names
+        return False
+    if any(dtype.is_nested() or dtype == pl.Object for dtype in frame.dtypes):  # a label is a plain value
         return False
     return frame[:, 0].null_count() == 0 and frame[:, 0].n_unique() == frame.height
 
@@ -182,14 +193,41 @@ def melt(frame: pl.DataFrame, given: Mapping[str, str | None], forced: bool, sou
         if name is not None and name not in frame.columns:
             raise LABEL_ROLES.missing(role, name, frame.columns, source)
     workers = [name for name in frame.columns if name not in (key, truth)]
+    if not forced:
+        check_workers(frame.select(workers), source)
     tasks = frame.select(pl.col(key).alias("task"))
     parts = [tasks.with_columns(pl.lit(name).alias("worker"), frame[name].alias("label")) for name in workers]
     return Melted(
         pl.concat(parts, how="vertical_relaxed"),
         {"task": key, "worker": f"the other {len(workers)} columns"} | ({"gold": truth} if truth else {}),
         None if truth is None else frame.select(pl.col(key).alias("task"), pl.col(truth).alias("label")),
-        f"wide table: {key!r} names the task, {len(workers)} columns are workers, empty cells are not answers",
+        f"wide table: {key!r} names the task, {len(workers)} columns are workers ({_listed(workers)}), empty cells are "
+        "not answers",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:MAX_LISTED])) + (", ..." if len(names) > MAX_LISTED else "")
+
+
+def check_workers(frame: pl.DataFrame, source: str) -> None:
+    """Raise ColumnError if columns of a wide table are hardly workers: by their names, or because none of their values
+    occurs in another column."""
+    named = [name for name in frame.columns if {*re.findall("[a-z]+", name.casefold())} & NO_WORKERS]
+    sample = frame.head(MAX_SAMPLE).select(pl.all().cast(pl.String))
+    values = sample.unpivot(variable_name="column", value_name="value").drop_nulls().filter(pl.col("value") != "")
+    sizes = values.group_by("column").len()
+    shared = (
+        values.unique().with_columns(pl.len().over("value").alias("columns")).group_by("column").agg(pl.max("columns"))
+    )
+    alone = shared.join(sizes, on="column").filter((pl.col("columns") == 1) & (pl.col("len") >= MIN_ALONE))["column"]
+    odd = [name for name in frame.columns if name in named or name in set(alone)]
+    if odd and len(odd) < frame.width:
+        each = phrase(f"ignore={odd!r}", " ".join(flags(ignore=name) for name in odd))
+        raise ColumnError(
+            f"{source} looks like a table with a column per worker, but {_listed(odd)} do not look like labels of a "
+            f"worker. Leave out what is no worker: {each}; or count all columns as workers: {option('wide', True)}"
+        )
 
 
 def repeated(layout: Layout, order: Ints) -> pl.DataFrame:

@@ -62,6 +62,7 @@ class Labels(Answers):
         anonymous: Anonymous = "refuse",
         missing: Sequence[str] = (),
         wide: bool | None = None,
+        ignore: Sequence[str] = (),
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
@@ -75,9 +76,10 @@ class Labels(Answers):
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where, part=part)
+        reading.ignore([ignore] if isinstance(ignore, str) else list(ignore))
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
-            missing=list(missing) or None, wide=wide,
+            missing=list(missing) or None, wide=wide, ignore=list(ignore) or None,
         )  # fmt: skip
         self._fill(
             **_build_fields(

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..errors import ColumnError, EmptyDataError
+from ..errors import ColumnError, EmptyDataError, nearest, option, phrase
 from ..kernels.layout import Bools, Ints
 from .base import MAX_EXAMPLES, Dropped, Intake, Where
 from .coding import normalise_ids, to_text
-from .columns import Roles
+from .columns import LABEL_ROLES, Roles
 from .frames import to_frame
+from .proposals import proposed
 
 SET_ASIDE = "__set_aside__"  # column of reasons why rows of an export are not answers; null for answers
 
@@ -47,9 +48,35 @@ class Reading:
         self.frame, self.where, self.rows_read = frame.drop(SET_ASIDE, strict=False), where, frame.height
         self.used: Bools = np.ones(frame.height, bool)
 
+    def ignore(self, columns: Sequence[str]) -> None:
+        """Leave out columns; those of a part that was read without them are not there any more."""
+        absent = [name for name in columns if name not in self.frame.columns]
+        if absent and self.part is None:
+            raise ColumnError(
+                f"no column {absent[0]!r} in {self.source} to leave out; columns are {', '.join(self.frame.columns)}."
+                f"{nearest(absent[0], self.frame.columns)}"
+            )
+        self.frame = self.frame.drop(columns, strict=False)
+
     def find(self, roles: Roles, given: Mapping[str, str | None]) -> None:
         """Find the columns: those given; the others are recognised by name."""
-        self.columns, self.guessed = roles.find(self.frame.columns, given, self.source)
+        try:
+            self.columns, self.guessed = roles.find(self.frame.columns, given, self.source)
+        except ColumnError as error:
+            advice = self._advice(roles, given)
+            raise ColumnError(error.args[0] + advice) if advice else error from error.__cause__
+
+    def _advice(self, roles: Roles, given: Mapping[str, str | None]) -> str:
+        """Return options that name the columns of labels, if their values say which they may be."""
+        known = {role: name for role, name in given.items() if name is not None and role in roles.required}
+        if roles is not LABEL_ROLES or any(name not in self.frame.columns for name in known.values()):
+            return ""
+        guessed = {role: roles.guess(role, self.frame.columns) for role in roles.required}
+        found = proposed(self.frame, {role: name for role, name in guessed.items() if name is not None} | known)
+        if found is None:
+            return ""
+        new = [option(role, found[role]) for role in roles.required if found[role] != guessed[role]]
+        return f". By their values, these may be the columns: {phrase(', ', ' ').join(new)}" if new else ""
 
     def counted(self, count: int) -> str:
         """Return a count for a message; a part knows only its own rows."""

@@ -71,11 +71,17 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 @_command("crowdwise inspect answers.csv --label verdict")
 def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
-    """Show what was read from a file. Prints the kind of answers, columns, counts, and what was dropped and why."""
+    """Show what was read from a file. Prints the kind of answers, columns, counts, and what was dropped and why; of an
+    export with several questions, the questions."""
+    from ..errors import QuestionError
     from ..inspection import inspect as inspected
-    from .show import inspection
+    from .show import inspection, question_list
 
-    found = inspected(source.loaded().answers if source.saved else source.answers())
+    try:
+        found = inspected(source.loaded().answers if source.saved else source.answers())
+    except QuestionError:
+        question_list(source, as_json)
+        return
     if as_json:
         say_json(found.as_dict())
     else:

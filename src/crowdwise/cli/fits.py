@@ -52,7 +52,7 @@ class PageOptions:
     @cached_property
     def truth_table(self) -> pl.DataFrame | None:
         """The true labels, objects or clusters."""
-        return None if self.truth is None else read_table(self.truth, None, None, None).frame
+        return None if self.truth is None else read_table(self.truth).frame
 
     @cached_property
     def about(self) -> Content | None:

@@ -58,7 +58,7 @@ def _checked(job: Job, page: PageOptions) -> dict[str, Any]:
     if wrong:
         raise ParameterError(f"--{wrong[0].replace('_', '-')} does not apply with --engine spark. Omit it")
     if "gold" in options:
-        options["gold"] = read_table(options["gold"], None, None, None).frame
+        options["gold"] = read_table(options["gold"]).frame
     if "gold_column" in options:
         options["gold"] = options.pop("gold_column")
     return options

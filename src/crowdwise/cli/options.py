@@ -213,6 +213,9 @@ class FileOptions:
         str | None, _option("SIZE", "Size to which a compressed file may expand, e.g. 20GB", READING)
     ] = None
     delimiter: Annotated[str | None, _option("CHAR", "Separator of fields; recognised by default", READING)] = None
+    sheet: Annotated[
+        str | None, _option("NAME", "Sheet of an Excel workbook; default: the first with rows", READING)
+    ] = None
     encoding: Annotated[
         str | None,
         _option("NAME", "For instance latin-1; default UTF-8, or UTF-16 if the file has a byte order mark", READING),
@@ -341,6 +344,7 @@ class LabelOptions:
     missing: Annotated[
         list[str] | None, _option("TEXT", "A label that means no answer, e.g. -1; may be repeated", LABELS)
     ] = None
+    ignore: Annotated[list[str] | None, _option("COL", "A column that is not read; may be repeated", LABELS)] = None
     wide: Annotated[
         bool | None,
         typer.Option(

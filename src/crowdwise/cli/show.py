@@ -16,6 +16,7 @@ from .options import ListOptions
 from .say import clean, duration, say_json, table, words
 
 MAX_VALUES_SHOWN = 20
+NAMED = ("task", "worker", "label", "image", "left", "right", "answer")  # roles of columns that options name
 # By kind of answers: columns of workers that are shown, where they have values. Other kinds show all.
 WORKERS = {
     "labels": (
@@ -47,6 +48,21 @@ NEXT = {
 }
 
 
+def question_list(source: Any, as_json: bool) -> None:
+    """Print the questions of an export, of which one has to be chosen."""
+    from ..io import questions
+
+    options = source.reading()
+    options.pop("drop_below", None)
+    rows = questions(source.file, **options).to_dicts()
+    if as_json:
+        say_json(rows)
+        return
+    print(clean(f"{source.file}: choose a question with --question"))
+    shown = [[row["question"], row["kind"], row["answers"], row["sets"], ", ".join(row["classes"])] for row in rows]
+    table(["question", "kind", "answers", "with several labels", "classes"], shown)
+
+
 def inspection(found: Inspection) -> None:
     """Print what was read from a table."""
     intake = found.intake
@@ -56,7 +72,8 @@ def inspection(found: Inspection) -> None:
     print(clean(f"columns: {columns}"))
     guessed = [role for role in intake.guessed if role in intake.columns]
     if guessed:
-        print(clean(f"recognised by name: {', '.join(guessed)}; options such as --{guessed[0]} name other columns"))
+        named = next((f"; options such as --{role} name other columns" for role in guessed if role in NAMED), "")
+        print(clean(f"recognised by name: {', '.join(guessed)}{named}"))
     for note in intake.notes:
         print(clean(note))
     if intake.extras:

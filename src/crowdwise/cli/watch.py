@@ -19,6 +19,7 @@ from ..engine.registry import make
 from ..engine.stream import NAME
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import is_export, read_table
+from ..io.tables import Reading
 from ..io.writing import write_csv
 from ..points import ClickStream
 from ..result.store import unpack
@@ -153,7 +154,7 @@ class Watcher:
                 stream = self._begun(answers.kind) if self.stream is None else self.stream
                 given = answers.frame().rename(self._names()) if isinstance(stream, LabelStream) else answers
             else:
-                frame = read_table(path, *self._format()).frame
+                frame = read_table(path, self._how()).frame
                 kind = recognise(frame.columns, self.watch.source.given(), list(self.watch.kinds))
                 stream = self._begun(kind) if self.stream is None else self.stream
                 given = self._answers(stream, path, frame)
@@ -167,10 +168,10 @@ class Watcher:
         self.refused.pop(path.name, None)
         self.taken[path.name] = seen
 
-    def _format(self) -> tuple[str | None, str | None, str | None]:
+    def _how(self) -> Reading:
         given = self.watch.source.given()
         delimiter = given.get("delimiter")
-        return given.get("format"), delimiter and delimiter.replace("\\t", "\t"), given.get("encoding")
+        return Reading(given.get("format"), delimiter and delimiter.replace("\\t", "\t"), given.get("encoding"))
 
     def _names(self) -> dict[str, str]:
         """Return the names that the stream has for task, worker and label, where the caller gave other ones."""
@@ -216,7 +217,7 @@ class Watcher:
 
 def _gold_rows(path: Path, task: str, gold: str) -> pl.DataFrame:
     """Return the tasks and labels of a file of gold, with these names of columns."""
-    tasks, labels = gold_columns(read_table(path, None, None, None).frame)
+    tasks, labels = gold_columns(read_table(path).frame)
     return pl.DataFrame([tasks.alias(task), labels.alias(gold)])
 
 

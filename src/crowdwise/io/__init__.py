@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
+from ..answers.columns import LABEL_ROLES
 from ..answers.frames import to_frame
 from ..answers.reading import given
-from ..errors import CrowdwiseError, ParameterError, option
+from ..errors import ColumnError, CrowdwiseError, DataError, ParameterError, option
 from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
@@ -22,9 +23,9 @@ from .json_files import HEAD_RECORDS
 from .judgements import Export, Wanted, check_kept
 from .opening import Unchanged, opened
 from .options import ExportOptions
-from .parts import Reading, head_of
+from .parts import head_of
 from .personal import PERSONAL, protected
-from .tables import file_name, files_of, read_table, read_tables
+from .tables import Reading, file_name, files_of, read_table, read_tables
 
 if TYPE_CHECKING:
     from ..engine import Progress
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .returned import Returned
 
 
+FILE_COLUMN = "file"  # as `worker`: the name of the file that a row is from
 OF_EXPORTS = ("task", "image", "worker", "label")  # options that name fields of an export, whatever the kind
 
 
@@ -46,6 +48,7 @@ def read(
     pseudonymise: str | Path | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
     max_expanded: str | float | None = None,
     memory: str | float | None = None,
     scratch: str | Path | None = None,
@@ -55,6 +58,9 @@ def read(
     """Read answers from a file: an export of an annotation platform (see `crowdwise.formats()`), or a table: CSV, TSV
     or any delimiter, JSON, JSONL, Parquet, Arrow, Excel, and gz of these. `path` may also be a zip, all files of a
     folder, all that match a pattern ("answers/*.csv"), or a frame of pandas, polars, arrow, DuckDB or Spark.
+
+    Of an Excel workbook, `sheet` names the sheet; by default, it is the first that has rows. With `worker="file"`, the
+    worker is the name of the file, where a folder has one for each.
 
     The kind of answers is recognised by the columns: task, worker, label are `Labels`; image, worker, x, y are
     `Points`; left, right, worker, answer are `Pairs`. `kind` sets it explicitly ("labels", "points" or "pairs"). The
@@ -82,7 +88,8 @@ def read(
     """
     call = _call(
         kind=kind, format=format, question=question, keep=keep, sets=sets, pseudonymise=pseudonymise,
-        delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, memory=memory, scratch=scratch, watch=watch,
+        delimiter=delimiter, encoding=encoding, sheet=sheet, max_expanded=max_expanded, memory=memory, scratch=scratch,
+        watch=watch,
         **options,
     )  # fmt: skip
     if not isinstance(path, (str, Path)):
@@ -126,6 +133,7 @@ def _call(
     pseudonymise: str | Path | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
     max_expanded: str | float | None = None,
     memory: str | float | None = None,
     scratch: str | Path | None = None,
@@ -138,11 +146,11 @@ def _call(
     unnamed = {name: value for name, value in given_options.items() if name not in OF_EXPORTS}
     limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
     exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
-    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded))
+    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded), sheet)
     exports.check(how)
     recorded = given(
-        {}, format=format, delimiter=delimiter, encoding=encoding, max_expanded=max_expanded, question=question,
-        keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
+        {}, format=format, delimiter=delimiter, encoding=encoding, sheet=sheet, max_expanded=max_expanded,
+        question=question, keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
     )  # fmt: skip
     return _Call(given_options, among, candidates(unnamed, kind), recorded, how, exports, limits)
 
@@ -172,7 +180,7 @@ def _export_of_files(files: Sequence[Path], call: _Call, whole: bool = False) ->
         format = call.exports.format_of(heads, call.how.format, call.options)
     except CrowdwiseError:
         if not any(head.columns for head in heads):  # an empty or damaged file: reading it says what is wrong
-            read_table(files[0], None, call.how.delimiter, call.how.encoding, max_expanded=call.how.max_expanded)
+            read_table(files[0], call.how._replace(format=None))
         raise
     if format is None:
         return None
@@ -202,9 +210,8 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     if export is not None:
         _read_tables([KINDS[kind] for kind in call.among_questions], export.options, call.recorded, [])
         return answers_of(*export, among=call.among_questions, recorded=call.recorded)
-    as_table = (how.format, how.delimiter, how.encoding)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
-        source = Source(files, *as_table, how.max_expanded)
+        source = Source(files, how.format, how.delimiter, how.encoding, how.max_expanded)
         if too_large(source, call.limits["memory"]):
             found = KINDS[recognise(source.columns(), call.options, call.among)]
             _read_tables([found], call.options, call.recorded, source.columns())
@@ -219,7 +226,7 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
                 parts = None if scratch is None else Path(scratch) / PARTS
                 return split_labels(source, call.limits["memory"], parts, call.options, call.limits["watch"], about)
     seen = Unchanged(files)
-    table = read_tables(place, *as_table, how.max_expanded)
+    table = read_tables(place, how, FILE_COLUMN if call.options.get("worker") == FILE_COLUMN else None)
     seen.check()
     found = KINDS[recognise(table.frame.columns, call.options, call.among)]
     _read_tables([found], call.options, call.recorded, table.frame.columns)
@@ -228,7 +235,17 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     read_as: dict[str, Any] = {
         "source": table.name, "notes": (*table.notes, *personal), "where": table.where, "options": call.recorded,
     }  # fmt: skip
-    return found(frame, **read_as, **call.options)  # type: ignore[call-arg]
+    try:
+        return found(frame, **read_as, **call.options)  # type: ignore[call-arg]
+    except ColumnError as error:
+        if len(files) > 1 and found.kind == "labels" and not {"worker", "anonymous", "wide"} & {*call.options}:
+            roles = LABEL_ROLES.guess("worker", frame.columns)
+            if roles is None:
+                each = option("worker", FILE_COLUMN)
+                raise ColumnError(f"{error.args[0]}. If each file is the work of one worker, use {each}") from error
+        if any(note.startswith("sheet ") for note in table.notes):
+            raise ColumnError(f"{error.args[0]}. This is {'; '.join(table.notes)}") from error
+        raise
 
 
 def convert(
@@ -267,6 +284,34 @@ def convert(
             found = _export_of_files(files_of(source), call, whole=True)
             rows = judgements(found, lambda: _read_files(source, str(path), call))
     return written(rows, name, place, excel_safe)
+
+
+def questions(path: Any, **options: Any) -> pl.DataFrame:
+    """Return the questions in an export of a platform: question, kind ("labels", "points", "pairs", or "text" for what
+    cannot be aggregated), answers that count, how many of them are sets of several labels, and classes of points.
+    Options are those of `read`. A plain table has none: it raises DataError.
+
+    >>> import crowdwise as cw, polars as pl
+    >>> rows = {"task": ["1", "1"], "worker": ["ann", "ann"], "question": ["sees", "mood"], "kind": ["labels"] * 2,
+    ...         "label": ["cat", "calm"], "status": ["ok"] * 2, "source_row": [1, 2]}
+    >>> cw.questions(pl.DataFrame(rows)).select("question", "kind", "answers").rows()
+    [('mood', 'labels', 1), ('sees', 'labels', 1)]
+    """
+    from .questions import question_table
+
+    call = _call(**options)
+    if not isinstance(path, (str, Path)):
+        found = _export_of_frame(to_frame(path), call)
+        name, table = "this table", None if found is None else question_table(found.read())
+    else:
+        with opened(path, call.how.max_expanded) as source:
+            found = _export_of_files(files_of(source), call)
+            name, table = str(path), None if found is None else question_table(found.read())
+    if table is None:
+        raise DataError(
+            f"{name} is not an export of a known platform, so it has no questions. Read it with crowdwise.read"
+        )
+    return table
 
 
 def export(
@@ -311,7 +356,7 @@ def _read_tables(
         value = options.get(name)
         if isinstance(value, Path) or (isinstance(value, str) and value not in columns):
             recorded[name] = str(value)
-            options[name] = read_table(value, None, None, None).frame
+            options[name] = read_table(value).frame
 
 
 def read_points(path: str | Path, **options: Any) -> Points:

@@ -88,7 +88,7 @@ def read_content(file: Any = None, pictures: str | Path | None = None) -> Conten
     if isinstance(file, Content):
         return file
     if isinstance(file, (str, Path)):
-        table = read_table(file, None, None, None)
+        table = read_table(file)
         return Content._from_table(table.frame, folder, table.name)
     if isinstance(file, Mapping) and all(isinstance(text, str) for text in file.values()):
         file = {"task": list(file), "text": list(file.values())}

@@ -15,13 +15,15 @@ import polars as pl
 from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..answers.times import instants
-from ..errors import EmptyDataError, FileError
+from ..errors import EmptyDataError, FileError, ParameterError, option
+from .formats import find
 from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, Settings, stem_of
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
-from .parts import Part, Reading, converted, origin_of, parts_of, plain_name, wrong_format
+from .parts import Part, converted, origin_of, parts_of, plain_name, wrong_format
 from .personal import PERSONAL, is_address, pseudonyms
 from .questions import Question, choose
+from .tables import Reading
 
 CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated
 PARTS_TOGETHER = 64
@@ -44,10 +46,14 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
         named = [n for n, file in enumerate(files) if re.search(format.named_files, plain_name(file.name))]
         if named:
             files, heads = [files[n] for n in named], [heads[n] for n in named]
+    if wanted.settings.worker is not None and not format.takes_worker:
+        raise ParameterError(
+            f"the worker in {format.title} is {format.fields.get('worker', 'known')}: omit {option('worker')}"
+        )
     for head in heads:
         known = format.recognise(head) if how.format is None else format.insisted(head)
         if head.container not in format.containers or not known:
-            raise FileError(wrong_format(head, format, None, insisted=how.format is not None))
+            raise FileError(wrong_format(head, format, find(head), insisted=how.format is not None))
         if reason := format.refuse(head):
             raise FileError(reason)
     seen, unread = Unchanged(files), Unread()

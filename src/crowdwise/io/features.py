@@ -44,7 +44,7 @@ def read_features(path: str | Path, like: pl.Series | None = None, *, array: str
 def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
     if array is not None:
         raise FeatureError(f"{path} is a table and has no array {array!r}; {option('array')} is for npz files")
-    frame = read_table(path, None, None, None).frame
+    frame = read_table(path).frame
     name = Path(path).name
     ids = next((column for column in frame.columns if column.strip().lower() in ID_NAMES), frame.columns[0])
     columns = [column for column in frame.columns if column != ids]

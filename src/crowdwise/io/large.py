@@ -20,7 +20,7 @@ from ..answers import Labels
 from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
 from ..answers.gold import GoldCounts, gold_table
-from ..answers.label_rows import as_datetimes, as_numbers, looks_wide
+from ..answers.label_rows import as_datetimes, as_numbers, check_workers, looks_wide
 from ..answers.times import instants, slash_orders
 from ..engine import Progress
 from ..engine.resources import available, resident
@@ -202,7 +202,8 @@ def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]
     first = next(source.chunks(chunk), None)
     if first is None:
         raise EmptyDataError(f"no answers in {source.name}: it has no rows. Give a table with rows")
-    frame, names = first.frame, {role: options.get(role) for role in ("task", "worker", "label")}
+    frame = first.frame.drop(options.get("ignore") or (), strict=False)
+    names = {role: options.get(role) for role in ("task", "worker", "label")}
     gold = options.get("gold")
     names["gold"] = gold if isinstance(gold, str) else None
     wide = options.get("wide")
@@ -211,6 +212,8 @@ def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any]
         task, columns, wide = names["task"] or frame.columns[0], frame.columns, True
         truth = names["gold"] or LABEL_ROLES.guess("gold", columns, {task})
         roles |= {"gold": truth} if truth in columns else {}
+        if not options.get("wide"):
+            check_workers(frame.select(name for name in columns if name not in (task, truth)), source.name)
     else:
         needed = ("task", "label") if options.get("anonymous") == "each" else LABEL_ROLES.required
         roles, _ = LABEL_ROLES.find(frame.columns, names, source.name, needed)

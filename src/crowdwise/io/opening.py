@@ -27,6 +27,7 @@ COPY_BYTES = 1 << 20
 UNREAD = {
     b"\xd0\xcf\x11\xe0": "an old Excel file (.xls). Save it as xlsx or CSV", b"BZh": "compressed by bzip2. Unpack it",
     b"\xfd7zXZ\x00": "compressed by xz. Unpack it", b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it",
+    b"PK\x05\x06": "an empty zip. Export again",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive. Unpack it", b"Rar!": "a rar archive. Unpack it",
     b"%PDF": "a PDF. Export a table",
 }  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from ..errors import ParameterError, option
 from .formats.base import Format, Head, Settings
 from .judgements import Wanted
-from .parts import Reading, check_format, format_for
+from .parts import check_format, format_for
 from .personal import PERSONAL, read_key
-from .tables import check_text_options
+from .tables import Reading, check_text_options
 
 
 class ExportOptions(NamedTuple):

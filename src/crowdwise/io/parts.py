@@ -25,21 +25,12 @@ from .json_files import HEAD_RECORDS, json_head, json_object, json_records
 from .opening import first_bytes
 from .other_tables import read_arrow, read_workbook
 from .tables import FORMATS as FILE_FORMATS
-from .tables import format_of
+from .tables import Reading, format_of
 from .xml_files import cvat_records, xml_root
 
 HEAD_BYTES = 1 << 18
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
 PART_BYTES, PART_RECORDS = 1 << 24, 1_000
-
-
-class Reading(NamedTuple):
-    """How a file is read."""
-
-    format: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
-    max_expanded: int | None = None
 
 
 class Part(NamedTuple):
@@ -127,7 +118,7 @@ def _table_head(path: Path, kind: str, how: Reading) -> Head:
         frame = pl.scan_parquet(path, glob=False).head(HEAD_RECORDS).collect()
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.to_dicts()))
     if kind in ("arrow", "xlsx"):
-        frame = read_arrow(path) if kind == "arrow" else read_workbook(path, how.max_expanded)
+        frame = read_arrow(path) if kind == "arrow" else read_workbook(path, how.max_expanded, how.sheet).frame
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.head(HEAD_RECORDS).to_dicts()))
     data = _decoded(path, how)
     text = data.decode(errors="replace")
@@ -259,9 +250,13 @@ def _lines(path: Path, how: Reading) -> Iterator[Part]:
 
 
 def _tables(path: Path, head: Head, how: Reading, in_parts: bool) -> Iterator[Part]:
-    if head.how in ("arrow", "xlsx"):
-        frame = read_arrow(path) if head.how == "arrow" else read_workbook(path, how.max_expanded)
-        yield Part(frame, range(2 if head.how == "xlsx" else 1, frame.height + (2 if head.how == "xlsx" else 1)))
+    if head.how == "arrow":
+        frame = read_arrow(path)
+        yield Part(frame, range(1, frame.height + 1))
+        return
+    if head.how == "xlsx":
+        book = read_workbook(path, how.max_expanded, how.sheet)
+        yield Part(book.frame, range(book.row, book.row + book.frame.height))
         return
     source = Source((path,), head.how, how.delimiter, how.encoding, how.max_expanded)
     parts = (Part(chunk.frame, chunk.line.tolist()) for chunk in source.raw_chunks(PART_BYTES))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ..errors import ColumnError, DataError, EmptyDataError, nearest, option
+from ..errors import ColumnError, DataError, EmptyDataError, ParameterError, QuestionError, nearest, option
 from .formats.base import LABELS, OK, PAIRS, POINTS, TEXT
 from .judgements import Export
 
@@ -49,6 +49,19 @@ def questions(frame: pl.DataFrame) -> list[Question]:
     ]
 
 
+def question_table(export: Export) -> pl.DataFrame:
+    """Return the questions of an export as a table."""
+    schema: dict[str, Any] = {
+        "question": pl.String,
+        "kind": pl.String,
+        "answers": pl.Int64,
+        "sets": pl.Int64,
+        "classes": pl.List(pl.String),
+    }
+    rows = [(each.name, each.kind, each.answers, each.sets, list(each.classes)) for each in questions(export.frame)]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def _kind(row: Mapping[str, Any]) -> str:
     """Return the kind of a question from the numbers of its rows."""
     if row["places"] or 0 < row["looked"] == row["rows"]:
@@ -81,7 +94,15 @@ def choose(export: Export, wanted: str | None, among: Sequence[str]) -> tuple[Qu
     name = export.names[0]
     if wanted is None:
         return _only(export, [each for each in known if each.kind in among], listed, among), None
+    if not isinstance(wanted, str):
+        raise ParameterError(f"{option('question')} is {wanted!r}; it must be the name of one question")
     asked, label = _named(known, wanted)
+    near = next((each for each in known if wanted.startswith(f"{each.name}/") and each.classes), None)
+    if asked is None and near is not None:
+        raise ColumnError(
+            f"question {near.name!r} of {name} has no points of the class {wanted.removeprefix(f'{near.name}/')!r}; "
+            f"classes are {', '.join(map(repr, near.classes[:MAX_SHOWN]))}"
+        )
     if asked is None:
         raise ColumnError(
             f"no question {wanted!r} in {name}; it has {listed or 'none'}."
@@ -102,11 +123,12 @@ def _only(export: Export, usable: Sequence[Question], listed: str, among: Sequen
     if not usable:
         raise EmptyDataError(f"{name} has no question with {' or '.join(among)}; it has {listed or 'no answers'}")
     if len(usable) > 1:
-        raise DataError(f"{name} has several questions: {listed}. Choose one: {option('question', usable[0].name)}")
+        likely = min(usable, key=lambda each: (each.sets > 0, -each.answers))
+        raise QuestionError(f"{name} has several questions: {listed}. Choose one: {option('question', likely.name)}")
     only = usable[0]
     if len(only.classes) > 1:
         shown = ", ".join(only.classes[:MAX_SHOWN])
-        raise DataError(
+        raise QuestionError(
             f"question {only.name!r} of {name} has points of several classes: {shown}. Choose one, for instance "
             f"{option('question', f'{only.name}/{only.classes[0]}')}, or take all together: "
             f"{option('question', only.name)}"

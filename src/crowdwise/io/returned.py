@@ -16,8 +16,8 @@ from .estimates import estimates_of
 from .formats import all_formats, find
 from .formats.base import ODD, Format, Original, what
 from .opening import opened
-from .parts import Reading, head_of, parts_of, platform, wrong_format
-from .tables import files_of
+from .parts import head_of, parts_of, platform, wrong_format
+from .tables import Reading, files_of
 from .writing import TABLES, record_writer, table_writer
 
 RELABEL, GOLD = "relabel", "gold_candidates"  # tables besides the estimates

@@ -17,7 +17,7 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
-from .formats.base import STDIN_NAME
+from .formats.base import STDIN_NAME, stem_of
 from .json_files import DECODER, reason
 from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
@@ -28,6 +28,19 @@ FORMATS = {
     ".manifest": "jsonl",
 }  # fmt: skip
 FORMAT_NAMES = (*sorted(set(FORMATS.values())), "cifar10h")
+
+
+class Reading(NamedTuple):
+    """How a file is read: what the caller says, or None for what is recognised."""
+
+    format: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    max_expanded: int | None = None  # bytes to which a compressed file may expand
+    sheet: str | None = None  # of an Excel workbook
+
+
+AS_RECOGNISED = Reading()
 
 
 class Table(NamedTuple):
@@ -48,27 +61,31 @@ def file_name(path: Any) -> Path:
     return Path(path)
 
 
-def read_table(
-    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool = True,
-    max_expanded: int | None = None,
-) -> Table:  # fmt: skip
+def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
-    if format is not None:
-        check_choice("format", format, FORMAT_NAMES)
-    table = _read(path, None if format == "cifar10h" else format, delimiter, encoding, needs_rows, max_expanded)
-    if format == "cifar10h" or (format is None and looks_like_cifar10h(table.frame.columns)):
+    if how.format is not None:
+        check_choice("format", how.format, FORMAT_NAMES)
+    table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+    if how.format == "cifar10h" or (how.format is None and looks_like_cifar10h(table.frame.columns)):
         return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table
 
 
-def read_tables(
-    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, max_expanded: int | None = None
-) -> Table:
-    """Read a file, all files of a folder, or all that match a pattern."""
+def read_tables(path: str | Path, how: Reading = AS_RECOGNISED, named: str | None = None) -> Table:
+    """Read a file, all files of a folder, or all that match a pattern. `named` is a column with the name of the file
+    that a row is from, without its endings; it is added unless the file has it."""
     files = (path,) if str(path) == "-" else files_of(path)
+    tables = [read_table(file, how, len(files) == 1) for file in files]
+    if named is not None:
+        stems = [stem_of(Path(table.name)) for table in tables]
+        tables = [
+            table
+            if named in table.frame.columns
+            else table._replace(frame=table.frame.with_columns(pl.lit(stem).alias(named)))
+            for table, stem in zip(tables, stems, strict=True)
+        ]
     if len(files) == 1:
-        return read_table(files[0], format, delimiter, encoding, max_expanded=max_expanded)
-    tables = [read_table(file, format, delimiter, encoding, False, max_expanded) for file in files]
+        return tables[0]
     names, starts = [table.name for table in tables], np.cumsum([0, *(table.frame.height for table in tables)])
 
     def where(row: int) -> str:
@@ -138,26 +155,27 @@ def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, firs
         )
 
 
-def _read(
-    path: str | Path, format: str | None, delimiter: str | None, encoding: str | None, needs_rows: bool,
-    max_expanded: int | None,
-) -> Table:  # fmt: skip
-    check_text_options(delimiter, encoding)
+def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
+    check_text_options(how.delimiter, how.encoding)
     name, data = _bytes(path)
     notes: tuple[str, ...] = ()
     ending = Path(name).suffix.lower()
     if data[:2] == GZIP:
-        data, notes = gunzipped(data, name, max_expanded), ("gzip",)
+        data, notes = gunzipped(data, name, how.max_expanded), ("gzip",)
         ending = Path(Path(name).stem).suffix.lower()
     if not data:
         raise EmptyDataError(f"no answers in {name}: the file is empty")
-    kind = format_of(ending, data, format)
-    if kind in ("arrow", "xlsx") or data[:4] == ZIP:
-        return Table(_other(Path(path), kind, data, max_expanded), name, notes, None)
+    kind = format_of(ending, data, how.format)
+    if kind == "arrow":
+        return Table(read_arrow(Path(path)), name, notes, None)
+    if kind == "xlsx" or data[:4] == ZIP:
+        return _workbook(Path(path), kind, how)
+    if how.sheet is not None:
+        raise ParameterError(f"{option('sheet', how.sheet)} is for Excel workbooks; {name} is {kind}. Omit it")
     if kind == "xml":
         raise FileError(f"{name} is XML, but not as CVAT writes it. Export the answers as a table or as JSON")
     if kind == "csv":
-        read = read_delimited(data, name, delimiter, encoding)
+        read = read_delimited(data, name, how.delimiter, how.encoding)
         if read.frame.height == 0 and needs_rows:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
         return Table(read.frame, name, (*notes, *read.notes), read.where)
@@ -168,6 +186,14 @@ def _read(
         return Table(_frame(_parsed(data, name), name), name, notes, None)
     records, lines = parse_records(data, name)
     return Table(_frame(records, name), name, notes, lambda row: f"{name}:{lines[row]}")
+
+
+def _workbook(path: Path, kind: str, how: Reading) -> Table:
+    """Read an Excel workbook; other archives raise FileError."""
+    if kind != "xlsx" and not is_workbook(path):
+        raise FileError(f"{path.name} is a zip file. Unpack it, and give the table in it")
+    book = read_workbook(path, how.max_expanded, how.sheet)
+    return Table(book.frame, path.name, book.notes, lambda row: f"{path.name}:{book.row + row}")
 
 
 def check_text_options(delimiter: str | None, encoding: str | None) -> None:
@@ -193,15 +219,6 @@ def _bytes(path: str | Path) -> tuple[str, bytes]:
         raise FileError(f"{path} is a folder. Give the file in it") from None
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def _other(path: Path, kind: str, data: bytes, max_expanded: int | None) -> pl.DataFrame:
-    """Read an Arrow file or an Excel workbook; other archives raise FileError."""
-    if kind == "arrow":
-        return read_arrow(path)
-    if data[:4] == ZIP and not is_workbook(path):
-        raise FileError(f"{path.name} is a zip file. Unpack it, and give the table in it")
-    return read_workbook(path, max_expanded)
 
 
 def format_of(ending: str, data: bytes, format: str | None) -> str:
@@ -248,9 +265,10 @@ def _parsed(data: bytes, name: str) -> Any:
     try:
         return DECODER.decode(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise FileError(
-            f"{name}:{error.lineno}: invalid JSON: {error.msg}. One record per line? Use {option('format', 'jsonl')}"
-        ) from error
+        advice = "Write or download it again"
+        if data.lstrip()[:1] == b"{":
+            advice = f"One record per line? Use {option('format', 'jsonl')}"
+        raise FileError(f"{name}:{error.lineno}: invalid JSON: {error.msg}. {advice}") from error
     except (ValueError, RecursionError) as error:
         raise FileError(f"{name}: invalid JSON: {reason(error)}") from error
 

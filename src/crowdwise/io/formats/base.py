@@ -162,6 +162,7 @@ class Format(ABC):
     specific: ClassVar[bool] = (
         True  # whether only this platform writes such fields; columns that a caller names win else
     )
+    takes_worker: ClassVar[bool] = False  # whether the caller may name the field of the worker
     worker_is_file: ClassVar[bool] = False  # whether the name of a file is that of a worker
     written_kinds: ClassVar[tuple[str, ...]] = (LABELS,)  # kinds of questions that are written
     needs_question: ClassVar[bool] = False  # whether what is written has no place for a submission without any answer

@@ -21,6 +21,7 @@ class Judgements(TableFormat):
     title = "Crowdwise (converted)"
     files = "CSV, JSONL and Parquet of crowdwise convert"
     containers = ("table", "records")
+    takes_worker = True
     kinds = ANSWERED
     statuses = {
         "skipped": "skipped", "rejected": "rejected", "draft": "draft", "expired": "expired", "test": "test question",

@@ -42,6 +42,7 @@ class Cvat(RecordFormat):
     title = "CVAT"
     files = "XML for images 1.1 and for video 1.1"
     containers = ("xml",)
+    takes_worker = True
     kinds = (LABELS, POINTS)
     statuses = {"prediction": 'source="auto"'}
     fields = {

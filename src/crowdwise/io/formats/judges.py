@@ -30,6 +30,7 @@ class Judges(RecordFormat):
     title = "Logs of language models as judges"
     files = "JSONL, JSON, CSV, Parquet: item, judge, verdict"
     containers = ("records", "table")
+    takes_worker = True
     kept = ("value", "probabilities")
     statuses = {"skipped": "no verdict"}
     fields = {"task": "item", "worker": "judge", "label": "verdict"}
@@ -65,6 +66,7 @@ class _MtBench(RecordFormat):
     """What both logs of MT-bench share."""
 
     containers = ("records", "table")
+    takes_worker = True
 
     def about(self, record: Mapping[str, Any], settings: Settings, *models: Any) -> Answer:
         """Return who judged what: a turn of a question, as these models answered it."""

@@ -33,6 +33,7 @@ class _Comparison(RecordFormat):
     """What all files of comparisons share."""
 
     containers = ("records", "table")
+    takes_worker = True
     fields = {"task": "the two that are compared", "worker": "judge or annotator", "label": "which one won"}
 
 

@@ -48,6 +48,7 @@ class Prodigy(RecordFormat):
     title = "Prodigy"
     files = "JSONL of db-out: binary, choice, spans on images"
     containers = ("records",)
+    takes_worker = True
     kinds = (LABELS, POINTS)
     statuses = {"skipped": "ignored"}
     fields = {
