@@ -297,7 +297,7 @@ def questions(path: Any, **options: Any) -> pl.DataFrame:
     >>> cw.questions(pl.DataFrame(rows)).select("question", "kind", "answers").rows()
     [('mood', 'labels', 1), ('sees', 'labels', 1)]
     """
-    from .questions import question_table
+    from .asked import question_table
 
     call = _call(**options)
     if not isinstance(path, (str, Path)):

@@ -13,13 +13,13 @@ from ..answers.times import INSTANT, instants
 from ..engine.verbs import perform, verb
 from ..errors import DataError, EmptyDataError, ParameterError, nearest, option
 from ..result.files import write_whole
+from .asked import choose
 from .exported_labels import with_blanks
 from .exported_points import with_looks
 from .formats import all_formats
 from .formats.base import ANSWERED, COLUMNS, EMPTY, LABELS, OK, PAIRS, POINTS, Format, check_one_question
 from .judgements import Export
 from .parts import platform
-from .questions import choose
 from .writing import TABLES, record_writer, table_writer
 
 CROWD_KIT = "crowd-kit"  # a table with task, worker and label

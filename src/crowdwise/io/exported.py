@@ -16,13 +16,13 @@ from ..answers import KINDS, Answers
 from ..answers.frames import Handed
 from ..answers.times import instants
 from ..errors import EmptyDataError, FileError, ParameterError, option
+from .asked import Question, choose
 from .formats import find
 from .formats.base import ANSWERED, COLUMNS, LABELS, PAIRS, POINTS, STARTED, SUBMITTED, Format, Head, Settings, stem_of
 from .judgements import FILE, Export, Made, Wanted
 from .opening import Unchanged
 from .parts import Part, converted, origin_of, parts_of, plain_name, wrong_format
 from .personal import PERSONAL, is_address, pseudonyms
-from .questions import Question, choose
 from .tables import Reading
 
 CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated

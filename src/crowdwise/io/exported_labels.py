@@ -9,9 +9,9 @@ import polars as pl
 
 from ..answers.reading import SET_ASIDE
 from ..errors import DataError, option
+from .asked import Question
 from .formats.base import ASIDE, EMPTY, LABELS, NOTHING, OK, POINTS, SUBMITTED
 from .judgements import FILE, Export, Made, Wanted, aside_reasons, models_among, nothing, workers_of
-from .questions import Question
 
 UNUSED = ("question", "kind", "submission", "started_at", "x", "y", "width", "height", "rotation")  # columns
 JOINT = " | "  # between the labels of a set that counts as one label
