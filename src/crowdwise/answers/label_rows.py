@@ -171,7 +171,7 @@ def looks_wide(frame: pl.DataFrame, given: Mapping[str, str | None]) -> bool:
     if any(nearest(role, columns) for role in ("worker", "label")):  # a long table with a misspelt column
         return False
     workers, labels = ({*likely(role, columns)} for role in ("worker", "label"))
-    if workers and labels and len(workers | labels) > 1:  # a long table with columns of other names
+    if workers - labels and labels - workers:  # a long table with columns of other names
         return False
     if any(dtype.is_nested() or dtype == pl.Object for dtype in frame.dtypes):  # a label is a plain value
         return False

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import polars as pl
 
-from ..errors import ColumnError, EmptyDataError, FileError, ParameterError, nearest
+from ..errors import ColumnError, CrowdwiseError, EmptyDataError, FileError, ParameterError, nearest
 from .opening import COPY_BYTES, DAMAGED, expanded_limit, too_expanded
 
 ARROW_FILE = b"ARROW1"
@@ -110,7 +110,8 @@ def read_workbook(path: Path, allowed: int | None = None, sheet: str | None = No
 
     _check_workbook(path, allowed)
     try:
-        book = CalamineWorkbook.from_path(str(path))
+        with path.open("rb") as file:  # by its content, whatever its name
+            book = CalamineWorkbook.from_filelike(file)
         names = book.sheet_names
         if sheet is not None and sheet not in names:
             raise ParameterError(
@@ -123,6 +124,8 @@ def read_workbook(path: Path, allowed: int | None = None, sheet: str | None = No
                 others = [] if sheet is not None else [repr(each) for each in names if each != name]
                 notes = [f"sheet {name!r}; not read: {', '.join(others)} (option sheet)"] if others else []
                 return _table(cells, path.name, name, notes)
+    except CrowdwiseError:
+        raise
     except (CalamineError, OSError, *DAMAGED) as error:
         raise FileError(f"{path.name} is not a complete Excel file: {str(error)[:200]}. Save it again") from error
     where = "all sheets are" if sheet is None else f"sheet {sheet!r} is"

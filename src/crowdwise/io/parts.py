@@ -183,13 +183,14 @@ def wrong_format(head: Head, wanted: Format, found: Format | None, insisted: boo
     shown = ", ".join(head.columns[:12])
     has = f" It has {'the columns' if head.container == 'table' else 'the fields'} {shown}." if shown else ""
     if found is not None:
-        advice = f"It looks like {found.title}"
-        advice += f": use {option('format', found.name)}, or omit the option" if insisted else ""
+        looks = f"It looks like {found.title}"
+        advice = f"{looks}: use {option('format', found.name)}, or omit the option" if insisted else looks
     else:
         looks = "It looks like a plain table" if head.columns else "It cannot be read as any known format"
         advice = f"{looks}: omit {option('format')}" if insisted and head.columns else looks
-    others = "" if insisted else ", as other files are. Give files of one format, by a folder or a pattern"
-    return f"{head.name} is not {wanted.title} ({wanted.files}).{has} {advice}{others}"
+    if insisted:
+        return f"{head.name} is not {wanted.title} ({wanted.files}).{has} {advice}"
+    return f"{head.name} is not {wanted.title}, as other files are.{has} {advice}. Give files of one format"
 
 
 def check_format(given: str | None) -> None:
