@@ -323,3 +323,17 @@ def test_standard_input_takes_a_workbook(tmp_path: Path, monkeypatch: pytest.Mon
     data = workbook(tmp_path / "book.xlsx", {"Sheet1": TABLE}).read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert cw.read("-").frame().rows() == VOTES
+
+
+def test_json_in_utf16_is_read(tmp_path: Path) -> None:
+    text = several(tmp_path).read_text()
+    (tmp_path / "wide.json").write_bytes(text.encode("utf-16"))
+    answers = cw.read(tmp_path / "wide.json", question="mood")
+    assert answers.n_answers == 4
+    assert answers.intake.path == str(tmp_path / "wide.json")
+    lines = "\n".join(json.dumps({"item": str(n), "judge": "owl", "verdict": "yes"}) for n in range(3))
+    (tmp_path / "wide.jsonl").write_bytes(lines.encode("utf-16"))
+    assert cw.read(tmp_path / "wide.jsonl").n_answers == 3
+    (tmp_path / "cut.json").write_bytes(text.encode("utf-16")[:-1])
+    with pytest.raises(FileError, match="starts as UTF-16 but is invalid at byte"):
+        cw.read(tmp_path / "cut.json")

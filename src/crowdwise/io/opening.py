@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -120,7 +121,7 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     _check_address(str(path))
     _check_kind(Path(path))
     zips = zips_of(path)
-    if str(path) != "-" and not _is_pipe(Path(path)) and not zips:
+    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and not _is_utf16_json(Path(path)):
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
@@ -130,6 +131,8 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
         elif _is_pipe(place):
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
+        if _is_utf16_json(place):
+            place = _in_utf8(place, Path(folder) / "utf-8" / place.name)
         zips = zips or ([place] if is_zip(place) else [])
         stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
         named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
@@ -180,6 +183,28 @@ def _is_pipe(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def _is_utf16_json(path: Path) -> bool:
+    """Return whether a file is JSON in UTF-16 with a byte order mark, as some shells write what a program prints."""
+    if not path.is_file():
+        return False
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        start = file.read(64)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return start.decode("utf-16", errors="replace").lstrip()[:1] in ("[", "{")
+    return False
+
+
+def _in_utf8(path: Path, place: Path) -> Path:
+    """Write a copy of a file in UTF-16 in UTF-8."""
+    place.parent.mkdir()
+    try:
+        with path.open(encoding="utf-16", newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
+            shutil.copyfileobj(source, file, COPY_BYTES)
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path.name} starts as UTF-16 but is invalid at byte {error.start}") from error
+    return place
 
 
 def _copied(source: IO[bytes], place: Path) -> Path:
