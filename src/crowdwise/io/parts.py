@@ -22,7 +22,7 @@ from .delimited import decode, sniff
 from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
 from .json_files import HEAD_RECORDS, json_head, json_object, json_records
-from .opening import first_bytes
+from .opening import first_bytes, open_bytes
 from .other_tables import read_arrow, read_workbook
 from .tables import FORMATS as FILE_FORMATS
 from .tables import Reading, format_of
@@ -31,6 +31,7 @@ from .xml_files import cvat_records, xml_root
 HEAD_BYTES = 1 << 18
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
 PART_BYTES, PART_RECORDS = 1 << 24, 1_000
+MAX_TEXT_BYTES = 1 << 28  # of a matrix of numbers, which is read as a whole
 
 
 class Part(NamedTuple):
@@ -270,9 +271,12 @@ def _tables(path: Path, head: Head, how: Reading, in_parts: bool) -> Iterator[Pa
 
 def _text_lines(path: Path, how: Reading) -> Iterator[dict[str, Any]]:
     """Yield the lines of a text file, with their numbers and the number of cells of the first."""
-    data = first_bytes(path, 1 << 32, how.max_expanded).decode(how.encoding or "utf-8", errors="replace")
+    with open_bytes(path, how.max_expanded) as file:
+        data = file.read(MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        raise FileError(f"{path.name} has more than {MAX_TEXT_BYTES // 10**6} MB of text without columns. Write a table")
     width, number = 0, 0
-    for line in data.splitlines():
+    for line in data.decode(how.encoding or "utf-8", errors="replace").splitlines():
         if line.strip():
             width = width or len(line.split())
             yield {"line": line, "number": number, "width": width}
