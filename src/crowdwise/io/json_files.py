@@ -156,4 +156,5 @@ def reason(error: Exception) -> str:
         return "nested too deeply"
     first = error.args[0] if error.args else ""
     text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
-    return " ".join(text.partition("\n")[0].split())[:200].rstrip(".")  # further lines quote the file, which may hold personal data
+    first_line = text.partition("\n")[0]  # further lines quote the file, which may hold personal data
+    return " ".join(first_line.split())[:200].rstrip(".")

@@ -274,7 +274,8 @@ def _text_lines(path: Path, how: Reading) -> Iterator[dict[str, Any]]:
     with open_bytes(path, how.max_expanded) as file:
         data = file.read(MAX_TEXT_BYTES + 1)
     if len(data) > MAX_TEXT_BYTES:
-        raise FileError(f"{path.name} has more than {MAX_TEXT_BYTES // 10**6} MB of text without columns. Write a table")
+        limit = MAX_TEXT_BYTES // 10**6
+        raise FileError(f"{path.name} has more than {limit} MB of text without columns. Write a table")
     width, number = 0, 0
     for line in data.decode(how.encoding or "utf-8", errors="replace").splitlines():
         if line.strip():
