@@ -275,6 +275,59 @@ def test_weights_of_a_table_survive(to: str, tmp_path: Path) -> None:
     assert after.weighted
 
 
+# -------------------------------------------------------------------------------------------- rows that say nothing
+
+
+def annotation(worker: int | None, *results: dict[str, Any]) -> dict[str, Any]:
+    return {"completed_by": worker, "result": [*results]}
+
+
+def tasks(folder: Path, *annotations: list[dict[str, Any]]) -> Path:
+    """Write tasks of Label Studio with these annotations."""
+    place = folder / "tasks.json"
+    place.write_text(json.dumps([{"id": n, "data": {}, "annotations": each} for n, each in enumerate(annotations)]))
+    return place
+
+
+def counts(path: Path) -> tuple[int, dict[str, int]]:
+    answers = cw.read(path, sets="joined")
+    return answers.intake.rows_read, left_out(answers)
+
+
+@pytest.mark.xfail(strict=True, reason="a submission that chose nothing is written twice if another chose one label")
+def test_a_submission_that_chose_nothing_is_written_once(tmp_path: Path) -> None:
+    both = [annotation(1, chosen("glad", "sad")), annotation(2, chosen("glad")), annotation(3)]
+    path = tasks(tmp_path, both)
+    assert counts(path) == (3, {"empty": 1})
+    assert counts(cw.convert(path, tmp_path / "t.csv").path) == counts(path)
+
+
+@pytest.mark.xfail(strict=True, reason="an answer without a task gets another row, which says that nothing was chosen")
+def test_an_answer_without_a_task_is_written_once(tmp_path: Path) -> None:
+    path = tasks(tmp_path, [annotation(1, chosen("glad", "sad"))], [annotation(1, chosen("glad", "sad"))])
+    path.write_text(path.read_text().replace('"id": 0, ', ""))
+    assert counts(path) == (2, {"no task": 1})
+    assert counts(cw.convert(path, tmp_path / "t.csv").path) == counts(path)
+
+
+@pytest.mark.xfail(strict=True, reason="a submission without points and without a worker is not counted")
+def test_a_submission_without_a_worker_is_counted_among_points(tmp_path: Path) -> None:
+    """As it is among labels."""
+    for result in (chosen("glad"), keypoint(1, size=True)):
+        assert counts(tasks(tmp_path, [annotation(1, result), annotation(None)])) == (2, {"empty": 1})
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e400"])
+@pytest.mark.xfail(strict=True, reason="durations that are no finite numbers are read from tables of platforms")
+def test_durations_are_finite(value: str, tmp_path: Path) -> None:
+    place = tmp_path / "batch.csv"
+    place.write_text(
+        f"HITId,WorkerId,AssignmentStatus,WorkTimeInSeconds,Answer.x\n1,ann,Approved,{value},a\n2,b,Approved,5,a\n"
+    )
+    assert cw.read(place).frame()["seconds"].to_list() == [None, 5]
+    assert cw.read(cw.convert(place, tmp_path / "t.csv").path).frame()["seconds"].to_list() == [None, 5]
+
+
 # ------------------------------------------------------------------------------------- values that a table cannot have
 
 REFUSED = {
