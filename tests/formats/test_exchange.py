@@ -316,8 +316,12 @@ def test_rectangles_are_not_estimated(tmp_path: Path) -> None:
 
 
 def test_a_file_of_other_tasks_is_refused(crowd: Any, tmp_path: Path) -> None:
-    with pytest.raises(cw.errors.DataError, match=r"question 'label'|none of the 60 tasks"):
+    with pytest.raises(cw.errors.DataError, match=r"the export has no question 'label'\. Name the export"):
         cw.export(crowd, "label-studio", tmp_path, original=GOLDEN / "label-studio-json.json")
+    answers = cw.Labels({"task": ["x", "y"], "worker": ["ann", "bob"], "sent": ["a", "b"]}, label="sent")
+    same_question = cw.aggregate(answers, "majority-vote")
+    with pytest.raises(cw.errors.FileError, match=r"none of the 2 tasks of the result is in"):
+        cw.export(same_question, "label-studio", tmp_path, original=GOLDEN / "label-studio-json.json")
     with pytest.raises(cw.errors.FileError, match=r"none of the 60 tasks of the result is in"):
         cw.export(crowd, "argilla", tmp_path, original=GOLDEN / "argilla-nested.json")
     with pytest.raises(cw.errors.FileError, match=r"mturk-one.csv is not Label Studio"):

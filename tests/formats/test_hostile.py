@@ -6,15 +6,18 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
-import importlib
 import io
 import json
+import os
+import pickle
 import random
 import re
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
+import urllib.request
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,7 @@ from counting import table
 from golden_exports import EXPECTED, FILES, FIRST, GOLDEN, TABLES, Case, left_out, rows_of, same
 
 import crowdwise as cw
-from crowdwise.errors import CrowdwiseError, DataError, FileError
+from crowdwise.errors import CrowdwiseError, DataError, EmptyDataError, FileError
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\n"
 SINGLE = tuple(case for case in FIRST if (GOLDEN / case.file).is_file())
@@ -42,6 +45,14 @@ def of(cases: tuple[Case, ...]) -> pytest.MarkDecorator:
 
 def data_of(case: Case) -> bytes:
     return (GOLDEN / case.file).read_bytes()
+
+
+def tried(case: Case, path: Path) -> tuple[Any, str]:
+    """Return the answers in a copy of a file; None and the message if it is refused."""
+    try:
+        return case.read(path), ""
+    except CrowdwiseError as error:
+        return None, str(error)
 
 
 @pytest.fixture
@@ -66,17 +77,16 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @of(SINGLE)
 def test_f3_a_cut_export_is_refused_by_name_or_has_fewer_answers(case: Case, file: Any) -> None:
-    data, whole = data_of(case), set(rows_of(case.read()))
+    data, whole, read = data_of(case), set(rows_of(case.read())), case.read().intake.rows_read
     for share in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97):
         path = file(data[: int(len(data) * share)], case.file)
-        try:
-            answers = case.read(path)
-        except CrowdwiseError as error:
-            found = str(error)
+        answers, refusal = tried(case, path)
+        if answers is None:
+            assert case.file in refusal
         else:  # cut between two lines, or in the last cell of a row
-            found = case.file if case.file.endswith((".csv", ".tsv", ".txt", ".jsonl", ".manifest")) else "answers"
+            assert case.file.endswith((".csv", ".tsv", ".txt", ".jsonl", ".manifest"))
             assert len(set(rows_of(answers)) - whole) <= 1
-        assert case.file in found
+            assert answers.intake.rows_read <= read
 
 
 @of((*RECORDS, *XML, *(case for case in SINGLE if case.file.endswith(".zip"))))
@@ -99,7 +109,7 @@ def test_f3_a_line_that_is_cut_is_refused_with_its_number(case: Case, file: Any)
 def test_f6_a_cut_gz_of_an_export_is_refused(case: Case, file: Any) -> None:
     data = gzip.compress(data_of(case))
     for size in (len(data) // 2, len(data) - 9, len(data) - 1):
-        with pytest.raises(FileError, match=re.escape(f"{case.file}.gz")):
+        with pytest.raises(FileError, match=re.escape(f"{case.file}.gz is not a complete gzip file")):
             case.read(file(data[:size], f"{case.file}.gz"))
 
 
@@ -189,7 +199,7 @@ def test_f6_a_zip_that_lies_about_its_size_is_refused(file: Any) -> None:
     """Both the header of the file and the list at the end say that it has 10 bytes."""
     text = b"task,worker,label\n" + b"t,w,l\n" * 100
     data = zipped(("a.csv", text)).replace(len(text).to_bytes(4, "little"), (10).to_bytes(4, "little"))
-    with pytest.raises(FileError, match=r"lies\.zip"):
+    with pytest.raises(FileError, match=r"lies\.zip is not a complete zip file: Bad CRC-32 for file 'a\.csv'"):
         cw.read(file(data, "lies.zip"))
 
 
@@ -199,8 +209,9 @@ def test_f6_a_zip_that_lies_about_its_size_is_refused(file: Any) -> None:
 )
 def test_f6_names_that_lead_out_of_a_zip_are_refused(name: str, file: Any) -> None:
     path = file(zipped(("good.csv", PLAIN), (name, PLAIN)), "slip.zip")
-    with pytest.raises(FileError, match=r"slip\.zip holds .*evil\.csv.*leads out of it|slip\.zip holds '\.\.'"):
+    with pytest.raises(FileError, match=rf"slip\.zip holds {re.escape(repr(name))}, which leads out of it"):
         cw.read(path)
+    assert not list(path.parent.parent.rglob("evil*"))
 
 
 def test_f6_a_link_in_a_zip_is_refused(file: Any) -> None:
@@ -225,7 +236,13 @@ def test_f6_a_gz_is_closed_when_it_has_been_read(case: Case, file: Any) -> None:
 
 
 def test_f6_a_gz_in_a_gz_is_refused(file: Any) -> None:
-    with pytest.raises(CrowdwiseError, match=r"a\.csv\.gz"):
+    with pytest.raises(FileError, match=r"^a\.csv\.gz "):
+        cw.read(file(gzip.compress(gzip.compress(PLAIN.encode())), "a.csv.gz"))
+
+
+@pytest.mark.xfail(strict=True, reason="the message calls it UTF-16 and advises an encoding")
+def test_f6_the_refusal_of_a_gz_in_a_gz_says_so(file: Any) -> None:
+    with pytest.raises(FileError, match=r"a\.csv\.gz .*(gzip|compressed)"):
         cw.read(file(gzip.compress(gzip.compress(PLAIN.encode())), "a.csv.gz"))
 
 
@@ -278,7 +295,7 @@ XML_BOMBS = {
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_f8_xml_with_a_document_type_is_refused(kind: str, encoding: str, file: Any) -> None:
     text = f'<?xml version="1.0" encoding="{encoding}"?>{XML_BOMBS[kind]}'
-    with pytest.raises(FileError, match=r"bomb\.xml (declares a document type or entities|is XML, but not)|bomb\.xml"):
+    with pytest.raises(FileError, match=r"bomb\.xml declares a document type or entities"):
         cw.read(file(text.encode(encoding), "bomb.xml"))
 
 
@@ -331,24 +348,32 @@ def test_f2_tables_in_utf_16_with_a_mark_are_read(case: Case, file: Any) -> None
     assert same(case.read(file(text.encode("utf-16"), case.file)), case.read())
 
 
+@pytest.mark.xfail(strict=True, reason="the advice is utf-16-le for both orders of bytes")
+def test_f2_the_encoding_that_is_advised_reads_the_table(file: Any) -> None:
+    path = file(PLAIN.encode("utf-16-be"))
+    with pytest.raises(FileError) as caught:
+        cw.read(path)
+    advised = str(caught.value).rpartition("encoding=")[2].strip("'")
+    assert rows_of(cw.read(path, encoding=advised)) == rows_of(cw.read(file(PLAIN)))
+
+
 @of(LINED)
 def test_f2_lines_of_json_in_utf_16_with_a_mark_are_read(case: Case, file: Any) -> None:
     assert same(case.read(file(data_of(case).decode().encode("utf-16"), case.file)), case.read())
 
 
 @of((*LINED, *RECORDS))
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_f2_json_in_other_encodings_is_refused(case: Case, encoding: str, file: Any) -> None:
-    if encoding != "utf-16" or case in RECORDS:
-        with pytest.raises(DataError, match=re.escape(case.file)):
+def test_f2_json_in_other_encodings_is_refused(case: Case, file: Any) -> None:
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32", *(["utf-16"] if case in RECORDS else [])):
+        with pytest.raises(FileError, match=rf"{re.escape(case.file)}(:\d+)?: (invalid JSON|byte 0x.. at offset)"):
             case.read(file(data_of(case).decode().encode(encoding), case.file))
 
 
 @of(DELIMITED)
 def test_f2_tables_in_utf_16_without_a_mark_are_refused(case: Case, file: Any) -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
-        with pytest.raises(DataError, match=re.escape(case.file)):
-            case.read(file(data_of(case).decode().encode(encoding), case.file))
+        with pytest.raises(FileError, match=rf"{re.escape(case.file)} looks like UTF-16 without a byte order mark"):
+            case.read(file(data_of(case).decode("utf-8-sig").encode(encoding), case.file))
 
 
 @of(DELIMITED)
@@ -374,7 +399,7 @@ def test_f2_latin_1_in_a_line_of_json_is_refused_with_line_and_offset(case: Case
 def test_f2_latin_1_in_json_and_xml_is_refused(case: Case, file: Any) -> None:
     data = data_of(case)
     at = max(n for n, byte in enumerate(data) if chr(byte).isalpha() and byte < 128)
-    with pytest.raises(FileError, match=re.escape(case.file)):
+    with pytest.raises(FileError, match=rf"{re.escape(case.file)}: invalid (JSON|XML)"):
         case.read(file(data[:at] + b"\xe9" + data[at + 1 :], case.file))
 
 
@@ -388,17 +413,14 @@ def test_f2_an_export_in_latin_1_is_read_when_that_is_said(file: Any) -> None:
 
 @of(DELIMITED)
 def test_f2_nul_bytes_in_a_table_do_not_change_other_cells(case: Case, file: Any) -> None:
-    """A NUL stands in a cell that is not read, or belongs to an id, or makes the row unreadable."""
+    """The last row begins with a NUL, which stands in a cell that is not read, or belongs to an id."""
     data = data_of(case)
     at = data.rindex(b"\n", 0, len(data) - 1) + 1
-    try:
-        answers = case.read(file(data[:at] + b"\0" + data[at:], case.file))
-    except CrowdwiseError as error:
-        said = str(error)
-    else:
-        said = case.file
-        assert answers.intake.rows_used == case.read().intake.rows_used
-    assert case.file in said
+    answers = case.read(file(data[:at] + b"\0" + data[at:], case.file))
+    assert answers.intake.rows_used == len(case.votes)
+    odd = set(rows_of(answers)) - set(case.votes)
+    assert all("\0" in f"{row[0]}{row[1]}" for row in odd)
+    assert len({row[1] for row in odd}) <= 1  # all of them are in the last row
 
 
 # --------------------------------------------------------------------------------------------- F3: tables that are torn
@@ -489,11 +511,14 @@ DEEP = "[" * 100_000 + "]" * 100_000
         ("a.json", TASKS % CHOICE), ("a.jsonl", LINE + LINE.replace('"x"', "%s")), ("b.json", '{"t": {"w": %s}}'),
         ("c.json", "%s"), ("d.json", '[{"task": "t", "worker": "w", "label": %s}]'),
         ("z.csv", 'classification_id,user_name,annotations,subject_ids\n1,a,"%s",7\n'),
-        ("m.csv", 'HITId,WorkerId,AssignmentStatus,Answer.taskAnswers\n1,a,Approved,"%s"\n'),
+        pytest.param(
+            "m.csv", 'HITId,WorkerId,AssignmentStatus,Answer.taskAnswers\n1,a,Approved,"%s"\n',
+            marks=pytest.mark.xfail(strict=True, reason="the message is that of Python about recursion"),
+        ),
     ],
 )  # fmt: skip
 def test_f7_json_that_is_nested_deeply_is_refused(name: str, text: str, file: Any) -> None:
-    with pytest.raises(FileError, match=rf"{re.escape(name)}.*nested too deeply|{re.escape(name)}.*recursion"):
+    with pytest.raises(FileError, match=rf"{re.escape(name)}.*nested too deeply"):
         cw.read(file(text.replace("%s", DEEP), name))
 
 
@@ -543,18 +568,20 @@ def containers(name: str) -> dict[str, bytes]:
 def test_f5_a_cut_export_in_parquet_or_arrow_is_refused(kind: str, file: Any) -> None:
     data = containers("mturk-one.csv")[kind]
     for size in (1, 4, 8, *range(20, len(data) - 20, len(data) // 20)):
-        with pytest.raises(DataError, match=rf"a\.{kind}"):
+        with pytest.raises(FileError, match=rf"a\.{kind} is not a complete {kind.capitalize()} file"):
             cw.read(file(data[:size], f"a.{kind}"))
 
 
 def test_f5_flipped_bits_in_parquet_are_no_foreign_error(file: Any) -> None:
     """Some make polars panic, which is no Exception. A bit that is flipped in a text cannot be noticed."""
-    data, rng = containers("mturk-one.csv")["parquet"], random.Random(3)
+    data, rng, read = containers("mturk-one.csv")["parquet"], random.Random(3), 0
     for _ in range(40):
         flipped = bytearray(data)
         flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         with contextlib.suppress(CrowdwiseError):
             cw.read(file(bytes(flipped), "a.parquet"))
+            read += 1
+    assert 0 < read < 40
 
 
 def test_f5_a_panic_of_polars_is_a_refusal(file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,6 +593,48 @@ def test_f5_a_panic_of_polars_is_a_refusal(file: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(pl, "read_parquet", panic)
     with pytest.raises(FileError, match=r"a\.parquet is not a complete Parquet file"):
         cw.read(path)
+
+
+# --------------------------------------------------------- S4: Arrow files are tried in a process, which runs no others
+
+SHADOWS = ("polars", "_polars_runtime_32", "json", "typing", "numpy", "pyarrow", "sitecustomize", "usercustomize")
+
+
+@pytest.fixture
+def shadows(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with modules of well-known names that leave a file there when they are imported."""
+    folder = tmp_path_factory.mktemp("current")
+    for name in SHADOWS:
+        left = str(folder / f"{name} was imported")
+        (folder / f"{name}.py").write_text(f"import os\nos.close(os.open({left!r}, os.O_CREAT))\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def imported(folder: Path) -> list[str]:
+    """Return the modules of a folder that were imported."""
+    return sorted(path.name.removesuffix(" was imported") for path in folder.glob("* was imported"))
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_s4_modules_of_the_current_folder_are_not_imported_for_an_arrow_file(
+    kind: str, shadows: Path, file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"task": ["1", "1"], "worker": ["ann", "bob"], "label": ["cat", "dog"]})
+    buffer, runs = io.BytesIO(), list[Any]()
+    (frame.write_ipc if kind == "file" else frame.write_ipc_stream)(buffer)
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **options: runs.append(a) or run(*a, **options))
+    for place in (file(buffer.getvalue(), "answers.arrow"), file(buffer.getvalue(), "import polars;.arrow")):
+        assert rows_of(cw.read(place)) == [("1", "ann", "cat"), ("1", "bob", "dog")]
+    assert len(runs) == 2
+    assert imported(shadows) == []
+
+
+def test_s4_modules_of_the_current_folder_are_there_to_be_imported(shadows: Path) -> None:
+    """Otherwise the test before this one could not fail."""
+    subprocess.run([sys.executable, "-c", "import polars"], check=False, capture_output=True)
+    assert imported(shadows) == ["polars"]
 
 
 # ------------------------------------------------------------------------------------------------- F9: other exports
@@ -602,7 +671,7 @@ def test_f9_files_of_two_platforms_are_not_mixed(file: Any) -> None:
 
 @of(SINGLE)
 def test_f9_an_empty_file_with_the_name_of_an_export_is_refused(case: Case, file: Any) -> None:
-    with pytest.raises(DataError, match=re.escape(case.file)):
+    with pytest.raises(EmptyDataError, match=re.escape(f"no answers in {case.file}: the file is empty")):
         case.read(file(b"", case.file))
 
 
@@ -610,7 +679,7 @@ def test_f9_an_empty_file_with_the_name_of_an_export_is_refused(case: Case, file
 def test_d4_an_export_with_a_header_only_has_no_answers(case: Case, file: Any) -> None:
     rows, delimiter = rows_in(case)
     options: dict[str, Any] = {} if case.file != "crowd-kit-pairwise.csv" else {"kind": "labels"}
-    with pytest.raises(DataError, match=rf"no answers in {re.escape(case.file)}|{re.escape(case.file)}"):
+    with pytest.raises(EmptyDataError, match=rf"no answers in {re.escape(case.file)}: it has (no records|a header)"):
         case.read(file(text_of(rows[:1], delimiter), case.file), **options)
 
 
@@ -634,6 +703,19 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket, name, refuse)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr("os.system", refuse)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_s10_the_guard_notices_what_is_fetched_or_run() -> None:
+    for forbidden in (
+        socket.socket,
+        lambda: socket.getaddrinfo("evil.example", 80),
+        lambda: urllib.request.urlopen("http://127.0.0.1:9/"),
+        lambda: subprocess.run([sys.executable, "-c", ""], check=False),
+        lambda: os.system("true"),
+    ):
+        with pytest.raises(AssertionError, match=r"a socket was opened|something was fetched or run"):
+            forbidden()
 
 
 @pytest.mark.usefixtures("no_network")
@@ -661,7 +743,7 @@ def test_s10_nothing_is_fetched_for_xml(kind: str, file: Any) -> None:
 )
 def test_s12_an_address_in_place_of_a_file_is_a_file_that_is_not_there(name: str) -> None:
     for format in (None, "parquet", "toloka"):
-        with pytest.raises(CrowdwiseError):
+        with pytest.raises(FileError, match=rf"{re.escape(name)} is an address, not a file, and nothing is fetched"):
             cw.read(name, format=format)
 
 
@@ -698,17 +780,26 @@ def test_s17_texts_are_labels_and_nothing_else(text: str, file: Any, monkeypatch
     assert not (path.parent / "pwned").exists()
 
 
+class Canary:
+    """An object that writes a file when its pickle is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.parquet", "a.arrow", "a.xlsx", "a.pkl", "a"])
-def test_s4_a_pickle_is_not_loaded(name: str, file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pickle
-
-    class Canary:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return importlib.import_module, ("this",)
-
-    monkeypatch.setattr("builtins.print", lambda *_, **__: pytest.fail("the pickle was run"))
+def test_s4_a_pickle_is_not_loaded(name: str, file: Any) -> None:
+    path = file(b"", name)
+    canary = path.with_name("pickle-was-run")
+    path.write_bytes(pickle.dumps(Canary(canary)))
     with pytest.raises(DataError):
-        cw.read(file(pickle.dumps(Canary()), name))
+        cw.read(path)
+    assert not canary.exists()
+    pickle.loads(path.read_bytes())
+    assert canary.exists()  # the pickle does what it is said to do
 
 
 # ------------------------------------------------------------------------------------------------- S13: personal data
