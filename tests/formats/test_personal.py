@@ -190,7 +190,6 @@ def test_s13_a_file_named_like_its_worker_is_not_named_in_tables_and_exports(
     assert leaks(given, key, tmp_path_factory) - PATHS == set()
 
 
-@pytest.mark.xfail(strict=True, reason="the path of the file, which is the worker, is kept with the answers and shown")
 @pytest.mark.parametrize(("given", "key"), keyed(WORKERS), ids=ids)
 def test_s13_a_file_named_like_its_worker_is_not_named_in_results(
     given: Input, key: bool, tmp_path_factory: pytest.TempPathFactory

@@ -421,7 +421,7 @@ def report(
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, source.folder)
-    words(f"wrote {result.report(place, command=command_line(), **options)}")
+    words(f"wrote {result.report(place, command=command_line(result), **options)}")
 
 
 @_command("crowdwise reproduce lecture --out lecture")

@@ -213,7 +213,7 @@ def write_result(
     for name in (name for name, table in tables.items() if table is None):
         (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
     if page and not result.in_parts:
-        files.append(result.report(out / "report.html", command=command_line(), **options))
+        files.append(result.report(out / "report.html", command=command_line(result), **options))
     return [*files, result.save(out)]
 
 
@@ -276,6 +276,9 @@ def stoppable() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def command_line() -> str:
-    """The command that is running, to be run again from any folder: `cd FOLDER && crowdwise ...`."""
+def command_line(result: Any) -> str | None:
+    """The command that is running, to be run again from any folder: `cd FOLDER && crowdwise ...`. None if the name of
+    the file is not to be shown, because it is that of a worker."""
+    if not result.answers.intake.path:
+        return None
     return f"cd {shlex.quote(os.getcwd())} && {shlex.join(['crowdwise', *sys.argv[1:]])}"

@@ -95,8 +95,7 @@ def read(
     if not isinstance(path, (str, Path)):
         return _read_frame(to_frame(path), call)
     with opened(path, call.how.max_expanded) as place:
-        answers = _read_files(place, str(path), call)
-    return answers.replaced(intake=replace(answers.intake, path=str(path)))
+        return _read_files(place, str(path), call)
 
 
 def is_export(path: str | Path, **options: Any) -> bool:
@@ -196,7 +195,7 @@ def _format_of(files: Sequence[Path], call: _Call) -> tuple[list[Head], Format |
 def _read_frame(frame: pl.DataFrame, call: _Call) -> Any:
     found = _export_of_frame(frame, call)
     if found is not None:
-        return answers_of(*found, among=call.among_questions, recorded=call.recorded)
+        return answers_of(*found, among=call.among_questions, recorded=call.recorded, path="")
     kind = KINDS[recognise(frame.columns, call.options, call.among)]
     if call.exports.pseudonymise is not None:  # columns of a frame are the caller's own: all of them are kept
         frame, _ = protected(frame, kind.roles, call.options, [PERSONAL], call.exports.key())
@@ -209,7 +208,7 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     export = _export_of_files(files, call)
     if export is not None:
         _read_tables([KINDS[kind] for kind in call.among_questions], export.options, call.recorded, [])
-        return answers_of(*export, among=call.among_questions, recorded=call.recorded)
+        return answers_of(*export, among=call.among_questions, recorded=call.recorded, path=path)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files, how.format, how.delimiter, how.encoding, how.max_expanded)
         if too_large(source, call.limits["memory"]):
@@ -236,7 +235,8 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
         "source": table.name, "notes": (*table.notes, *personal), "where": table.where, "options": call.recorded,
     }  # fmt: skip
     try:
-        return found(frame, **read_as, **call.options)  # type: ignore[call-arg]
+        answers: Answers = found(frame, **read_as, **call.options)  # type: ignore[call-arg]
+        return answers.replaced(intake=replace(answers.intake, path=path))
     except ColumnError as error:
         if len(files) > 1 and found.kind == "labels" and not {"worker", "anonymous", "wide"} & {*call.options}:
             roles = LABEL_ROLES.guess("worker", frame.columns)

@@ -154,7 +154,7 @@ def written(rows: pl.DataFrame, to: str, out: Path, excel_safe: bool) -> Convert
     if ending in TABLES:
         return Converted(write_whole(out, table_writer(rows, ending, excel_safe)), rows.height, {})
     held, left_out = _held(rows, to)
-    if not held.height:
+    if "kind" not in held.columns or not held["kind"].count():  # nothing but submissions without an answer
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise EmptyDataError(f"none of the {rows.height} judgements can be written as {to}: {reasons}")
     if to == CROWD_KIT:

@@ -14,6 +14,7 @@ import polars as pl
 
 from ..errors import ColumnError, FileError, option
 from ..kernels.layout import Bools, Ints
+from .opening import GZIP
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE = ord('"'), ord("\n")
@@ -192,10 +193,13 @@ def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[s
         except UnicodeDecodeError as error:
             raise undecodable(error, name, None) from error
     head = data[: data.find(b"\n") + 1 or len(data)][:2000]
+    if data.startswith(GZIP):
+        raise FileError(f"{name} holds another compressed file. Unpack it once, and give that")
     if 0 in head:  # a header contains no NUL; labels may
+        at = head.index(0)
         raise FileError(
-            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {head.index(0)}). Use "
-            f"{option('encoding', 'utf-16-le')}"
+            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {at}). Use "
+            f"{option('encoding', 'utf-16-le' if at % 2 else 'utf-16-be')}"
         )
     return data, ()
 

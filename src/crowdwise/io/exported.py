@@ -72,7 +72,9 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
     if not found:
         raise EmptyDataError(f"no answers in {files[0].name}: it has no records")
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
-    return Export(_finished(format, found), format, _names(files, format, wanted), (note,), unread.warnings())
+    names = _names(files, format, wanted)
+    hidden = any(name != file.name for name, file in zip(names, files, strict=True))
+    return Export(_finished(format, found), format, names, (note,), unread.warnings(), hidden)
 
 
 def _names(files: Sequence[Path], format: Format, wanted: Wanted) -> tuple[str, ...]:
@@ -173,9 +175,12 @@ def answers_of(
     *,
     among: Sequence[str],
     recorded: Mapping[str, Any],
+    path: str,
 ) -> Answers:
-    """Return the answers to one question of the export that `read` returns, as answers of its kind."""
+    """Return the answers to one question of the export that `read` returns, as answers of its kind; `path` is the file
+    as the caller named it."""
     export = read()
+    path = "" if export.hidden else path
     asked, label = choose(export, wanted.question, [kind for kind in ANSWERED if kind in among])
     made = answer_table(export, asked, label, wanted, options)
     shown = ", ".join(export.names[:MAX_NAMES]) + (", ..." if len(export.names) > MAX_NAMES else "")
@@ -198,7 +203,7 @@ def answers_of(
     own = {"label": asked.name} if asked.kind == LABELS else {"question": asked.name}
     own |= {"class": label} if label is not None else {}
     warned = (*warnings, *found.intake.warnings)
-    intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warned)
+    intake = replace(found.intake, columns=found.intake.columns | columns | own, guessed=(), warnings=warned, path=path)
     return found.replaced(intake=intake)
 
 

@@ -131,17 +131,17 @@ def with_blanks(frame: pl.DataFrame, question: str | None = None) -> pl.DataFram
     asked = asked if question is None else asked.filter(pl.col("question") == question)
     if not asked.height:
         return frame
-    counted = frame.filter(pl.col("status").is_in([OK, EMPTY]) & pl.col("worker").is_not_null())
+    known = pl.col("worker").is_not_null() & pl.col("task").is_not_null()
+    counted = frame.filter(pl.col("status").is_in([OK, EMPTY]) & known)
     about = [name for name in ("task", "worker", "worker_kind", SUBMITTED, "source_row", FILE) if name in frame.columns]
     each = counted.unique(["task", "worker"], keep="last", maintain_order=True).select(about).join(asked, how="cross")
     said = frame.filter(pl.col("question").is_not_null())
     absent = each.join(said, on=["task", "worker", "question"], how="anti", maintain_order="left")
     blank = {"kind": LABELS, "status": EMPTY, "label_set": NOTHING}
     absent = absent.with_columns(**{name: pl.lit(value, frame.schema[name]) for name, value in blank.items()})
-    if question is not None or (frame["kind"].is_null() | frame["label_set"].is_not_null()).all():
-        frame = frame.filter(
-            pl.col("question").is_not_null() | (pl.col("status") != EMPTY) | pl.col("worker").is_null()
-        )  # they are among the absent ones
+    others = frame.filter((pl.col("kind") == LABELS) & ~pl.col("question").is_in(asked["question"].implode()))
+    if question is not None or not others.height:  # submissions without any answer are among the absent ones
+        frame = frame.filter(pl.col("question").is_not_null() | (pl.col("status") != EMPTY) | ~known)
     return pl.concat([frame, absent], how="diagonal")
 
 

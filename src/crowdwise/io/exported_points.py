@@ -25,6 +25,8 @@ def point_table(
     aside = aside_reasons(rows, export.format, wanted.keep)
     if not export.format.shown_to_all:
         aside = aside.set((rows["status"].cast(pl.String) == EMPTY) & aside.is_null(), "no answer")
+    absent = (rows["status"].cast(pl.String) == EMPTY) & workers_of(rows).is_null()
+    aside = aside.set(absent.fill_null(value=False) & aside.is_null(), "no answer")
     shown = export.frame if export.format.shown_to_all else rows
     counted = aside_reasons(shown, export.format, wanted.keep) if export.format.shown_to_all else aside
     looks = shown.filter(counted.is_null() & workers_of(shown).is_not_null())  # whoever submitted anything looked

@@ -43,6 +43,7 @@ class Export(NamedTuple):
     names: tuple[str, ...]  # of the files
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    hidden: bool = False  # whether names of files are not shown, because they are those of workers
 
     def where(self, rows: pl.DataFrame) -> Callable[[int], str]:
         """Return a function that describes the place of a row of `rows`, which are from this export."""

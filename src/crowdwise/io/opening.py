@@ -132,7 +132,7 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
         if _is_utf16_json(place):
-            place = _in_utf8(place, Path(folder) / "utf-8" / place.name)
+            place = _in_utf8(place, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
         zips = zips or ([place] if is_zip(place) else [])
         stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
         named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
@@ -198,7 +198,7 @@ def _is_utf16_json(path: Path) -> bool:
 
 def _in_utf8(path: Path, place: Path) -> Path:
     """Write a copy of a file in UTF-16 in UTF-8."""
-    place.parent.mkdir()
+    place.parent.mkdir(parents=True)
     try:
         with path.open(encoding="utf-16", newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
             shutil.copyfileobj(source, file, COPY_BYTES)

@@ -308,6 +308,8 @@ def tidy(frame: pl.DataFrame) -> pl.DataFrame:
             column = column.set(column.str.len_bytes() == 0, None) if (column == "").any() else column
         elif column.dtype != kind and kind != INSTANT:
             column = column.cast(kind, strict=False)
+            if kind == pl.Float64:
+                column = column.set((~column.is_finite()).fill_null(value=False), None)
         made.append(column)
     table = pl.DataFrame(made)
     if "label_set" not in table.columns:

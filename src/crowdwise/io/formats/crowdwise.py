@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 
 from ...answers.coding import to_text
@@ -43,6 +45,20 @@ class Judgements(TableFormat):
         return pl.DataFrame([_typed(frame, name, origin) for name in COLUMNS if name in frame.columns])
 
 
+def _check_sets(sets: pl.Series, rows: pl.Series, origin: Origin) -> None:
+    """Raise FileError for a set of labels that is no JSON list of texts."""
+    for known in sets.drop_nulls().unique(maintain_order=True):
+        try:
+            labels = json.loads(known) if known else []
+        except (ValueError, RecursionError):
+            labels = None
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            row = rows[int((sets == known).arg_max() or 0)]
+            raise FileError(
+                f"{origin.name}:{row}: label_set is {known[:80]!r}, not a JSON list of labels. Correct the row"
+            )
+
+
 def _typed(frame: pl.DataFrame, name: str, origin: Origin) -> pl.Series:
     """Return a column with its type. A value that does not have it raises FileError, and so does a row without a
     status: it would count as a vote."""
@@ -52,6 +68,8 @@ def _typed(frame: pl.DataFrame, name: str, origin: Origin) -> pl.Series:
     if column.dtype.is_nested() or column.dtype == pl.Object:
         raise FileError(f"{origin.name}: the column {name!r} holds lists or objects. Write text or numbers")
     text = column.cast(pl.String) if column.dtype == pl.Boolean else to_text(column)
+    if name == "label_set":
+        _check_sets(text, frame[ROW], origin)
     if kind == pl.String:
         return text
     given = text.set((text == "").fill_null(value=False), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from .base import (
     parsed,
     split_labels,
     tidy,
+    what,
 )
 from .crowd_elements import element_answers, with_radio_groups
 
@@ -276,8 +276,8 @@ def _forms(frame: pl.DataFrame, name: str) -> list[list[Mapping[str, Any]]]:
     for cell, row in frame.select(ELEMENTS, "source_row").iter_rows():
         try:
             forms: Any = parsed(cell) or []
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise _no_form(f"{name}:{row}", error) from error
+        except (ValueError, RecursionError) as error:
+            raise _no_form(f"{name}:{row}", what(error)) from error
         forms = forms if isinstance(forms, list) else [forms]
         if not all(isinstance(form, Mapping) for form in forms):
             raise _no_form(f"{name}:{row}", "it is not a list of objects")
@@ -308,7 +308,7 @@ def _elements(
         try:
             answers = [each for form in several for each in element_answers(form, alone=items)]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            raise _no_form(f"{name}:{row}", error) from error
+            raise _no_form(f"{name}:{row}", what(error)) from error
         for question, fields in answers:
             status = about.status if about.status != OK else fields.get("status", OK)
             answer = about._replace(question=as_label(question), **(fields | {"status": status}))
