@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from golden_exports import rows_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import crowdwise as cw
@@ -93,6 +93,7 @@ def test_dates_in_other_forms_have_the_order_of_the_column_or_are_not_read(texts
     assert other in (None, datetime(2026, 1, 2, tzinfo=UTC))
 
 
+@settings(max_examples=15)
 @given(column=WRITTEN, day_first=st.booleans())
 def test_the_last_answer_by_a_date_with_slashes_counts(
     column: list[tuple[datetime, str]], day_first: bool, tmp_path: Path
@@ -114,6 +115,7 @@ def test_the_last_answer_by_a_date_with_slashes_counts(
     assert again.frame()["timestamp"].max() == max([telling, times[-1][0]])
 
 
+@settings(max_examples=15)
 @given(column=WRITTEN, day_first=st.booleans())
 def test_dates_of_an_export_have_the_month_first_or_are_not_read(
     column: list[tuple[datetime, str]], day_first: bool, tmp_path: Path
