@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.io.formats import all_formats
 from crowdwise.io.formats.base import COLUMNS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -80,17 +79,6 @@ def test_the_table_keeps_every_question_and_every_status(tmp_path: Path) -> None
     assert {"ok", "skipped", "gold", "draft", "prediction"} <= {*table["status"].cast(pl.String)}
     only = cw.convert(GOLDEN / "label-studio-json.json", tmp_path / "one.parquet", question="sent").path
     assert {*pl.read_parquet(only)["question"].drop_nulls()} == {"sent"}
-
-
-@pytest.mark.parametrize("to", [name for name, each in all_formats().items() if each.converted])
-@pytest.mark.parametrize("name", ["label-studio-json.json", "mturk-one.csv", "toloka.tsv", "prodigy-choice.jsonl"])
-def test_a_file_of_another_platform_has_the_same_votes(name: str, to: str, tmp_path: Path) -> None:
-    asked = first_question(GOLDEN / name, LABELS[name])
-    before = cw.read(GOLDEN / name, question=asked)
-    out = tmp_path / f"converted{all_formats()[to].converted}"
-    named = {"task": "text"} if to == "prodigy" else {}  # of which the ids of tasks are numbers
-    after = cw.read(cw.convert(GOLDEN / name, out, to, question=asked).path, **named)
-    assert votes(after) == votes(before)
 
 
 def test_what_a_platform_cannot_hold_is_counted(tmp_path: Path) -> None:

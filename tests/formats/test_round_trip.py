@@ -369,7 +369,7 @@ def test_only_errors_of_crowdwise_leave_a_table_with_one_odd_cell(tmp_path: Path
     place, refused = tmp_path / "t.csv", set()
     table = pl.read_csv(cw.convert(GOLDEN / "label-studio-points.json", place).path, infer_schema=False)
     for column in table.columns:
-        for value in ("", "-1", "{}", "2026-01-02", "points"):
+        for value in ("", "{}", "points"):
             changed = pl.when(pl.int_range(pl.len()) == 1).then(pl.lit(value)).otherwise(column).alias(column)
             table.with_columns(changed).write_csv(place)
             try:
