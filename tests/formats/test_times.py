@@ -75,14 +75,9 @@ def test_a_date_without_any_order_makes_the_column_unreadable(
 @pytest.mark.parametrize(
     "texts",
     [
-        pytest.param(
-            ["02/13/2026", "01/02/2026T00:00:00"],
-            marks=pytest.mark.xfail(strict=True, reason="dates with slashes before a T are read with the day first"),
-        ),
-        pytest.param(
-            ["02-13-2026", "01-02-2026"],
-            marks=pytest.mark.xfail(strict=True, reason="dates with dashes are read with the day first"),
-        ),
+        ["02/13/2026", "01/02/2026T00:00:00"],
+        ["02-13-2026", "01-02-2026"],
+        ["02.13.2026", "01/02/2026"],
         ["02/13/2026", "01/02/2026 00:00:00 PM"],
         ["02/13/2026", "1/2/26"],
     ],

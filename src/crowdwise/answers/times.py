@@ -15,15 +15,17 @@ ZONES = {
 _CLOCK = r"(\d{1,2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?"
 _ISO = rf"^(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK})? ?([A-Z]{{1,4}}|[+-]\d{{2}}:?\d{{2}})?$"
 _NAMED = rf"^[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}} \d{{1,2}}) {_CLOCK} ([A-Z]{{1,4}}) (\d{{4}})$"
-_SLASHED = rf"^(\d{{1,2}}/\d{{1,2}}/\d{{4}})(?: {_CLOCK})?$"
+_NUMBERS = r"^(\d{1,2})([/.-])(\d{1,2})[/.-]"  # the beginning of a date whose order of day and month is not said
+_SLASHED = rf"{_NUMBERS}(\d{{4}})(?:[T ]{_CLOCK})?$"
 MIN_MILLISECONDS = 1e11  # numbers from here on are milliseconds since 1970, smaller ones seconds
 
 
 def instants(column: pl.Series, day_first: bool | None = None) -> pl.Series:
     """Return times as instants in UTC; null where a time cannot be read. A time without a zone is taken as UTC.
 
-    `day_first` says what 1/2/2026 is. By default, it is January 2, unless some date of the column has its day first;
-    if others have the month first, no date with slashes can be read.
+    `day_first` says what 1/2/2026, 1-2-2026 and 1.2.2026 are. By default, it is the order of those dates in the column
+    that tell it by a day above 12; if these differ, no such date can be read. Without any, slashes mean that the month
+    is first, dots and hyphens that the day is.
 
     >>> times = ["2026-01-02T03:04:05.5Z", "Thu Jan 01 19:04:05 PST 2026", "1/2/2026 3:04:05", "1767323045", "soon"]
     >>> instants(pl.Series(times)).dt.strftime("%m-%d %H:%M:%S").to_list()
@@ -49,18 +51,16 @@ def instants(column: pl.Series, day_first: bool | None = None) -> pl.Series:
 
 
 def slash_orders(column: pl.Series) -> set[bool]:
-    """Return whether dates with slashes have the day first, of those dates that tell.
+    """Return whether dates such as 1/2/2026 have the day first, of those dates that tell.
 
     >>> slash_orders(pl.Series(["1/2/2026", "13/2/2026 9:00"])), slash_orders(pl.Series(["2/13/2026"]))
     ({True}, {False})
     """
     if column.dtype != pl.String:
         return set()
-    part = column.to_frame("text").select(
-        pl.col("text").str.strip_chars().str.extract_groups(r"^(\d{1,2})/(\d{1,2})/\d{4}")
-    )
-    numbers = part.unnest("text").select(pl.all().cast(pl.Int32))
-    return {first for first, name in ((True, "1"), (False, "2")) if (numbers[name] > 12).any()}
+    part = column.to_frame("text").select(pl.col("text").str.strip_chars().str.extract_groups(_NUMBERS))
+    numbers = part.unnest("text").select(pl.col("1", "3").cast(pl.Int32))
+    return {first for first, name in ((True, "1"), (False, "3")) if (numbers[name] > 12).any()}
 
 
 def _seconds(number: pl.Series) -> pl.Series:
@@ -86,15 +86,16 @@ def _slashed(text: pl.Series, day_first: bool | None) -> pl.Series:
     orders = slash_orders(text) if day_first is None else {day_first}
     if len(orders) > 1:
         return pl.Series(text.name, [None], INSTANT).new_from_index(0, len(text))
-    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_SLASHED).struct.rename_fields([*"dms"]))
-    return _joined(
-        part.unnest("text").with_columns(z=pl.lit(None, pl.String)), "%d/%m/%Y" if True in orders else "%m/%d/%Y"
-    )
+    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_SLASHED).struct.rename_fields([*"a-byms"]))
+    first = pl.lit(True in orders) if orders else pl.col("-") != "/"  # whether the first number is the day
+    day, month = pl.when(first).then("a").otherwise("b"), pl.when(first).then("b").otherwise("a")
+    dated = part.unnest("text").with_columns(d=pl.concat_str(day, month, "y", separator="/"), z=pl.lit(None, pl.String))
+    return _joined(dated, "%d/%m/%Y")
 
 
 def _inferred(text: pl.Series) -> pl.Series:
     """Read times in any other format that the table library recognises."""
-    others = text.set(text.str.contains(_SLASHED).fill_null(value=False), None)
+    others = text.set(text.str.contains(_NUMBERS).fill_null(value=False), None)
     return others.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
 
 

@@ -79,11 +79,10 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
 
 def _names(files: Sequence[Path], format: Format, wanted: Wanted) -> tuple[str, ...]:
     """Return the names of the files; those that are names of workers who get digests become numbers."""
-    hidden = [
-        format.worker_is_file
-        and (wanted.key is not None or (is_address(stem_of(file)) and PERSONAL not in wanted.keep))
-        for file in files
-    ]
+    if not format.worker_is_file:
+        return tuple(file.name for file in files)
+    named = [is_address(stem_of(file)) or is_address(file.resolve().parent.name) for file in files]
+    hidden = [wanted.key is not None or (address and PERSONAL not in wanted.keep) for address in named]
     return tuple(
         f"file {n}" if hide else file.name for n, (file, hide) in enumerate(zip(files, hidden, strict=True), 1)
     )

@@ -138,7 +138,7 @@ class Seen:
         self.plan, self.missing = plan, list(options.get("missing") or ())
         timed = "timestamp" in plan.roles and options.get("duplicates") in (None, "last")
         self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
-        self.slash_orders = set[bool]()  # whether dates with slashes have the day first
+        self.slash_orders = set[bool]()  # whether dates such as 1/2/2026 have the day first
         self.wide_gold = GoldCounts(0, 0)
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -172,9 +172,10 @@ class Seen:
     def with_times(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return a part with times that are read as those of the whole table."""
         frame = frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in self.unreadable)
-        if self.slash_orders != {True}:
+        if len(self.slash_orders) != 1 or self.unreadable:
             return frame
-        return frame.with_columns(instants(frame[self.plan.roles["timestamp"]], day_first=True))
+        times = instants(frame[self.plan.roles["timestamp"]], day_first=True in self.slash_orders)
+        return frame.with_columns(times)
 
 
 def _mark(source: Source, options: Mapping[str, Any]) -> str:
