@@ -11,7 +11,7 @@ import polars as pl
 
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
 from ..answers.columns import LABEL_ROLES
-from ..answers.frames import to_frame
+from ..answers.frames import Handed, to_frame
 from ..answers.reading import given
 from ..errors import ColumnError, CrowdwiseError, DataError, ParameterError, option
 from .chunks import Source, too_large
@@ -224,28 +224,34 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
                 scratch = call.limits["scratch"]
                 parts = None if scratch is None else Path(scratch) / PARTS
                 return split_labels(source, call.limits["memory"], parts, call.options, call.limits["watch"], about)
+    return _read_table(place, files, path, call)
+
+
+def _read_table(place: Path, files: Sequence[Path], path: str, call: _Call) -> Any:
+    """Read a table in files that fit in memory."""
     seen = Unchanged(files)
-    table = read_tables(place, how, FILE_COLUMN if call.options.get("worker") == FILE_COLUMN else None)
+    table = read_tables(place, call.how, FILE_COLUMN if call.options.get("worker") == FILE_COLUMN else None)
     seen.check()
-    found = KINDS[recognise(table.frame.columns, call.options, call.among)]
-    _read_tables([found], call.options, call.recorded, table.frame.columns)
-    key = call.exports.key()
-    frame, personal = protected(table.frame, found.roles, call.options, call.exports.keep, key)
+    columns, notes = table.frame.columns, table.notes
+    found = KINDS[recognise(columns, call.options, call.among)]
+    _read_tables([found], call.options, call.recorded, columns)
+    frame, personal = protected(table.frame, found.roles, call.options, call.exports.keep, call.exports.key())
     read_as: dict[str, Any] = {
-        "source": table.name, "notes": (*table.notes, *personal), "where": table.where, "options": call.recorded,
+        "source": table.name, "notes": (*notes, *personal), "where": table.where, "options": call.recorded,
     }  # fmt: skip
+    handed = Handed(frame)
+    del table, frame  # a large table is freed as soon as it is coded
     try:
-        answers: Answers = found(frame, **read_as, **call.options)  # type: ignore[call-arg]
-        return answers.replaced(intake=replace(answers.intake, path=path))
+        answers: Answers = found(handed, **read_as, **call.options)  # type: ignore[call-arg]
     except ColumnError as error:
-        if len(files) > 1 and found.kind == "labels" and not {"worker", "anonymous", "wide"} & {*call.options}:
-            roles = LABEL_ROLES.guess("worker", frame.columns)
-            if roles is None:
-                each = option("worker", FILE_COLUMN)
-                raise ColumnError(f"{error.args[0]}. If each file is the work of one worker, use {each}") from error
-        if any(note.startswith("sheet ") for note in table.notes):
-            raise ColumnError(f"{error.args[0]}. This is {'; '.join(table.notes)}") from error
+        without = not {"worker", "anonymous", "wide"} & {*call.options} and LABEL_ROLES.guess("worker", columns) is None
+        if len(files) > 1 and found.kind == "labels" and without:
+            each = option("worker", FILE_COLUMN)
+            raise ColumnError(f"{error.args[0]}. If each file is the work of one worker, use {each}") from error
+        if any(note.startswith("sheet ") for note in notes):
+            raise ColumnError(f"{error.args[0]}. This is {'; '.join(notes)}") from error
         raise
+    return answers.replaced(intake=replace(answers.intake, path=path))
 
 
 def convert(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -69,6 +69,18 @@ class Text:
         per_line = np.diff(np.concatenate(delimiters), prepend=0)
         first = np.concatenate([[1], np.concatenate(starts)]).astype(np.int64)
         return end_of, per_line, first
+
+    def where(self, row: int) -> str:
+        """Describe the place of a row."""
+        return f"{self.name}:{self.line_of(row)}"
+
+    def light(self) -> Text:
+        """Return the text without its bytes, if rows and lines are the same: they are many."""
+        if self.quoted or self.has_blank:
+            return self
+        lines = replace(self, data=b"")
+        lines.__dict__.update(quoted=False, has_blank=False)  # which are known
+        return lines
 
     def line_of(self, row: int) -> int:
         """Return the line of the file on which a row of the table starts."""
@@ -253,10 +265,6 @@ class Delimited(NamedTuple):
     notes: tuple[str, ...]
     text: Text | None  # None for an empty file
 
-    def where(self, row: int) -> str:
-        """Describe the place of a row."""
-        return str(row) if self.text is None else f"{self.text.name}:{self.text.line_of(row)}"
-
     @property
     def lines(self) -> Ints:
         """(n,) the line on which each row starts."""
@@ -287,7 +295,7 @@ def read_delimited(
         frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
     text.check(len(header), frame.height)
     notes = (*notes, *delimiter_note(text.delimiter))
-    return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text)
+    return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text.light())
 
 
 def _rows(text: Text) -> int:

@@ -178,7 +178,7 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
         read = read_delimited(data, name, how.delimiter, how.encoding)
         if read.frame.height == 0 and needs_rows:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
-        return Table(read.frame, name, (*notes, *read.notes), read.where)
+        return Table(read.frame, name, (*notes, *read.notes), None if read.text is None else read.text.where)
     if kind == "parquet":
         frame = _parquet(data, name)
         return Table(with_class_names(frame, Path(path)) if str(path) != "-" else frame, name, notes, None)
