@@ -175,7 +175,7 @@ class FileOptions:
     insisted: ClassVar[str | None] = None  # the kind of answers, for commands of one kind
 
     file: Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
-    worker: Annotated[str | None, _option("COL", "Column of the worker", READING)] = None
+    worker: Annotated[str | None, _option("COL", "Column of the worker; file: the name of the file", READING)] = None
     format: Annotated[
         str | None,
         _option(
@@ -207,7 +207,7 @@ class FileOptions:
     ] = None
     pseudonymise: Annotated[
         Path | None,
-        _option("KEYFILE", "Exports: replace workers by digests with this secret key, made if not there", READING),
+        _option("KEYFILE", "Replace workers by digests with this secret key, made if not there", READING),
     ] = None
     max_expanded: Annotated[
         str | None, _option("SIZE", "Size to which a compressed file may expand, e.g. 20GB", READING)
