@@ -119,7 +119,9 @@ class MemoryNeedError(DataError):
 
 
 class QuestionError(DataError):
-    """An export has several questions, or points of several classes, and none is chosen."""
+    """An export has several questions, or points of several classes, and none is chosen. `questions` is their table."""
+
+    questions: Any = None
 
 
 class UnknownIdError(DataError, KeyError):

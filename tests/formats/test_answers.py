@@ -54,7 +54,7 @@ def test_nothing_chosen_says_no_to_every_label(tmp_path: Path) -> None:
         ("1 / a", "1"): "yes", ("1 / b", "1"): "yes", ("1 / a", "2"): "no", ("1 / b", "2"): "no",
         ("1 / a", "3"): "no", ("1 / b", "3"): "no",
     }  # fmt: skip
-    assert "2 answers in which nothing is chosen say no to every label" in answers.intake.notes
+    assert "2 answers without any chosen label: no to every label" in answers.intake.notes
     again = cw.read(cw.convert(path, tmp_path / "table.csv").path, sets="split")
     assert again.frame()["task", "worker", "label"].rows() == answers.frame()["task", "worker", "label"].rows()
     joined = cw.read(path, sets="joined")
@@ -129,6 +129,39 @@ def test_a_correction_replaces_marks_of_every_class(tmp_path: Path) -> None:
     cats = cw.read(path, question="kp/cat")
     assert cats.frame()["worker"].to_list() == ["2"]
     assert cats.n_jobs == 2
+
+
+@pytest.mark.parametrize("first", ["points", "choices"])
+def test_a_correction_counts_whatever_the_order_of_the_questions(first: str, tmp_path: Path) -> None:
+    def both(worker: int, x: float, number: int) -> dict[str, Any]:
+        points, choices = clicks(worker, (x, "cat"))["result"], annotation(worker, ["a"])["result"]
+        result = [*points, *choices] if first == "points" else [*choices, *points]
+        return {"completed_by": worker, "id": number, "result": result}
+
+    path = label_studio(tmp_path, [both(1, 10, 1), both(1, 60, 2), annotation(2, ["a"], id=3)])
+    answers = cw.read(path, question="kp")
+    assert answers.frame()["x"].to_list() == [120]
+    assert answers.n_jobs == 2
+    erased = label_studio(tmp_path, [both(1, 10, 1), annotation(1, ["a"], id=2), clicks(2, (30, "cat"), id=3)])
+    assert cw.read(erased, question="kp").frame()["worker"].to_list() == ["2"]
+
+
+def test_dates_of_an_export_have_the_order_of_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdwise.io.parts.PART_BYTES", 60)
+    header = "task,worker,question,kind,label,status,submitted_at,source_row\n"
+    dates = ["10.01.2026", "02.03.2026", "05/02/2026", "13/02/2026"]
+    rows = [f"{n},ann,q,labels,a,ok,{date},{n}\n" for n, date in enumerate(dates, 2)]
+    (tmp_path / "t.csv").write_text(header + "".join(rows))
+    times = cw.read(tmp_path / "t.csv").frame()["timestamp"].dt.strftime("%m-%d").to_list()
+    assert times == ["01-10", "03-02", "02-05", "02-13"]
+
+
+def test_a_task_without_any_answer_gets_no_prediction(tmp_path: Path) -> None:
+    path = label_studio(tmp_path, [annotation(1, ["a", "b"])], [annotation(1, ["a"], was_cancelled=True)])
+    result = cw.aggregate(cw.read(path, sets="split"), "majority-vote")
+    files = cw.export(result, "label-studio", tmp_path / "out")
+    predictions = [len(task["predictions"]) for task in json.loads(files.estimates.read_text())]
+    assert (predictions, files.absent) == ([1, 0], 0)
 
 
 def test_an_image_without_marks_has_the_usual_size(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ VOTES = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")]
 def test_a_sheet_is_chosen_by_its_name(tmp_path: Path) -> None:
     path = workbook(tmp_path / "book.xlsx", {"Codebook": [("label",), ("cat",)], "Coding": TABLE})
     assert cw.read(path, sheet="Coding").frame().rows() == VOTES
-    with pytest.raises(ColumnError, match=r"This is sheet 'Codebook'; not read: 'Coding' \(option sheet\)"):
+    with pytest.raises(ColumnError, match=r"This is sheet 'Codebook'; not read: 'Coding' \(choose with sheet\)"):
         cw.read(path)
     with pytest.raises(ParameterError, match=r"has no sheet 'coding'; sheets are 'Codebook', 'Coding'. Did you mean"):
         cw.read(path, sheet="coding")
@@ -207,6 +207,22 @@ def test_a_column_of_golden_flags_is_no_known_label() -> None:
     answers = cw.Labels(table)
     assert answers.n_gold == 0
     assert answers.frame()["is_check"].to_list() == ["false", "true"]
+    assert cw.Labels(table | {"_golden": ["x", "y"]}).n_gold == 2  # known labels
+
+
+def test_columns_of_a_wide_table_are_compared_as_people_write() -> None:
+    table = {
+        "task": [str(n) for n in range(8)], "ann": [1, 2] * 4, "bob": [1.0, None] * 4,
+        "cyd": ["Yes", "no"] * 4, "dan": [" yes", "No"] * 4,
+    }  # fmt: skip
+    assert cw.Labels({name: table[name] for name in ("task", "ann", "bob")}).n_workers == 2
+    assert cw.Labels({name: table[name] for name in ("task", "cyd", "dan")}).n_workers == 2
+
+
+def test_a_header_with_few_names_is_no_title(tmp_path: Path) -> None:
+    rows: Rows = [("task", None, None, "ann"), ("t1", 1, 2, "x"), ("t2", 1, 2, "y")]
+    with pytest.raises(ColumnError, match="has '' more than once"):
+        cw.read(workbook(tmp_path / "book.xlsx", {"Sheet1": rows}))
 
 
 # -------------------------------------------------------------------------------- questions and their fields
@@ -264,6 +280,10 @@ def test_estimates_that_the_export_does_not_have_are_counted(tmp_path: Path) -> 
     (tmp_path / "part.json").write_text(json.dumps(json.loads(path.read_text())[:1]))
     files = cw.export(result, "label-studio", tmp_path / "out", original=tmp_path / "part.json")
     assert (files.tasks, files.absent) == (1, 1)
+    other = [task | {"id": 9} for task in json.loads(path.read_text())[:1]]
+    (tmp_path / "part.json").write_text(json.dumps(json.loads(path.read_text())[:1] + other))
+    again = cw.export(result, "label-studio", tmp_path / "out", original=tmp_path / "part.json")
+    assert again.absent == 1
 
 
 def test_a_worker_that_the_format_does_not_let_name_is_refused(tmp_path: Path) -> None:
@@ -317,6 +337,12 @@ def test_an_empty_zip_says_so(tmp_path: Path) -> None:
 def test_arrow_files_may_have_names_like_patterns(tmp_path: Path) -> None:
     pl.DataFrame({"task": ["1"], "worker": ["a"], "label": ["x"]}).write_ipc(tmp_path / "a[1].arrow")
     assert cw.read(tmp_path / "a[1].arrow").n_answers == 1
+
+
+def test_questions_of_standard_input_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(several(tmp_path).read_bytes())))
+    status, out, _ = command("inspect", "-")
+    assert (status, "mood" in out) == (0, True)
 
 
 def test_standard_input_takes_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

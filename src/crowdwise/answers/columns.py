@@ -104,11 +104,11 @@ LABEL_ROLES = Roles(
         "worker": _WORKER,
         "label": "label answer response annotation vote class category choice judgment judgement rating value output "
         "outputresult",
-        "gold": "gold goldlabel truth truelabel groundtruth",
+        "gold": "gold goldlabel golden truth truelabel groundtruth",
         "seconds": _SECONDS,
         "timestamp": "timestamp time submittedat submittime createdat updatedat date datetime",
         "started": "started startedat starttime accepttime start",
-        "is_check": "ischeck isgold golden isattncheck attentioncheck attncheck check",
+        "is_check": "ischeck isgold isattncheck attentioncheck attncheck check",
         "weight": "weight weights",
     },
     required=("task", "worker", "label"),

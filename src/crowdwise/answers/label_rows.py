@@ -22,12 +22,13 @@ from .times import instants
 Policy: TypeAlias = Literal["last", "first", "error", "each"]
 Anonymous: TypeAlias = Literal["refuse", "each"]
 REASONS = ("no task", "no label", "same label again", "another label")  # beginnings of reasons for dropping, in order
-MAX_LISTED, MAX_SAMPLE = 8, 5_000  # columns in a message, rows that are looked at
+MAX_LISTED = 8  # columns in a message
+FLAGS = {"true", "false", "yes", "no"}
 MIN_ALONE = 5  # values of a column, none of which is in another one
 # Words in the names of columns of a wide table that are no workers.
 NO_WORKERS = {
     "consensus", "majority", "final", "note", "notes", "comment", "comments", "remark", "remarks", "text", "title",
-    "url", "timestamp", "date", "created", "updated", "time", "workflow",
+    "url", "timestamp",
 }  # fmt: skip
 TIMESTAMP = "timestamp"  # column of the times of answers
 POLICIES = ("last", "first", "error", "each", None)
@@ -104,6 +105,17 @@ def _find(reading: Reading, given: Mapping[str, str | None], anonymous: Anonymou
     if anonymous == "each" and given.get("worker") is None and LABEL_ROLES.guess("worker", names) is None:
         reading.frame = reading.frame.with_columns(worker=pl.lit(None, pl.String))
     reading.find(LABEL_ROLES, given)
+    gold = reading.columns.get("gold")
+    if gold is not None and given.get("gold") is None and _are_flags(reading.frame, gold, reading.columns["label"]):
+        del reading.columns["gold"]  # "golden" says which answers are checks
+        reading.columns.setdefault("is_check", gold)
+        reading.guessed = tuple(dict.fromkeys("is_check" if role == "gold" else role for role in reading.guessed))
+
+
+def _are_flags(frame: pl.DataFrame, gold: str, label: str) -> bool:
+    """Return whether a column that is named like known labels has true and false, which the labels do not have."""
+    told, labels = ({str(v).lower() for v in frame[name].drop_nulls().unique().to_list()} for name in (gold, label))
+    return bool(told) and told <= FLAGS and not labels & FLAGS
 
 
 def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:
@@ -214,8 +226,11 @@ def check_workers(frame: pl.DataFrame, source: str) -> None:
     """Raise ColumnError if columns of a wide table are hardly workers: by their names, or because none of their values
     occurs in another column."""
     named = [name for name in frame.columns if {*re.findall("[a-z]+", name.casefold())} & NO_WORKERS]
-    sample = frame.head(MAX_SAMPLE).select(pl.all().cast(pl.String))
-    values = sample.unpivot(variable_name="column", value_name="value").drop_nulls().filter(pl.col("value") != "")
+    plain = [name for name, kind in frame.schema.items() if kind not in (pl.Binary, pl.Duration)]
+    values = pl.concat([_comparable(frame[name]) for name in plain]) if plain else pl.DataFrame()
+    if not values.height:
+        return
+    values = values.drop_nulls().filter(pl.col("value") != "")
     sizes = values.group_by("column").len()
     shared = (
         values.unique().with_columns(pl.len().over("value").alias("columns")).group_by("column").agg(pl.max("columns"))
@@ -224,10 +239,18 @@ def check_workers(frame: pl.DataFrame, source: str) -> None:
     odd = [name for name in frame.columns if name in named or name in set(alone)]
     if odd and len(odd) < frame.width:
         each = phrase(f"ignore={odd!r}", " ".join(flags(ignore=name) for name in odd))
+        does = "does" if len(odd) == 1 else "do"
         raise ColumnError(
-            f"{source} looks like a table with a column per worker, but {_listed(odd)} do not look like labels of a "
-            f"worker. Leave out what is no worker: {each}; or count all columns as workers: {option('wide', True)}"
+            f"{source} looks like a table with a column per worker, but {_listed(odd)} {does} not look like labels of "
+            f"a worker. Leave out what is no worker: {each}; or count all columns as workers: {option('wide', True)}"
         )
+
+
+def _comparable(column: pl.Series) -> pl.DataFrame:
+    """Return the values of a column of a wide table as text in which 1 and 1.0, yes and " Yes" are the same."""
+    number = column.cast(pl.Float64) if column.dtype.is_numeric() else column
+    text = number.cast(pl.String).str.strip_chars().str.to_lowercase()
+    return pl.DataFrame({"column": pl.Series([column.name]).new_from_index(0, len(text)), "value": text})
 
 
 def repeated(layout: Layout, order: Ints) -> pl.DataFrame:

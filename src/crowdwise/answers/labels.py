@@ -76,10 +76,11 @@ class Labels(Answers):
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where, part=part)
-        reading.ignore([ignore] if isinstance(ignore, str) else list(ignore))
+        ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+        reading.ignore(ignored)
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
-            missing=list(missing) or None, wide=wide, ignore=list(ignore) or None,
+            missing=list(missing) or None, wide=wide, ignore=ignored or None,
         )  # fmt: skip
         self._fill(
             **_build_fields(

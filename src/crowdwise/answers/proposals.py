@@ -9,6 +9,7 @@ import polars as pl
 MAX_SAMPLE = 20_000  # rows that are looked at
 MAX_CLASSES = 50
 MIN_ROWS = 6
+ODD_TYPES = (pl.Object, pl.Binary, pl.Duration)  # whose values are no ids or labels
 MAX_REPEATS = 0.02  # share of rows in which a worker answers a task again
 
 
@@ -23,8 +24,8 @@ def proposed(frame: pl.DataFrame, given: Mapping[str, str]) -> dict[str, str] | 
     {'label': 'Urteil', 'task': 'Bild', 'worker': 'Wer'}
     """
     sample = frame.head(MAX_SAMPLE)
-    plain = [name for name in sample.columns if not sample[name].dtype.is_nested() and sample[name].dtype != pl.Object]
-    if not {*given.values()} <= {*plain}:
+    plain = [name for name, kind in sample.schema.items() if not (kind.is_nested() or kind in ODD_TYPES)]
+    if not {*given.values()} <= {*plain} or len({*given.values()}) < len(given):
         return None
     rows = sample.select(pl.col(plain).cast(pl.String)).drop_nulls(list(given.values()))
     counts = {name: rows[name].drop_nulls().n_unique() for name in plain}

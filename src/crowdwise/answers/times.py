@@ -15,6 +15,7 @@ ZONES = {
 _CLOCK = r"(\d{1,2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?"
 _ISO = rf"^(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK})? ?([A-Z]{{1,4}}|[+-]\d{{2}}:?\d{{2}})?$"
 _NAMED = rf"^[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}} \d{{1,2}}) {_CLOCK} ([A-Z]{{1,4}}) (\d{{4}})$"
+UNORDERED = r"^\s*\d{1,2}[/.-]\d{1,2}[/.-]"  # dates that do not say which number is the day
 _NUMBERS = r"^(\d{1,2})([/.-])(\d{1,2})[/.-]"  # the beginning of a date whose order of day and month is not said
 _SLASHED = rf"{_NUMBERS}(\d{{4}})(?:[T ]{_CLOCK})?$"
 MIN_MILLISECONDS = 1e11  # numbers from here on are milliseconds since 1970, smaller ones seconds

@@ -79,8 +79,8 @@ def inspect(source: opt.AnswersOrResult, as_json: opt.Json = False) -> None:
 
     try:
         found = inspected(source.loaded().answers if source.saved else source.answers())
-    except QuestionError:
-        question_list(source, as_json)
+    except QuestionError as error:
+        question_list(error.questions, source.file, as_json)
         return
     if as_json:
         say_json(found.as_dict())

@@ -53,7 +53,10 @@ def exported(source: FittedSource, to: str, out: Path, original: Path | None, le
     if done.absent:
         words(f"left out: {done.absent} task(s) that are not in {done.original}")
     if done.original is None and to in all_formats():
-        words("the file has the ids of the tasks alone; --original FILE keeps the data of an export of the platform")
+        title = all_formats()[to].title
+        words(
+            f"the file has the ids of the tasks, and no other data of them; --original FILE names an export of {title}"
+        )
     words(f"wrote {done.relabel}: {done.doubtful} to label again, with reasons")
     if done.gold is not None:
         words(f"wrote {done.gold}: {done.candidates} candidates for known labels; check them before you use them")

@@ -48,17 +48,13 @@ NEXT = {
 }
 
 
-def question_list(source: Any, as_json: bool) -> None:
+def question_list(questions: pl.DataFrame, file: str, as_json: bool) -> None:
     """Print the questions of an export, of which one has to be chosen."""
-    from ..io import questions
-
-    options = source.reading()
-    options.pop("drop_below", None)
-    rows = questions(source.file, **options).to_dicts()
+    rows = questions.to_dicts()
     if as_json:
         say_json(rows)
         return
-    print(clean(f"{source.file}: choose a question with --question"))
+    print(clean(f"{file}: choose a question with --question"))
     shown = [[row["question"], row["kind"], row["answers"], row["sets"], ", ".join(row["classes"])] for row in rows]
     table(["question", "kind", "answers", "with several labels", "classes"], shown)
 

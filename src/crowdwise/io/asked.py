@@ -124,16 +124,24 @@ def _only(export: Export, usable: Sequence[Question], listed: str, among: Sequen
         raise EmptyDataError(f"{name} has no question with {' or '.join(among)}; it has {listed or 'no answers'}")
     if len(usable) > 1:
         likely = min(usable, key=lambda each: (each.sets > 0, -each.answers))
-        raise QuestionError(f"{name} has several questions: {listed}. Choose one: {option('question', likely.name)}")
+        raise _several(export, f"{name} has several questions: {listed}. Choose one: {option('question', likely.name)}")
     only = usable[0]
     if len(only.classes) > 1:
         shown = ", ".join(only.classes[:MAX_SHOWN])
-        raise QuestionError(
+        raise _several(
+            export,
             f"question {only.name!r} of {name} has points of several classes: {shown}. Choose one, for instance "
             f"{option('question', f'{only.name}/{only.classes[0]}')}, or take all together: "
-            f"{option('question', only.name)}"
+            f"{option('question', only.name)}",
         )
     return only
+
+
+def _several(export: Export, message: str) -> QuestionError:
+    """Return the error for an export of which no question is chosen."""
+    error = QuestionError(message)
+    error.questions = question_table(export)
+    return error
 
 
 def _named(known: Sequence[Question], wanted: str) -> tuple[Question | None, str | None]:

@@ -96,7 +96,7 @@ def _labels(labels: pl.DataFrame) -> dict[str, Estimate]:
 
 def _joined(tasks: Mapping[str, Estimate], extras: pl.DataFrame) -> dict[str, Estimate]:
     """Return sets of labels, from one yes/no task for each label: the probability is that of the least certain one.
-    Tasks without any answer have no set."""
+    A task without any answer has none."""
     found: dict[str, Estimate] = {}
     for task, label in extras.select(OF_TASK, OF_LABEL).unique().sort(OF_TASK, OF_LABEL).iter_rows():
         each = tasks[f"{task}{SPLIT}{label}"]
@@ -104,6 +104,12 @@ def _joined(tasks: Mapping[str, Estimate], extras: pl.DataFrame) -> dict[str, Es
         labels = (*before.labels, label) if each.labels == (YES,) else before.labels
         probability = min(before.probability or 0.0, each.probability or 0.0)
         found[task] = Estimate(labels, probability, max(before.answers, each.answers), is_set=True)
+    known = {f"{task}{SPLIT}{label}" for task, label in extras.select(OF_TASK, OF_LABEL).unique().iter_rows()}
+    endings = [f"{SPLIT}{label}" for label in extras[OF_LABEL].unique()]
+    for name in tasks:  # tasks without any answer
+        ending = next((each for each in endings if name.endswith(each)), None)
+        if name not in known and ending is not None:
+            found.setdefault(name.removesuffix(ending), Estimate())
     return found
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from ..answers import KINDS, Answers
 from ..answers.frames import Handed
-from ..answers.times import instants
+from ..answers.times import UNORDERED, instants
 from ..errors import EmptyDataError, FileError, ParameterError, option
 from .asked import Question, choose
 from .formats import find
@@ -27,6 +27,7 @@ from .tables import Reading
 
 CODED = ("task", "worker", "question", "label", "label_set", "gold_label")  # columns whose values are repeated
 PARTS_TOGETHER = 64
+WAITING = "__waiting__"  # ending of columns of dates whose order is not known yet
 MAX_NAMES = 3  # of files in the name of the source
 
 
@@ -37,7 +38,7 @@ def read_frame(frame: pl.DataFrame, head: Head, format: Format, wanted: Wanted) 
     found = _compact(
         converted(format, part, origin_of(Path(head.name)), wanted.settings), 0, wanted, format.paged, unread
     )
-    return Export(_finished(format, [found]), format, (head.name,), (format.title,), unread.warnings())
+    return Export(_finished(format, [found], unread), format, (head.name,), (format.title,), unread.warnings())
 
 
 def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how: Reading, wanted: Wanted) -> Export:
@@ -74,7 +75,7 @@ def read_files(files: Sequence[Path], heads: Sequence[Head], format: Format, how
     note = format.title if len(files) == 1 else f"{format.title}, {len(files)} files"
     names = _names(files, format, wanted)
     hidden = any(name != file.name for name, file in zip(names, files, strict=True))
-    return Export(_finished(format, found), format, names, (note,), unread.warnings(), hidden)
+    return Export(_finished(format, found, unread), format, names, (note,), unread.warnings(), hidden)
 
 
 def _names(files: Sequence[Path], format: Format, wanted: Wanted) -> tuple[str, ...]:
@@ -117,18 +118,36 @@ def _as_text(part: Part) -> Part:
 
 
 class Unread:
-    """Times of an export that cannot be read, counted over its parts."""
+    """Times of an export, read part by part, and those that cannot be read. Dates such as 1/2/2026, whose order only
+    the whole file tells, stay text until all parts are there."""
 
     def __init__(self) -> None:
         self.count, self.example = 0, ""
 
-    def read(self, column: pl.Series) -> pl.Series:
-        """Return times as instants. Platforms that write dates with slashes write the month first."""
-        found = instants(column, day_first=False)
-        lost = column.filter(found.is_null() & column.is_not_null())
+    def read(self, column: pl.Series) -> list[pl.Series]:
+        """Return times as instants and, if there are any, dates whose order is not known yet."""
+        if column.dtype != pl.String:
+            return [instants(column)]
+        unordered = column.str.contains(UNORDERED).fill_null(value=False)
+        found = instants(column.set(unordered, None))
+        self._note(column.filter(found.is_null() & column.is_not_null() & ~unordered))
+        if not unordered.any():
+            return [found]
+        return [found, column.set(~unordered, None).alias(column.name + WAITING)]
+
+    def complete(self, whole: pl.DataFrame) -> pl.DataFrame:
+        """Return the table of all parts with the dates whose order is that of the whole file."""
+        for name in (STARTED, SUBMITTED):
+            if name + WAITING in whole.columns:
+                waiting = whole[name + WAITING]
+                found = instants(waiting)
+                self._note(waiting.filter(found.is_null() & waiting.is_not_null()))
+                whole = whole.with_columns(whole[name].zip_with(whole[name].is_not_null(), found).alias(name))
+        return whole
+
+    def _note(self, lost: pl.Series) -> None:
         if len(lost):
             self.count, self.example = self.count + len(lost), self.example or str(lost[0])[:40]
-        return found
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning about the times that cannot be read, if there are any."""
@@ -142,21 +161,20 @@ def _compact(frame: pl.DataFrame, file: int, wanted: Wanted, paged: bool, unread
     only where they tell drawings apart, are jobs of pairs, or pages of several tasks."""
     if "worker" in frame.columns and (wanted.key is not None or PERSONAL not in wanted.keep):
         frame = frame.with_columns(pseudonyms(frame["worker"], wanted.key))
-    frame = frame.with_columns(unread.read(frame[name]) for name in (STARTED, SUBMITTED) if name in frame.columns)
+    times = [unread.read(frame[name]) for name in (STARTED, SUBMITTED) if name in frame.columns]
+    frame = frame.with_columns(column for columns in times for column in columns)
     coded = [pl.col(name).cast(pl.Categorical) for name in CODED if name in frame.columns]
     if "submission" in frame.columns:
-        drawn = (
-            pl.col("kind").is_null() | pl.col("kind").is_in([POINTS, PAIRS])
-            if "kind" in frame.columns
-            else pl.lit(True)
-        )
-        coded.append(pl.when(drawn | pl.lit(wanted.whole or paged)).then("submission").cast(pl.Categorical))
+        shapes = pl.col("kind").is_null() | pl.col("kind").is_in([POINTS, PAIRS]) if "kind" in frame.columns else True
+        with_points = "kind" in frame.columns and (frame["kind"] == POINTS).any()
+        needed = wanted.whole or paged or with_points  # a correction may have no shapes at all
+        coded.append(pl.when(pl.lit(needed) | shapes).then("submission").cast(pl.Categorical))
     return frame.with_columns(*coded, pl.lit(file, pl.UInt32).alias(FILE))
 
 
-def _finished(format: Format, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _finished(format: Format, parts: Sequence[pl.DataFrame], unread: Unread) -> pl.DataFrame:
     """Return the whole table, with the duration of answers that have a start and an end."""
-    whole = pl.concat(parts, how="diagonal")
+    whole = unread.complete(pl.concat(parts, how="diagonal"))
     if "task" not in whole.columns:  # no record has one
         whole = whole.with_columns(pl.lit(None, pl.Categorical).alias("task"))
     whole = format.finish(whole)

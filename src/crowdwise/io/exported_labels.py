@@ -165,7 +165,8 @@ def _split(
     blank = none.fill_null(value=False).to_list()
     notes.append("sets of labels: each label is a yes/no task")
     if any(blank):
-        notes.append(f"{sum(blank)} answers in which nothing is chosen say no to every label")
+        count = "1 answer" if sum(blank) == 1 else f"{sum(blank)} answers"
+        notes.append(f"{count} without any chosen label: no to every label")
     known = {} if gold is None else _known_sets(gold)
     tasks = frame["task"].cast(pl.String)
     parts = []

@@ -15,12 +15,13 @@ from typing import IO, Any, NamedTuple
 
 import polars as pl
 
+from ..answers.columns import LABEL_ROLES
 from ..errors import ColumnError, CrowdwiseError, EmptyDataError, FileError, ParameterError, nearest
 from .opening import COPY_BYTES, DAMAGED, expanded_limit, too_expanded
 
 ARROW_FILE = b"ARROW1"
 CELL = re.compile(rb'<c [^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"')  # of a sheet in an Excel workbook
-FREE_CELLS, MAX_SPARSE = 1_000_000, 50  # area of a sheet that is always read, else at most so much per cell
+FREE_CELLS, MAX_SPARSE = 5_000_000, 50  # area of a sheet that is always read, else at most so much per cell
 MAX_TITLES, MAX_IN_TITLE = 10, 2  # rows above the header of a sheet, and cells in each
 DATASET_FILES = ("dataset_info.json", "dataset_dict.json", "state.json")  # of a dataset on disk
 
@@ -122,7 +123,7 @@ def read_workbook(path: Path, allowed: int | None = None, sheet: str | None = No
             cells = [[_text(cell) for cell in row] for row in rows]
             if any(cell is not None for row in cells for cell in row):
                 others = [] if sheet is not None else [repr(each) for each in names if each != name]
-                notes = [f"sheet {name!r}; not read: {', '.join(others)} (option sheet)"] if others else []
+                notes = [f"sheet {name!r}; not read: {', '.join(others)} (choose with sheet)"] if others else []
                 return _table(cells, path.name, name, notes)
     except CrowdwiseError:
         raise
@@ -186,7 +187,8 @@ def _table(cells: list[list[str | None]], name: str, sheet: str, notes: list[str
     filled = [sum(cell is not None for cell in row) for row in cells]
     title = min(MAX_IN_TITLE, 0.6 * max(filled))  # cells of a title are fewer than columns of the table
     first = next(n for n, count in enumerate(filled) if count)
-    first = next((n for n, count in enumerate(filled[: first + MAX_TITLES]) if count > title), first)
+    known = (count > title or _has_names(cells[n]) for n, count in enumerate(filled[: first + MAX_TITLES]))
+    first = next((n for n, header in enumerate(known) if header), first)
     above = sum(count > 0 for count in filled[:first])
     if above:
         notes.append(f"{above} row(s) above the header in row {first + 1} are not read")
@@ -206,6 +208,12 @@ def _table(cells: list[list[str | None]], name: str, sheet: str, notes: list[str
     rows = cells[first + 1 :]
     frame = pl.DataFrame([pl.Series(each, [row[n] for row in rows], pl.String) for n, each in enumerate(names)])
     return Workbook(frame, first + 2, tuple(notes))
+
+
+def _has_names(row: list[str | None]) -> bool:
+    """Return whether a row has a common name of a column."""
+    cells = [cell for cell in row if cell is not None]
+    return any(LABEL_ROLES.guess(role, cells) for role in LABEL_ROLES.names)
 
 
 def _text(cell: Any) -> str | None:

@@ -12,7 +12,7 @@ from ..acquisition import review
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, nearest, option
 from ..result.base import any_result, refuse_parts
 from ..result.files import write_whole
-from .estimates import estimates_of
+from .estimates import Estimate, estimates_of
 from .formats import all_formats, find
 from .formats.base import ODD, Format, Original, what
 from .opening import opened
@@ -81,6 +81,8 @@ def _for_platform(
     """Write the estimates as records of a platform, with the data of the original export if there is one. Return the
     file, the numbers of tasks in it and of those that the export does not have, and the export."""
     found = estimates_of(result)
+    asked = _Asked(found.tasks)
+    found = found._replace(tasks=asked)
     if found.kind not in format.written_kinds:
         raise DataError(f"{format.title} cannot hold objects in images as estimates. Write csv, jsonl, parquet or coco")
     ending = ".json" if format.returned == ".object" else format.returned
@@ -114,7 +116,24 @@ def _for_platform(
             write_whole(place, record_writer(records, format.returned, excel_safe))
     if format.returned in (".object", ".csv"):  # records are not tasks
         return place, len(found.tasks), 0, source
-    return place, count[0], max(0, len(found.estimated) - count[0]) if source is not None else 0, source
+    absent = 0 if source is None else len({*found.estimated} - asked.names)
+    return place, count[0], absent, source
+
+
+class _Asked(dict[str, Estimate]):
+    """The estimates by task, and the tasks of an export that were looked up."""
+
+    def __init__(self, tasks: Mapping[str, Estimate]) -> None:
+        super().__init__(tasks)
+        self.names = set[str]()
+
+    def __getitem__(self, task: str) -> Estimate:
+        self.names.add(task)
+        return super().__getitem__(task)
+
+    def get(self, task: str, default: Any = None) -> Any:
+        self.names.add(task)
+        return super().get(task, default)
 
 
 def _source(result: Any, format: Format) -> Path | None:
