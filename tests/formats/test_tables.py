@@ -208,6 +208,7 @@ def test_a_column_of_golden_flags_is_no_known_label() -> None:
     assert answers.n_gold == 0
     assert answers.frame()["is_check"].to_list() == ["false", "true"]
     assert cw.Labels(table | {"_golden": ["x", "y"]}).n_gold == 2  # known labels
+    assert cw.Labels({name: table[name] for name in ("task", "worker", "label")} | {"truth": ["true", "x"]}).n_gold == 2
 
 
 def test_columns_of_a_wide_table_are_compared_as_people_write() -> None:

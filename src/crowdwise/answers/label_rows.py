@@ -107,15 +107,18 @@ def _find(reading: Reading, given: Mapping[str, str | None], anonymous: Anonymou
     reading.find(LABEL_ROLES, given)
     gold = reading.columns.get("gold")
     if gold is not None and given.get("gold") is None and _are_flags(reading.frame, gold, reading.columns["label"]):
-        del reading.columns["gold"]  # "golden" says which answers are checks
+        del reading.columns["gold"]
         reading.columns.setdefault("is_check", gold)
         reading.guessed = tuple(dict.fromkeys("is_check" if role == "gold" else role for role in reading.guessed))
 
 
 def _are_flags(frame: pl.DataFrame, gold: str, label: str) -> bool:
-    """Return whether a column that is named like known labels has true and false, which the labels do not have."""
-    told, labels = ({str(v).lower() for v in frame[name].drop_nulls().unique().to_list()} for name in (gold, label))
-    return bool(told) and told <= FLAGS and not labels & FLAGS
+    """Return whether a column "golden" has true and false, which the labels do not have: not known labels, but which
+    answers are checks."""
+    if "golden" not in gold.casefold():
+        return False
+    values, labels = ({str(v).lower() for v in frame[name].drop_nulls().unique().to_list()} for name in (gold, label))
+    return bool(values) and values <= FLAGS and not labels & FLAGS
 
 
 def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str]) -> dict[str, pl.Series]:

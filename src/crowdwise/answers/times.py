@@ -24,9 +24,9 @@ MIN_MILLISECONDS = 1e11  # numbers from here on are milliseconds since 1970, sma
 def instants(column: pl.Series, day_first: bool | None = None) -> pl.Series:
     """Return times as instants in UTC; null where a time cannot be read. A time without a zone is taken as UTC.
 
-    `day_first` says what 1/2/2026, 1-2-2026 and 1.2.2026 are. By default, it is the order of those dates in the column
-    that tell it by a day above 12; if these differ, no such date can be read. Without any, slashes mean that the month
-    is first, dots and hyphens that the day is.
+    `day_first` says whether 1/2/2026, 1-2-2026 and 1.2.2026 have the day first. By default, dates of the column with a
+    number above 12 decide it; if they contradict each other, no such date can be read. Without any, the month is first
+    in dates with slashes, and the day in those with dots and hyphens.
 
     >>> times = ["2026-01-02T03:04:05.5Z", "Thu Jan 01 19:04:05 PST 2026", "1/2/2026 3:04:05", "1767323045", "soon"]
     >>> instants(pl.Series(times)).dt.strftime("%m-%d %H:%M:%S").to_list()

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 
 FILE_COLUMN = "file"  # as `worker`: the name of the file that a row is from
+# Options of `read` that are recorded with the answers, and all that are not options of a class of answers.
+RECORDED = (
+    "format", "delimiter", "encoding", "sheet", "max_expanded", "question", "keep", "sets", "pseudonymise",
+)  # fmt: skip
+OWN = ("kind", *RECORDED, "memory", "scratch", "watch")
 OF_EXPORTS = ("task", "image", "worker", "label")  # options that name fields of an export, whatever the kind
 
 
@@ -122,36 +127,19 @@ class _Call(NamedTuple):
         return wanted._replace(whole=whole), options
 
 
-def _call(
-    *,
-    kind: str | Sequence[str] | None = None,
-    format: str | None = None,
-    question: str | None = None,
-    keep: Sequence[str] | str | None = None,
-    sets: str | None = None,
-    pseudonymise: str | Path | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | None = None,
-    max_expanded: str | float | None = None,
-    memory: str | float | None = None,
-    scratch: str | Path | None = None,
-    watch: Callable[[Progress], None] | None = None,
-    **options: Any,
-) -> _Call:
-    """Check all arguments before a file is read."""
-    given_options = {name: value for name, value in options.items() if value is not None}
-    among = candidates(given_options, kind)
-    unnamed = {name: value for name, value in given_options.items() if name not in OF_EXPORTS}
-    limits = {"memory": None if memory is None else _bytes(memory), "scratch": scratch, "watch": watch}
-    exports = ExportOptions(question, check_kept(keep), sets, pseudonymise)
-    how = Reading(format, delimiter, encoding, None if max_expanded is None else _bytes(max_expanded), sheet)
+def _call(**options: Any) -> _Call:
+    """Check all arguments of `read` before a file is read."""
+    own = {name: options.pop(name, None) for name in OWN}
+    named = {name: value for name, value in options.items() if value is not None}
+    among = candidates(named, own["kind"])
+    unnamed = {name: value for name, value in named.items() if name not in OF_EXPORTS}
+    memory, expanded = (None if own[name] is None else _bytes(own[name]) for name in ("memory", "max_expanded"))
+    limits = {"memory": memory, "scratch": own["scratch"], "watch": own["watch"]}
+    exports = ExportOptions(own["question"], check_kept(own["keep"]), own["sets"], own["pseudonymise"])
+    how = Reading(own["format"], own["delimiter"], own["encoding"], expanded, own["sheet"])
     exports.check(how)
-    recorded = given(
-        {}, format=format, delimiter=delimiter, encoding=encoding, sheet=sheet, max_expanded=max_expanded,
-        question=question, keep=list(exports.keep) or None, sets=sets, pseudonymise=pseudonymise,
-    )  # fmt: skip
-    return _Call(given_options, among, candidates(unnamed, kind), recorded, how, exports, limits)
+    recorded = given({}, **{name: own[name] for name in RECORDED} | {"keep": list(exports.keep) or None})
+    return _Call(named, among, candidates(unnamed, own["kind"]), recorded, how, exports, limits)
 
 
 class _Found(NamedTuple):

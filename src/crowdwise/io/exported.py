@@ -118,8 +118,8 @@ def _as_text(part: Part) -> Part:
 
 
 class Unread:
-    """Times of an export, read part by part, and those that cannot be read. Dates such as 1/2/2026, whose order only
-    the whole file tells, stay text until all parts are there."""
+    """Times of an export, read part by part, and those that cannot be read. Dates such as 1/2/2026, whose order
+    follows from the whole file, stay text until all parts are there."""
 
     def __init__(self) -> None:
         self.count, self.example = 0, ""

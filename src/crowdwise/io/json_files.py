@@ -90,13 +90,13 @@ class _Bytes:
         return piece
 
 
-def json_records(path: Path, allowed: int | None = None) -> Iterator[tuple[Any, float]]:
-    """Yield the records of a JSON list, and the share of the file that is read; damage raises FileError."""
+def json_records(path: Path, allowed: int | None = None) -> Iterator[Any]:
+    """Yield the records of a JSON list; damage raises FileError."""
     import ijson
 
-    count, size = 0, max(path.stat().st_size, 1)
+    count = 0
     object_type: Any = type("Noting", (_Noting,), {})  # of this file
-    check = {"map_type": object_type} if size <= MAX_CHECKED_BYTES else {}
+    check = {"map_type": object_type} if path.stat().st_size <= MAX_CHECKED_BYTES else {}
     with open_bytes(path, allowed) as file:
         counted = _Counted(file, path.name)
         try:
@@ -104,7 +104,7 @@ def json_records(path: Path, allowed: int | None = None) -> Iterator[tuple[Any, 
                 if object_type.any_twice:
                     _check_unique(record)
                 count, counted.since = count + 1, 0
-                yield record, 0.0
+                yield record
         except FileError:
             raise
         except (ijson.JSONError, ValueError, OverflowError, UnicodeDecodeError, RecursionError) as error:

@@ -218,7 +218,7 @@ def parts_of(path: Path, head: Head, how: Reading, in_parts: bool = True) -> Ite
         return
     records: Iterator[Any]
     if head.how == "json":
-        records = (record for record, _ in json_records(path, how.max_expanded))
+        records = json_records(path, how.max_expanded)
     elif head.how == "jsonl":
         yield from _lines(path, how)
         return

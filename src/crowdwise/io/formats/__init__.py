@@ -44,7 +44,7 @@ def find(head: Head, options: Mapping[str, object] = NONE_GIVEN) -> Format | Non
 
 def formats() -> pl.DataFrame:
     """Return the formats of platforms that are read and written: name, title, files, kinds of answers, statuses that
-    are told apart, unit of points, and whether `convert` and `export` write the format.
+    are distinguished, unit of points, and whether `convert` and `export` write the format.
 
     >>> import crowdwise as cw
     >>> cw.formats().filter(name="prodigy").select("title", "kinds", "convert", "export").row(0)

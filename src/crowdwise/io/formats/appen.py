@@ -57,12 +57,11 @@ class Appen(TableFormat):
         )
         asked = _asked(frame.drop("source_row"), task)
         if not asked:
-            trap = " Remove the column _golden, which would be taken for known labels." if "_golden" in frame else ""
             raise FileError(
-                f"{origin.name} looks like a report of Appen, but its answers cannot be told from its inputs: no "
+                f"{origin.name} looks like a report of Appen, but nothing says which columns are answers: no "
                 f"column has another beside it whose name ends in {GOLD!r}, and in none do the workers of a unit "
                 f"differ. Read it as a table: {option('format', 'csv')}, and name the columns: "
-                f"{option('task', UNIT)}, {option('worker', '_worker_id')}, {option('label', 'COLUMN')}.{trap} Test "
+                f"{option('task', UNIT)}, {option('worker', '_worker_id')}, {option('label', 'COLUMN')}. Test "
                 "questions and tainted judgements then count like the others"
             )
         return pl.concat([_answers(frame, about, name) for name in asked], how="diagonal")
