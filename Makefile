@@ -10,7 +10,7 @@ SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 export PYTHONDONTWRITEBYTECODE =
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test quick check docs page wheel lock lowest bench tools clean
+.PHONY: demo test quick fuzz check docs page wheel lock lowest bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
@@ -29,6 +29,10 @@ check: $(VENV)/.dev
 	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(SCHEMA) vendor.citation-file-format CITATION.cff
 	$(BIN)/pre-commit validate-config
+
+# Random inputs to everything that reads: `make fuzz`, or `make fuzz FUZZ="--seconds 3600 --seed 7"`.
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz/fuzzing.py $(FUZZ)
 
 # What docs/ and examples/ show, run.
 docs: $(VENV)/.dev
