@@ -22,7 +22,7 @@ from crowdwise.io.chunks import Source, too_large
 from crowdwise.io.stored import PARTS, Folder
 from crowdwise.result.store import read_checkpoint
 
-WRITTEN = ["labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
+WRITTEN = ["crowdwise.json", "labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
 # Read every file in three parts, as if it were too large.
 IN_PARTS = """
 import functools

@@ -17,6 +17,7 @@ import pytest
 import crowdwise as cw
 from crowdwise.engine import Run, Stream
 from crowdwise.errors import ChecksumError, ParameterError
+from crowdwise.result.outputs import Outputs
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_bad_first_file_does_not_decide_the_kind(folder: Path) -> None:
     from crowdwise.cli.options import WatchedFolder
     from crowdwise.cli.watch import Watch, Watcher
 
-    watcher = Watcher(Watch(source=WatchedFolder(file=str(folder)), out=Path("out"), run=Run()))
+    watcher = Watcher(Watch(source=WatchedFolder(file=str(folder)), out=Path("out"), run=Run()), Outputs(Path("out")))
     path = put(folder, "a.csv", "1,2", head="colour,shape")
     watcher.look()
     watcher.take(path)
@@ -118,7 +119,7 @@ def test_a_file_is_taken_when_it_has_stopped_growing(folder: Path) -> None:
     from crowdwise.cli.options import WatchedFolder
     from crowdwise.cli.watch import Watch, Watcher
 
-    watcher = Watcher(Watch(source=WatchedFolder(file=str(folder)), out=Path("out"), run=Run()))
+    watcher = Watcher(Watch(source=WatchedFolder(file=str(folder)), out=Path("out"), run=Run()), Outputs(Path("out")))
     path = put(folder, "a.csv", *FIRST[:2])
     assert watcher.look() == []
     put(folder, "a.csv", *FIRST)

@@ -191,7 +191,7 @@ def test_report_of_answers_goes_where_it_is_told(
 
 
 def test_aggregate_writes_the_page_unless_told_not_to(files: Path, tmp_path: Path, command: Any) -> None:
-    tables = {"labels.csv", "workers.csv", "tasks.csv", "result.crowdwise"}
+    tables = {"labels.csv", "workers.csv", "tasks.csv", "result.crowdwise", "crowdwise.json"}
     assert command("aggregate", files / "answers.csv", "--out", tmp_path / "with")[0] == 0
     assert command("aggregate", files / "answers.csv", "--out", tmp_path / "without", "--no-page")[0] == 0
     assert {file.name for file in (tmp_path / "with").iterdir()} == {*tables, "report.html"}

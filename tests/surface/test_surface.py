@@ -553,7 +553,7 @@ def test_aggregate_writes_its_tables_and_a_result(tmp_path: Path, command: Any) 
     loaded = cw.load(tmp_path / "out")
     assert loaded.labels["status"].unique().to_list() == ["known"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "labels.csv", "report.html", "result.crowdwise", "tasks.csv", "workers.csv",
+        "crowdwise.json", "labels.csv", "report.html", "result.crowdwise", "tasks.csv", "workers.csv",
     ]  # fmt: skip
 
 
@@ -689,6 +689,7 @@ def test_the_demo_works(demo: tuple[Path, str], tmp_path: Path, command: Any, mo
         "tasks.csv",
         "report.html",
         "result.crowdwise",
+        "crowdwise.json",
     } == {path.name for path in (where / "demo").iterdir()}
     monkeypatch.chdir(tmp_path)
     assert command("demo")[1] == said

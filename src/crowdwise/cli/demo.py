@@ -9,6 +9,7 @@ from ..comparison import score
 from ..errors import for_shell
 from ..io import read
 from ..report import summarise
+from ..result.outputs import Outputs
 from ..simulate import crowd
 from .fits import quick_page
 from .job import write_result
@@ -22,7 +23,8 @@ def run(out: Path, seed: int) -> None:
     answers = read(out / "answers.csv")
     gold = read(out / "answers.csv", gold=made.truth).gold
     result = aggregate(answers)
-    write_result(result, out, **quick_page(result))
+    with Outputs(out) as outputs:
+        write_result(outputs, result, **quick_page(result))
     vote = aggregate(answers, "majority-vote")
     print(f"A simulated crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
     for name, fit in (("majority vote", vote), (f"crowdwise ({result.model.name})", result)):

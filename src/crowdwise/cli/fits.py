@@ -15,8 +15,10 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
-from ..io.writing import spreadsheet_safe, write_csv
+from ..io.writing import spreadsheet_safe
 from ..result.base import refuse_parts
+from ..result.outputs import Outputs, together
+from ..result.store import NAME
 from .job import Job, check_file, check_folder
 from .say import table, words
 from .show import watch_models
@@ -149,6 +151,11 @@ SHOWN = {"points": "images", "pairs": "sizes"}  # by kind: the table that JSON h
 
 def fit(job: Job, page: PageOptions) -> None:
     """Read, fit, write and report. Without a folder, the first table of the result goes to stdout."""
+    with job.outputs() as outputs:
+        _fit(job, page, outputs)
+
+
+def _fit(job: Job, page: PageOptions, outputs: Outputs | None) -> None:
     answers, features = job.read()
     if not job.source.insisted and not getattr(job.source, "kind", None):
         words(f"{answers.intake.source}: {answers.title}, recognised by the columns {_columns(answers)}")
@@ -161,19 +168,21 @@ def fit(job: Job, page: PageOptions) -> None:
         scores = None if truth is None else SCORERS[answers.kind](result, truth, page.within or WITHIN)
     except CrowdwiseError as error:  # a truth that does not fit costs the scores, not the results
         problem, page = error, replace(page, truth=None)
-    if job.out is not None:
-        further: dict[str, pl.DataFrame | None] = {"matched": None} if answers.kind == "points" else {}
+    if outputs is not None:
+        further: dict[str, pl.DataFrame | None] = {}
         if answers.kind == "pairs":
             from ..acquisition import next_pairs
 
             further = {"next": next_pairs(result, page.ask or 100)}
         if answers.kind == "labels":
             further = {"sets": page.sets(result)}
-        files = job.write(result, further, **quick_page(result, job), **page.page(result, features))
+        if scores is not None and scores.file is not None:
+            further[scores.name] = scores.file
+        inputs = (page.truth, page.content)
+        pages = quick_page(result, job) | page.page(result, features)
+        files = job.write(outputs, result, further, inputs=inputs, **pages)
     if problem is not None:
         raise problem
-    if scores is not None and scores.file is not None and job.out is not None:
-        files.append(write_csv(scores.file, job.out / f"{scores.name}.csv", job.options.excel_safe))
     main, first = next(iter(result.tables().items()))
 
     def show() -> None:
@@ -238,15 +247,12 @@ def report_options(
 
 
 def _saved_curves(result: Any, folder: Path | None) -> dict[str, Any]:
-    """The ROC curves that `crowdwise learn` wrote beside a result, if there are any. Those of another model were left
-    behind by an earlier fit."""
+    """The ROC curves that `crowdwise learn` wrote together with a result, if there are any."""
     from ..metrics import Evaluation, evaluate
 
-    if folder is None or not (folder / ROC_FILE).is_file():
+    if folder is None or not together(folder, ROC_FILE, NAME):
         return {}
     table = pl.read_csv(folder / ROC_FILE)
-    if "method" not in table.columns or table["method"].first() != result.model.name:
-        return {}
     return {"judged": Evaluation.from_table(table, evaluate({result.model.name: result}).skills)}
 
 
@@ -268,6 +274,12 @@ class Learner:
 
 def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
     """Fit a classifier, predict rows without answers and, where gold is given, compare other worker sides."""
+    with job.outputs() as outputs:
+        assert outputs is not None
+        _fit_classifier(job, learner, page, outputs)
+
+
+def _fit_classifier(job: Job, learner: Learner, page: PageOptions, outputs: Outputs) -> None:
     from ..learn import CrowdClassifier
     from ..learn.sides import BASELINES, rivals
     from ..metrics import evaluate
@@ -290,8 +302,11 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
     curves = against.table() if known else None
     predicted = model.predictions(x, found.tasks).filter(pl.Series(~rows.answered))
     files = job.write(
+        outputs,
         result,
         {"predictions": predicted, "roc": curves},
+        saved=[model],
+        inputs=(learner.features, page.content),
         **quick_page(result, job),
         judged=against,
         **page.page(result),
@@ -305,7 +320,7 @@ def fit_classifier(job: Job, learner: Learner, page: PageOptions) -> None:
             words(f"AUC of {name}, fitted without the known labels: {area:.4f}")
 
     about = {"classifier": learner.classifier, "features": x.shape[1], "predicted": predicted.height, "auc": areas}
-    job.close(result, [*files, model.save(job.out or Path())], about, show)
+    job.close(result, files, about, show)
 
 
 def _gold_table(answers: Any) -> pl.DataFrame:

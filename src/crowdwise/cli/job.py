@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,17 +22,19 @@ from ..answers import KINDS
 from ..engine import Checkpoint, Model, Run
 from ..engine.registry import DEFAULTS, make
 from ..engine.resources import require
+from ..engine.stream import NAME as STREAM
 from ..errors import FileError, Interrupted, ParameterError, check_choice, for_shell
 from ..io.stored import PARTS
 from ..io.writing import write_csv
 from ..kernels import preload
 from ..report import summarise
 from ..result import BaseResult
+from ..result.outputs import Outputs
 from ..result.store import read_checkpoint, write_checkpoint
 from .options import FeatureOptions, FileOptions, FitOptions
 from .say import progress, say_json, words
 
-CHECKPOINT = "checkpoint.crowdwise"
+CHECKPOINT, PAGE = "checkpoint.crowdwise", "report.html"
 MIN_BYTES_TO_PRELOAD = 20_000_000  # a file of this size always needs the compiled kernels
 
 
@@ -93,6 +94,17 @@ class Job:
         options = self.options
         return Run(seed=options.seed, threads=options.threads, precision=self.precision, **more)  # type: ignore[arg-type]
 
+    @contextmanager
+    def outputs(self) -> Iterator[Outputs | None]:
+        """Lock the folder of the results until the end of the block; None without one."""
+        if self.out is None:
+            yield None
+            return
+        with Outputs(self.out) as outputs:
+            if STREAM in outputs.last:
+                raise FileError(f"--out {self.out} belongs to crowdwise watch. Name another folder for these results")
+            yield outputs
+
     def read(self) -> Any:
         """The answers, and the features that go with them or None."""
         path = Path(self.source.file)
@@ -146,15 +158,21 @@ class Job:
         return Checkpoint(*read_checkpoint(path))
 
     def write(
-        self, result: BaseResult, further: dict[str, pl.DataFrame | None] | None = None, **page: Any
+        self,
+        outputs: Outputs,
+        result: BaseResult,
+        further: dict[str, pl.DataFrame | None] | None = None,
+        *,
+        saved: Sequence[Any] = (),
+        inputs: Sequence[Path | None] = (),
+        **page: Any,
     ) -> list[Path]:
-        """Write every table of a result and `further` ones as CSV, report.html and the saved result, and remove the
-        checkpoint. A further table that is None is not written, and that of an earlier run is removed."""
-        assert self.out is not None
-        files = write_result(result, self.out, self.options.page, self.options.excel_safe, further, **page)
-        (self.out / CHECKPOINT).unlink(missing_ok=True)
-        shutil.rmtree(self.out / PARTS, ignore_errors=True)
-        return files
+        """Write the outputs of a run as `write_result` does; with them, the checkpoint goes."""
+        gold = getattr(self.source, "gold", None)
+        read = [Path(self.source.file), self.features.features, *inputs, None if gold is None else Path(gold)]
+        return write_result(
+            outputs, result, self.options.page, self.options.excel_safe, further, saved=saved, inputs=read, **page
+        )
 
     def close(
         self, result: BaseResult, files: Sequence[Path], about: dict[str, Any], show: Callable[[], None] | None = None
@@ -200,21 +218,27 @@ def check_folder(folder: Path | None, flag: str) -> None:
 
 
 def write_result(
+    outputs: Outputs,
     result: BaseResult,
-    out: Path,
     page: bool = True,
     excel_safe: bool = False,
     further: dict[str, pl.DataFrame | None] | None = None,
+    *,
+    saved: Sequence[Any] = (),
+    inputs: Sequence[Path | None] = (),
     **options: Any,
 ) -> list[Path]:
-    """Write every table of a result and `further` ones as CSV, report.html and the saved result."""
-    tables = dict.fromkeys(("groups", "members")) | result.tables() | (further or {})
-    files = [write_csv(table, out / f"{name}.csv", excel_safe) for name, table in tables.items() if table is not None]
-    for name in (name for name, table in tables.items() if table is None):
-        (out / f"{name}.csv").unlink(missing_ok=True)  # written by an earlier run
+    """Write every table of a result and `further` ones as CSV, report.html, the saved result, and what else is to be
+    `saved`: all of them, or none."""
+    new = outputs.new
+    for name, table in (result.tables() | (further or {})).items():
+        if table is not None:
+            write_csv(table, new / f"{name}.csv", excel_safe)
     if page and not result.in_parts:
-        files.append(result.report(out / "report.html", command=command_line(result), **options))
-    return [*files, result.save(out)]
+        result.report(new / PAGE, command=command_line(result), **options)
+    for each in (result, *saved):
+        each.save(new)
+    return outputs.publish(without=(CHECKPOINT, PARTS, PAGE), inputs=inputs)
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:

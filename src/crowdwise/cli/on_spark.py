@@ -10,7 +10,8 @@ from ..aggregation import kind_of
 from ..errors import ParameterError
 from ..io import read_table
 from ..io.writing import write_csv
-from ..result.store import TABLES
+from ..result.outputs import Outputs
+from ..result.split import TASK_TABLES
 from ..spark.labels import read_labels
 from ..spark.session import check_spark, read, running, start
 from .fits import PageOptions
@@ -25,6 +26,12 @@ READING = ("worker", *(each.name for kind in (LabelOptions, RepeatOptions) for e
 def fit_on_spark(job: Job, page: PageOptions, master: str | None) -> None:
     """Fit labels on Spark: the executors write the tables of tasks, this process everything else."""
     options = _checked(job, page)
+    with job.outputs() as outputs:
+        assert outputs is not None
+        _fit(job, outputs, options, master)
+
+
+def _fit(job: Job, outputs: Outputs, options: dict[str, Any], master: str | None) -> None:
     check_spark()
     if running() is None:
         words(f"starting Spark on {master or 'all cores of this machine'}")
@@ -39,7 +46,7 @@ def fit_on_spark(job: Job, page: PageOptions, master: str | None) -> None:
             answers = read_labels(frame, options, source=job.source.file)
         words(f"{job.source.file}: {answers!r} in {len(answers.subsets)} parts")
         result = job.fit(job.models["labels"], answers)
-        job.close(result, _write(result, job), {})
+        job.close(result, _write(result, job, outputs), {})
     finally:
         if own:
             session.stop()
@@ -64,11 +71,10 @@ def _checked(job: Job, page: PageOptions) -> dict[str, Any]:
     return options
 
 
-def _write(result: Any, job: Job) -> list[Path]:
+def _write(result: Any, job: Job, outputs: Outputs) -> list[Path]:
     """Save the result, with its tables of tasks as Parquet files, and write the other tables as CSV."""
-    assert job.out is not None
-    saved = result.save(job.out)
-    small = {name: table for name, table in result.tables().items() if name not in ("labels", "tasks")}
-    files = [write_csv(table, job.out / f"{name}.csv", job.options.excel_safe) for name, table in small.items()]
-    (job.out / CHECKPOINT).unlink(missing_ok=True)
-    return [saved, *job.out.glob(f"{TABLES}-*"), *files]
+    for name, table in result.tables().items():
+        if name not in TASK_TABLES:
+            write_csv(table, outputs.new / f"{name}.csv", job.options.excel_safe)
+    result.save(outputs.new)
+    return outputs.publish(without=[CHECKPOINT])

@@ -22,6 +22,8 @@ from ..io import is_export, read_table
 from ..io.tables import Reading
 from ..io.writing import write_csv
 from ..points import ClickStream
+from ..result.outputs import Outputs
+from ..result.store import NAME as SAVED
 from ..result.store import unpack
 from ..streams import LabelStream
 from .job import check_file, settings_of, stoppable
@@ -100,13 +102,15 @@ class Watch:
 class Watcher:
     """A stream, and which files it was given."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, watch: Watch, outputs: Outputs) -> None:
+        self.watch, self.outputs = watch, outputs
         self.options = {name: str(value) for name, value in sorted(watch.source.given().items())}
         self.stream: Stream[Any, Any] | None = None
         self.taken: dict[str, Seen] = {}
         self.refused: dict[str, list[Any]] = {}  # size, time and reason
         self.last: dict[str, Seen] = {}
+        if SAVED in outputs.last:
+            raise FileError(f"--out {watch.out} has the results of another command. Name another folder")
         if (watch.out / NAME).exists():
             self._go_on()
 
@@ -194,25 +198,27 @@ class Watcher:
         return self.watch.source.read(path, next(kind for kind, each in STREAMS.items() if type(stream) is each))
 
     def write(self) -> None:
-        """Write the results of all answers held, then the stream; each file is written whole."""
-        watch, stream = self.watch, self.stream
-        problems = pl.DataFrame({"file": list(self.refused), "reason": [each[2] for each in self.refused.values()]})
+        """Write the results of all answers held, and the stream: all of them, or none."""
+        watch, stream, new, said = self.watch, self.stream, self.outputs.new, ""
         if self.refused:
-            write_csv(problems, watch.out / "problems.csv", watch.excel_safe)
-        else:
-            (watch.out / "problems.csv").unlink(missing_ok=True)
-        if stream is None:
-            return
-        try:
-            result = stream.result(run=watch.run)
-        except DataError as problem:  # all answers were deleted
-            words(f"no results: {problem}")
-        else:
-            for name, table in result.tables().items():
-                write_csv(table, watch.out / f"{name}.csv", watch.excel_safe)
-            words(f"{result!r}, from {len(self.taken)} file{'s' * (len(self.taken) != 1)}; results are in {watch.out}")
-        stream.notes = {"taken": self.taken, "refused": self.refused, "options": self.options}
-        stream.save(watch.out)
+            reasons = [each[2] for each in self.refused.values()]
+            write_csv(
+                pl.DataFrame({"file": [*self.refused], "reason": reasons}), new / "problems.csv", watch.excel_safe
+            )
+        if stream is not None:
+            try:
+                result = stream.result(run=watch.run)
+            except DataError as problem:  # all answers were deleted
+                said = f"no results: {problem}"
+            else:
+                for name, table in result.tables().items():
+                    write_csv(table, new / f"{name}.csv", watch.excel_safe)
+                files = f"{len(self.taken)} file{'s' * (len(self.taken) != 1)}"
+                said = f"{result!r}, from {files}; results are in {watch.out}"
+            stream.notes = {"taken": self.taken, "refused": self.refused, "options": self.options}
+            stream.save(new)
+        self.outputs.publish()
+        words(*[said] * bool(said))
 
 
 def _gold_rows(path: Path, task: str, gold: str) -> pl.DataFrame:
@@ -223,7 +229,11 @@ def _gold_rows(path: Path, task: str, gold: str) -> pl.DataFrame:
 
 def follow(watch: Watch) -> None:
     """Follow the folder until a signal arrives, or work off what is there."""
-    watcher = Watcher(watch)
+    with Outputs(watch.out) as outputs:
+        _follow(watch, Watcher(watch, outputs))
+
+
+def _follow(watch: Watch, watcher: Watcher) -> None:
     words(f"watching {watch.folder}" + ("" if watch.once else f" every {watch.every:g} s; Ctrl-C ends"))
     with stoppable() as stop:
         watcher.look()

@@ -11,16 +11,17 @@ import polars as pl
 from ..acquisition import review
 from ..errors import CrowdwiseError, DataError, FileError, ParameterError, nearest, option
 from ..result.base import any_result, refuse_parts
-from ..result.files import write_whole
+from ..result.files import shown, write_whole
+from ..result.outputs import WAIT, Outputs
 from .estimates import Estimate, estimates_of
 from .formats import all_formats, find
 from .formats.base import ODD, Format, Original, what
 from .opening import opened
 from .parts import head_of, parts_of, platform, wrong_format
 from .tables import Reading, files_of
-from .writing import TABLES, record_writer, table_writer
+from .writing import TABLES, record_writer, table_writer, write_csv
 
-RELABEL, GOLD = "relabel", "gold_candidates"  # tables besides the estimates
+RELABEL, GOLD = "relabel.csv", "gold_candidates.csv"  # tables besides the estimates
 SURE = 0.99  # probability from which a label is a candidate for gold
 MIN_AGREEING, MIN_SHARE = 3, 0.8  # answers, and share of the answers, that agree with a candidate for gold
 
@@ -52,20 +53,23 @@ def give_back(
     if not 0 <= least <= 1:
         raise ParameterError(f"{option('least')} is {least}; it must be between 0 and 1")
     check_target(to)
-    out = Path(folder)
-    if f".{to}" in TABLES:
-        main = next(iter(result.tables().values()))
-        estimates = write_whole(out / f"estimates.{to}", table_writer(main, f".{to}", excel_safe))
-        tasks, absent, source = main.height, 0, None
-    else:
-        estimates, tasks, absent, source = _for_platform(result, all_formats()[to], out, original, excel_safe)
-    doubtful, sure = doubts(result, least), gold_candidates(result)
-    relabel = write_whole(out / f"{RELABEL}.csv", table_writer(doubtful, ".csv", excel_safe))
-    gold = None
-    if sure is not None:
-        gold = write_whole(out / f"{GOLD}.csv", table_writer(sure, ".csv", excel_safe))
-    candidates = 0 if sure is None else sure.height
-    return Returned(estimates, relabel, gold, tasks, doubtful.height, candidates, absent, source)
+    with Outputs(Path(folder), WAIT) as outputs:
+        new = outputs.new
+        if f".{to}" in TABLES:
+            main = next(iter(result.tables().values()))
+            estimates = write_whole(new / f"estimates.{to}", table_writer(main, f".{to}", excel_safe))
+            tasks, absent, source = main.height, 0, None
+        else:
+            estimates, tasks, absent, source = _for_platform(result, all_formats()[to], new, original, excel_safe)
+        doubtful, sure = doubts(result, least), gold_candidates(result)
+        write_csv(doubtful, new / RELABEL, excel_safe)
+        if sure is not None:
+            write_csv(sure, new / GOLD, excel_safe)
+        candidates = 0 if sure is None else sure.height
+        outputs.publish(listed=False, without=[GOLD] if sure is None else [], inputs=[source])
+    gold = None if sure is None else Path(folder) / GOLD
+    relabel = Path(folder) / RELABEL
+    return Returned(shown(estimates), relabel, gold, tasks, doubtful.height, candidates, absent, source)
 
 
 def check_target(to: str) -> None:

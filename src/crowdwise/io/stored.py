@@ -7,11 +7,9 @@ the memory of a fit is that of the workers' parameters and of two parts.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import mmap
-import os
 import shutil
 import tempfile
 import weakref
@@ -31,6 +29,7 @@ from ..answers.parts import Merged, PartIndex, Place
 from ..engine.executor import InTurn
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
+from ..result.locks import Lock
 from ..result.split import SavedTables
 
 T = TypeVar("T")
@@ -78,7 +77,7 @@ class Folder:
                 path.mkdir(parents=True, exist_ok=True)
                 path = path.resolve()
                 self.shared = path in LOCKS
-                self.lock = LOCKS[path] if self.shared else Lock(path)
+                self.lock = LOCKS[path] if self.shared else Lock(path, LOCK)
                 LOCKS[path] = self.lock
         self.path = path
         if not self.shared:
@@ -103,37 +102,6 @@ class Folder:
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-class Lock:
-    """A lock on a folder, held as long as this object lives. The system releases it if the process dies."""
-
-    def __init__(self, folder: Path) -> None:
-        while True:
-            self.file = (folder / LOCK).open("a+", encoding="utf-8")
-            try:
-                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.file.seek(0)
-                raise FileError(
-                    f"{folder} is in use by another run (process {self.file.read().strip() or 'unknown'}). Wait until "
-                    "it has finished, or name another folder"
-                ) from None
-            except OSError:  # a file system without locks
-                return
-            if _same_file(self.file, folder / LOCK):
-                break
-            folder.mkdir(parents=True, exist_ok=True)  # the last holder has just removed it
-        self.file.truncate(0)
-        self.file.write(str(os.getpid()))
-        self.file.flush()
-
-
-def _same_file(file: Any, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def write_part(folder: Path, part: Labels) -> None:

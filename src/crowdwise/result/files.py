@@ -10,32 +10,37 @@ from typing import IO
 
 from ..errors import FileError
 
+HIDDEN = ".crowdwise-"  # beginning of the names of hidden folders, see `outputs`
+ATTEMPTS = 3  # at steps that may be repeated
+
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file that replaces `path` only if the block succeeds."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
+        for left in path.parent.glob(f".{path.name}.*.tmp"):
+            remove_leftover(left)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         file = temporary.open("wb")
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}. Give another path") from error
+        raise FileError(f"cannot write {shown(path)}: {error.strerror or error}. Give another path") from error
     try:
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        _sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
             raise FileError(
-                f"cannot write {path}: {error.strerror or error}; an existing file was not changed"
+                f"cannot write {shown(path)}: {error.strerror or error}; an existing file was not changed"
             ) from error
         raise
+    with contextlib.suppress(OSError):  # the new file is there, and its content is on the disk
+        sync(path.parent)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
@@ -45,20 +50,25 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     return path
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file or the entries of a folder written to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files for this path that killed processes left behind."""
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
-        pid = left.name.split(".")[-2]
-        if pid.isdigit() and not _alive(int(pid)):
-            left.unlink(missing_ok=True)
+def shown(path: Path) -> Path:
+    """Return the place that a file in a hidden folder is meant for."""
+    return Path(*(part for part in path.parts if not part.startswith(HIDDEN)))
+
+
+def remove_leftover(path: Path) -> None:
+    """Remove a temporary file, `.NAME.PROCESS.tmp`, if its process was killed."""
+    number = path.name.split(".")[-2]
+    if number.isdigit() and not _alive(int(number)):
+        path.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:
@@ -69,3 +79,14 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def repeated(step: Callable[[], object]) -> None:
+    """Do what may be done again; an error that passes does not count."""
+    for attempt in range(ATTEMPTS):
+        try:
+            step()
+            return
+        except OSError:
+            if attempt == ATTEMPTS - 1:
+                raise

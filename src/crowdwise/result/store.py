@@ -28,7 +28,8 @@ from ..answers import Intake
 from ..answers.base import Answers
 from ..errors import ChecksumError, FileError
 from .base import BaseResult
-from .files import write_whole
+from .files import shown, write_whole
+from .outputs import settle
 from .split import TASK_TABLES, SavedTables, SplitResult, SummaryOfLabels
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
     result in the folder stays whole until its file is replaced."""
     if folder.suffix == ENDING:
         raise FileError(f"a result in parts is saved to a folder, not to one file ({folder}). Name a folder")
+    settle(folder)
     stamp = f"{TABLES}-{secrets.token_hex(4)}"
     new = folder / stamp
     try:
@@ -131,7 +133,9 @@ def write_split(result: SplitResult, folder: Path) -> Path:
             result.task_tables.write(name, new)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
-        raise FileError(f"cannot write {new}: {error.strerror or error}; an existing result was not changed") from error
+        raise FileError(
+            f"cannot write {shown(new)}: {error.strerror or error}; an existing result was not changed"
+        ) from error
     head, parts = parts_of(result)
     saved = pack(place(folder), "result", head | {"tables": stamp}, parts)
     for old in folder.glob(f"{TABLES}-*"):
@@ -200,6 +204,7 @@ def kinds_of(cls: type) -> dict[str, Any]:
 
 def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
     """Write the header and the parts as one file with checksums."""
+    settle(path.parent)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
     head = {"format": FORMAT, "holds": holds, "sha256": sums, **about}
 
@@ -213,6 +218,7 @@ def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, b
 
 def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read a file written by `pack`, or raise an error that says what is wrong with it."""
+    settle(path.parent)
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -58,7 +58,8 @@ class ClickCrowd:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write clicks.csv, truth.csv and workers.csv."""
-        return write_tables(folder, clicks=self.points.frame(), truth=self.objects, workers=self.workers)
+        tables = {"clicks": self.points.frame(), "truth": self.objects, "workers": self.workers}
+        return write_tables(folder, tables)
 
 
 def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int = 0) -> ClickCrowd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from ..answers import Labels
 from ..errors import ParameterError
 from ..kernels.layout import Floats
 from ..result.files import write_whole
+from ..result.outputs import WAIT, Outputs
 
 Load = Literal["even", "skewed"]
 Codes = NDArray[np.int64]
@@ -36,17 +38,25 @@ class Crowd:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write answers.csv, truth.csv and workers.csv, and features.parquet if the crowd has features."""
-        files = write_tables(folder, answers=self.answers.frame(), truth=self.truth, workers=self.workers)
-        if self.features is None:
-            return files
-        columns = {f"x{d}": self.features[:, d] for d in range(self.features.shape[1])}
-        table = pl.DataFrame([self.truth["task"]]).with_columns(**columns)
-        return [*files, write_whole(Path(folder) / "features.parquet", table.write_parquet)]
+        table = None
+        if self.features is not None:
+            columns = {f"x{d}": self.features[:, d] for d in range(self.features.shape[1])}
+            table = pl.DataFrame([self.truth["task"]]).with_columns(**columns)
+        tables = {"answers": self.answers.frame(), "truth": self.truth, "workers": self.workers}
+        return write_tables(folder, tables, features=table)
 
 
-def write_tables(folder: str | Path, **tables: pl.DataFrame) -> list[Path]:
-    """Write each table to a CSV file with its name, and return the paths."""
-    return [write_whole(Path(folder) / f"{name}.csv", table.write_csv) for name, table in tables.items()]
+def write_tables(
+    folder: str | Path, tables: Mapping[str, pl.DataFrame], features: pl.DataFrame | None = None
+) -> list[Path]:
+    """Write each table to a CSV file with its name, and features as Parquet; return the paths. All files are written,
+    or none."""
+    with Outputs(Path(folder), WAIT) as outputs:
+        for name, table in tables.items():
+            write_whole(outputs.new / f"{name}.csv", table.write_csv)
+        if features is not None:
+            write_whole(outputs.new / "features.parquet", features.write_parquet)
+        return outputs.publish(listed=False)
 
 
 def confusion(workers: int, classes: int, *, accuracy: float = 0.75, concentration: float = 10.0, rng: Rng) -> Floats:

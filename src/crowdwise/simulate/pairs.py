@@ -32,7 +32,8 @@ class PairCrowd:
         """Write pairs.csv, features.csv, truth.csv and workers.csv."""
         ids, X = self.features
         items = pl.DataFrame({"item": ids, **{f"x{d + 1}": X[:, d] for d in range(X.shape[1])}})
-        return write_tables(folder, pairs=self.pairs.frame(), features=items, truth=self.truth, workers=self.workers)
+        tables = {"pairs": self.pairs.frame(), "features": items, "truth": self.truth, "workers": self.workers}
+        return write_tables(folder, tables)
 
 
 def pinwheel(
