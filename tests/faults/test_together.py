@@ -218,6 +218,18 @@ def test_r1_loading_finishes_what_a_killed_run_has_left(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["result.crowdwise"]
 
 
+def test_r1_loading_removes_what_killed_processes_left_half_written(tmp_path: Path) -> None:
+    result = cw.aggregate(cw.Labels(["t", "t"], ["a", "b"], ["x", "x"]), "majority-vote")
+    result.save(tmp_path)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    dead, alive, other = (tmp_path / name for name in (f".a.csv.{gone.pid}.tmp", f".a.csv.{os.getpid()}.tmp", ".a.tmp"))
+    for each in (dead, alive, other):
+        each.write_text("half")
+    cw.load(tmp_path)
+    assert [each.exists() for each in (dead, alive, other)] == [False, True, True]
+
+
 def test_r1_saving_does_not_lose_to_a_run_that_was_killed_before(tmp_path: Path) -> None:
     old, new = (cw.aggregate(cw.Labels(["t", "t"], ["a", "b"], [label] * 2), "majority-vote") for label in "xy")
     old.save(tmp_path / READY)

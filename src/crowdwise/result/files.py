@@ -65,10 +65,11 @@ def shown(path: Path) -> Path:
 
 
 def remove_leftover(path: Path) -> None:
-    """Remove a temporary file, `.NAME.PROCESS.tmp`, if its process was killed."""
-    number = path.name.split(".")[-2]
-    if number.isdigit() and not _alive(int(number)):
-        path.unlink(missing_ok=True)
+    """Remove a file if it is a temporary one, `.NAME.PROCESS.tmp`, of a process that was killed."""
+    *_, number, ending = ("", *path.name.split("."))
+    if ending == "tmp" and number.isdigit() and not _alive(int(number)):
+        with contextlib.suppress(OSError):  # a folder that cannot be written
+            path.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:

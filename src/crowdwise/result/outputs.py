@@ -116,8 +116,14 @@ class Outputs:
 def settle(folder: Path) -> None:
     """Finish what a killed process left in a folder: put its outputs in place if they are complete, and remove them if
     they are not."""
-    ready = (folder / READY).exists()
-    if not ready and not (folder / LOCK).exists():
+    try:
+        hidden = {each.name for each in os.scandir(folder) if each.name.startswith(".")}
+    except OSError:
+        return
+    for name in hidden:
+        remove_leftover(folder / name)
+    ready = READY in hidden
+    if not ready and LOCK not in hidden:
         return
     try:
         lock = Lock(folder, LOCK, WAIT if ready else 0.0)
@@ -148,7 +154,7 @@ def _clear(folder: Path) -> None:
     for left in folder.glob(f"{HIDDEN}*"):
         if left.name != LOCK:
             _discard(left)
-    for left in folder.glob(".*.tmp"):
+    for left in folder.glob(".*"):
         remove_leftover(left)
 
 
@@ -231,6 +237,6 @@ def _named(folder: Path, more: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(
-            f"cannot write to {shown(folder)}: {error.strerror or error}{more}. Free some space there, or name another "
-            "folder"
+            f"cannot write to {shown(folder)}: {error.strerror or error}{more}. Check that you may write there and "
+            "that the disk is not full, or name another folder"
         ) from error
