@@ -410,7 +410,15 @@ def test_learns_from_files(command: Any, folder: Path, tmp_path: Path) -> None:
     status, _, said = command("learn", folder / "answers.csv", "--features", folder / "features.parquet", "--out", out)
     assert status == 0
     assert "predictions.csv holds predictions for 20 rows without answers" in said
-    names = ["classifier.crowdwise", "labels.csv", "predictions.csv", "report.html", "result.crowdwise", "tasks.csv"]
+    names = [
+        "classifier.crowdwise",
+        "crowdwise.json",
+        "labels.csv",
+        "predictions.csv",
+        "report.html",
+        "result.crowdwise",
+        "tasks.csv",
+    ]
     assert sorted(path.name for path in out.iterdir()) == [*names, "workers.csv"]
     table = pl.read_csv(out / "predictions.csv")
     assert table.columns == ["task", "label", "probability"]

@@ -137,14 +137,14 @@ def test_r1_what_dead_processes_left_is_removed_and_what_live_ones_write_is_not(
     result = cw.aggregate(cw.Labels([1, 1, 2], ["a", "b", "a"], ["x", "x", "y"]))
     gone = subprocess.Popen(["true"])
     gone.wait()
-    dead, alive = (tmp_path / f".result.crowdwise.{pid}.tmp" for pid in (gone.pid, os.getppid()))
-    other = tmp_path / f".labels.csv.{gone.pid}.tmp"
+    dead, alive = (tmp_path / f".crowdwise-result.crowdwise.{pid}.tmp" for pid in (gone.pid, os.getppid()))
+    other = tmp_path / f".labels.csv.{gone.pid}.tmp"  # of another program
     for file in (dead, alive, other):
         file.write_text("half")
     result.save(tmp_path)
     assert not dead.exists()
     assert alive.exists()
-    assert other.exists()  # of another file: removed when that one is written
+    assert other.exists()
     assert cw.load(tmp_path).labels.equals(result.labels)
 
 

@@ -223,11 +223,13 @@ def test_r1_loading_removes_what_killed_processes_left_half_written(tmp_path: Pa
     result.save(tmp_path)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    dead, alive, other = (tmp_path / name for name in (f".a.csv.{gone.pid}.tmp", f".a.csv.{os.getpid()}.tmp", ".a.tmp"))
-    for each in (dead, alive, other):
+    dead, alive = (tmp_path / f".crowdwise-a.csv.{pid}.tmp" for pid in (gone.pid, os.getpid()))
+    others = [tmp_path / name for name in (f".a.csv.{gone.pid}.tmp", ".crowdwise-a.tmp", f".crowdwise-a.{10**30}.tmp")]
+    for each in (dead, alive, *others):
         each.write_text("half")
     cw.load(tmp_path)
-    assert [each.exists() for each in (dead, alive, other)] == [False, True, True]
+    assert not dead.exists()
+    assert all(each.exists() for each in (alive, *others))
 
 
 def test_r1_saving_does_not_lose_to_a_run_that_was_killed_before(tmp_path: Path) -> None:

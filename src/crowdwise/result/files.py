@@ -10,7 +10,8 @@ from typing import IO
 
 from ..errors import FileError
 
-HIDDEN = ".crowdwise-"  # beginning of the names of hidden folders, see `outputs`
+HIDDEN = ".crowdwise-"  # beginning of the names of temporary files, and of hidden folders, see `outputs`
+TEMPORARY = ".tmp"  # ending of the names of temporary files
 ATTEMPTS = 3  # at steps that may be repeated
 
 
@@ -19,9 +20,9 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file that replaces `path` only if the block succeeds."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f".{path.name}.*.tmp"):
+        for left in path.parent.glob(f"{HIDDEN}*{TEMPORARY}"):
             remove_leftover(left)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary = path.with_name(f"{HIDDEN}{path.name}.{os.getpid()}{TEMPORARY}")
         file = temporary.open("wb")
     except OSError as error:
         raise FileError(f"cannot write {shown(path)}: {error.strerror or error}. Give another path") from error
@@ -65,9 +66,9 @@ def shown(path: Path) -> Path:
 
 
 def remove_leftover(path: Path) -> None:
-    """Remove a file if it is a temporary one, `.NAME.PROCESS.tmp`, of a process that was killed."""
-    *_, number, ending = ("", *path.name.split("."))
-    if ending == "tmp" and number.isdigit() and not _alive(int(number)):
+    """Remove a temporary file, `.crowdwise-NAME.PROCESS.tmp`, if its process was killed."""
+    number = path.name.removesuffix(TEMPORARY).rpartition(".")[2]
+    if number.isdecimal() and not _alive(int(number)):
         with contextlib.suppress(OSError):  # a folder that cannot be written
             path.unlink(missing_ok=True)
 
@@ -77,7 +78,7 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return True
     return True
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import FileError
-from .files import HIDDEN, remove_leftover, repeated, shown, sync
+from .files import HIDDEN, TEMPORARY, remove_leftover, repeated, shown, sync
 from .locks import Lock
 
 READY = f"{HIDDEN}ready"  # the folder of outputs that count, and are being put in place
@@ -117,11 +117,12 @@ def settle(folder: Path) -> None:
     """Finish what a killed process left in a folder: put its outputs in place if they are complete, and remove them if
     they are not."""
     try:
-        hidden = {each.name for each in os.scandir(folder) if each.name.startswith(".")}
+        hidden = {each.name for each in os.scandir(folder) if each.name.startswith(HIDDEN)}
     except OSError:
         return
     for name in hidden:
-        remove_leftover(folder / name)
+        if name.endswith(TEMPORARY):
+            remove_leftover(folder / name)
     ready = READY in hidden
     if not ready and LOCK not in hidden:
         return
@@ -152,10 +153,10 @@ def _clear(folder: Path) -> None:
     if (folder / READY).exists():
         _put_in_place(folder)
     for left in folder.glob(f"{HIDDEN}*"):
-        if left.name != LOCK:
+        if left.name.endswith(TEMPORARY):  # of a process that writes one file, without the lock
+            remove_leftover(left)
+        elif left.name != LOCK:
             _discard(left)
-    for left in folder.glob(".*"):
-        remove_leftover(left)
 
 
 def _put_in_place(folder: Path) -> None:
