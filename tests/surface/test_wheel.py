@@ -60,6 +60,7 @@ def test_everything_that_the_package_needs_is_in_the_wheel(wheel: Path) -> None:
     info = f"crowdwise-{cw.__version__}.dist-info"
     assert {name for name in inside if not name.startswith(info)} == wanted
     assert {f"{info}/licenses/LICENSE", f"{info}/entry_points.txt", f"{info}/METADATA"} <= inside
+    assert f"{info}/licenses/src/crowdwise/report/static/THIRD_PARTY_NOTICES.txt" in inside, "S15"
     assert "crowdwise/py.typed" in wanted
     for folder, ending in (("templates", "html"), ("static", "js"), ("static", "css")):
         assert any(re.fullmatch(rf"crowdwise/report/{folder}/.*\.{ending}", name) for name in inside), folder
