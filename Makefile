@@ -10,7 +10,7 @@ SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 export PYTHONDONTWRITEBYTECODE =
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test quick fuzz check docs page wheel lock lowest bench tools clean
+.PHONY: demo test quick fuzz check docs page wheel sbom audit lock lowest bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
@@ -46,6 +46,14 @@ page: $(PACKAGES) $(VENV)/.dev
 # The wheel and the source archive, in dist/.
 wheel: $(VENV)/.dev
 	$(BIN)/hatchling build --target wheel --target sdist
+
+# What the wheel is made of and needs: crowdwise.cdx.json, which the wheel carries. After `make lock` and `make page`.
+sbom: $(VENV)/.dev
+	$(BIN)/python scripts/sbom.py
+
+# Known vulnerabilities in what is locked, for Python and for the page. Status 3 of the script: no data, as without a network.
+audit: tools $(VENV)/.dev
+	$(BIN)/python scripts/audit.py
 
 # constraints.txt from pyproject.toml: pins stay where they can. `make lock UPGRADE=--upgrade` moves all of them.
 lock: $(VENV)/.dev
