@@ -13,6 +13,8 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from . import forks as _forks  # noqa: F401 - it notices forks from now on
+
 __version__ = "0.1.0"
 
 # Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.

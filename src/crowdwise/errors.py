@@ -14,6 +14,7 @@
     +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
     |   +-- CheckpointError    a checkpoint belongs to a different fit
     +-- MissingError           an optional library is not installed (an ImportError)   exit status 2
+    +-- ForkError              a forked process cannot use tables                      exit status 1
     +-- Interrupted            a signal stopped the fit; it has a checkpoint           exit status 130 or 143
 
 Each message says what is wrong, where, what was found and what to do. Options in messages are written with `option`,
@@ -148,6 +149,10 @@ class MissingError(CrowdwiseError, ImportError):
     """An optional library is not installed."""
 
     exit_status = 2
+
+
+class ForkError(CrowdwiseError):
+    """A forked process cannot use tables, because polars cannot work in it."""
 
 
 class Interrupted(CrowdwiseError):  # noqa: N818 - not an error in the data

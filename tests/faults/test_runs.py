@@ -1,4 +1,4 @@
-"""Faults while running: what the codes R1, R3, R4, R9, R11 and R13 of the fault list must get.
+"""Faults while running: what the codes R1, R3, R4, R9 and R11 of the fault list must get.
 
 Commands run in processes of their own. Most of them are forked off one process that has imported everything
 (`crowdwise`), which takes a tenth of the time of starting Python anew.
@@ -539,28 +539,6 @@ def test_r11_every_iterative_model_flags_it(name, answers):
     result = cw.aggregate(cw.read(answers), name, max_iter=1)
     assert not result.converged
     assert result.warnings[0].startswith("not converged after 1 iteration")
-
-
-# --------------------------------------------------------------------------------------------- R13: forks
-
-FORKED = """
-import os, signal
-import crowdwise as cw
-answers = cw.simulate.crowd("confusion", tasks=20_000, workers=100, classes=3, per_task=4, seed=6).answers
-assert answers.kernels.__name__.endswith("fast")
-fit = lambda: cw.aggregate(answers, max_iter=3, run=cw.Run(threads=4)).posterior
-before = fit()  # starts the threads that a child does not inherit
-child = os.fork()
-if child == 0:
-    signal.alarm(60)
-    os._exit(7 if (fit() == before).all() else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_r13_a_fork_after_a_large_fit_does_not_hang():
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "7\n", (done.stdout, done.stderr)
 
 
 def test_r3_a_second_interruption_keeps_what_was_not_reached_again() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, DataError
+from ..forks import refuse_lost_threads
 
 
 class Handed:
@@ -27,6 +28,7 @@ class Handed:
 def to_frame(data: Any) -> pl.DataFrame:
     """Return a polars frame from a frame of pandas, polars or Spark, a DuckDB relation, an arrow table, dataset or
     reader, a mapping of columns, or a list of records."""
+    refuse_lost_threads()
     try:
         return _frame(data)
     except UnicodeEncodeError as error:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, EmptyDataError, ParameterError, UnknownIdError, nearest
+from ..forks import refuse_lost_threads
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
 from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
@@ -313,6 +314,7 @@ def _sorted(kernels: Kernels, p: LabelRows) -> tuple[Layout, Ints]:
 
 
 def _place(ids: pl.Series, wanted: Any, role: str) -> int:
+    refuse_lost_threads()
     try:
         at = ids.index_of(wanted)
     except (pl.exceptions.PolarsError, TypeError):

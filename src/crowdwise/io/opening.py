@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from ..errors import FileError, option
+from ..forks import refuse_lost_threads
 from .formats.base import STDIN_NAME
 
 MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
@@ -118,6 +119,7 @@ def first_bytes(path: Path, count: int, allowed: int | None = None) -> bytes:
 def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     """Yield a path on disk that can be read more than once: pipes, standard input and the files of a zip are copied to
     a temporary place."""
+    refuse_lost_threads()
     _check_address(str(path))
     _check_kind(Path(path))
     zips = zips_of(path)

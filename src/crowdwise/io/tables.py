@@ -15,6 +15,7 @@ import polars as pl
 
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
+from ..forks import refuse_lost_threads
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 from .formats.base import STDIN_NAME, stem_of
@@ -63,6 +64,7 @@ def file_name(path: Any) -> Path:
 
 def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
+    refuse_lost_threads()
     if how.format is not None:
         check_choice("format", how.format, FORMAT_NAMES)
     table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)

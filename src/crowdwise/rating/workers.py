@@ -10,6 +10,7 @@ import polars as pl
 
 from ..answers import Labels
 from ..errors import DataError, ParameterError
+from ..forks import refuse_lost_threads
 from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, summed, weighted_counts
 from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
@@ -167,6 +168,7 @@ def _at_random(rows: WorkerRows, totals: Floats, prevalence: Floats) -> Floats:
 
 def rating_table(answers: Any, r: Ratings, matrices: Callable[[Ints], Floats | None]) -> pl.DataFrame:
     """Return the table of ratings; `matrices` returns the confusion matrices of workers, or None without any."""
+    refuse_lost_threads()
     W, K, n = answers.n_workers, answers.n_classes, answers.answers_per_worker
     some: Any = None if matrices(np.arange(min(1, W), dtype=np.int32)) is None else matrices
     distance, trace = spam_and_trace(some, W, K)

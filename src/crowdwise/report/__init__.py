@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import for_python
+from ..forks import refuse_lost_threads
 from ..result import BaseResult
 from ..result.files import write_whole
 from .page import BaseSummary, Language, Tile, page_of
@@ -23,12 +24,15 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
     take options; `command` is the line that makes the result again (default: a line of Python)."""
     from .render import page_html
 
+    refuse_lost_threads()
+
     data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
 
 def summarise(result: BaseResult, language: Language = for_python) -> Any:
     """Return the summary of a result. Its warnings name options as Python arguments, or `for_shell` as flags."""
+    refuse_lost_threads()
     return summary_of(result.kind)(result, language)
 
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from ..answers.base import Answers
 from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
+from ..forks import refuse_lost_threads
 
 if TYPE_CHECKING:
     from ..engine import Model
@@ -152,6 +153,7 @@ class BaseResult(ABC):
 
 def any_result(value: Any, verb: str, argument: str = "") -> Any:
     """A result of any kind, or an error that says what `verb` takes."""
+    refuse_lost_threads()
     if isinstance(value, BaseResult):
         return value
     got = "answers" if isinstance(value, Answers) else type(value).__name__

@@ -27,6 +27,7 @@ import polars as pl
 from ..answers import Intake
 from ..answers.base import Answers
 from ..errors import ChecksumError, FileError
+from ..forks import refuse_lost_threads
 from .base import BaseResult
 from .files import shown, write_whole
 from .outputs import settle
@@ -146,6 +147,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
 
 def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the header and the parts of a result."""
+    refuse_lost_threads()
     parts = Parts()
     answers_type = SummaryOfLabels if result.in_parts else result.answers
     for field in fields(answers_type):
@@ -165,6 +167,7 @@ def read(path: Path, find: Find) -> BaseResult:
 
 def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find, folder: Path | None = None) -> Any:
     """Return a result from the output of `parts_of`; `folder` has the tables of a result in parts."""
+    refuse_lost_threads()
     stored, about = Stored(head, files), head["model"]
     model = find(about["name"], about["kind"])
     made_by = model(**read_settings(about["settings"]))
