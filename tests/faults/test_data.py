@@ -1024,7 +1024,8 @@ ATTACKS = ["inverters", "copycats 20 %", "copycats 30 %", "spam at random", "spa
 @pytest.mark.parametrize(("kind", "classes"), [*itertools.product(ATTACKS, [2, 4])])
 def test_d32_a_bad_crowd_is_never_confidently_wrong(kind, classes):
     right, sure, _ = confident(kind, classes)
-    assert sure == 0 or right >= 0.85
+    least = 0.9 if (kind, classes) == ("spam of one label", 2) else 0.98  # where the label of 60 % may be the truth
+    assert sure == 0 or right >= least
 
 
 def test_d32_an_honest_crowd_is_confident_and_right():

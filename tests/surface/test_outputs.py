@@ -220,7 +220,7 @@ def formula_cells(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["workers", "tasks", "next"])
-def test_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_path: Path, command: Any) -> None:
+def test_s3_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_path: Path, command: Any) -> None:
     for file, more in (("safe.csv", ()), ("raw.csv", ("--raw",))):
         assert command(name, formulas, "--out", tmp_path / file, *more)[0] == 0
     safe, raw = (list(csv.reader((tmp_path / file).open(newline=""))) for file in ("safe.csv", "raw.csv"))
@@ -230,7 +230,7 @@ def test_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_pa
     assert [[cell.removeprefix("'") for cell in row] for row in safe] == raw
 
 
-def test_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_path: Path, command: Any) -> None:
+def test_s3_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_path: Path, command: Any) -> None:
     assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "raw")[0] == 0
     assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "safe", "--excel-safe")[0] == 0
     for name in ("labels", "workers", "tasks"):
@@ -241,19 +241,19 @@ def test_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_pa
     assert pl.read_csv(tmp_path / "raw" / "labels.csv")["task"].to_list() == labels["task"].to_list()
 
 
-def test_json_for_programs_is_as_it_is(formulas: Path, command: Any) -> None:
+def test_s3_json_for_programs_is_as_it_is(formulas: Path, command: Any) -> None:
     assert {row["worker"][0] for row in json.loads(command("workers", formulas, "--json")[1])} == {"-"}
     assert {row["task"][0] for row in json.loads(command("tasks", formulas, "--json")[1])} == {"="}
 
 
-def test_labels_on_stdout_follow_excel_safe(formulas: Path, command: Any) -> None:
+def test_s3_labels_on_stdout_follow_excel_safe(formulas: Path, command: Any) -> None:
     raw = list(csv.DictReader(command("aggregate", formulas)[1].splitlines()))
     safe = list(csv.DictReader(command("aggregate", formulas, "--excel-safe")[1].splitlines()))
     assert {row["task"][0] for row in raw} == {"="}
     assert [row["task"] for row in safe] == ["'" + row["task"] for row in raw]
 
 
-def test_spreadsheet_safe_leaves_all_but_formulas() -> None:
+def test_s3_spreadsheet_safe_leaves_all_but_formulas() -> None:
     text = ["=1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "'=1", " x", "", None]
     table = pl.DataFrame({"=head": text, "n": range(-1, len(text) - 1), "x": [-1.5] * len(text)})
     safe = spreadsheet_safe(table)

@@ -252,7 +252,7 @@ def _saved_curves(result: Any, folder: Path | None) -> dict[str, Any]:
 
     if folder is None or not together(folder, ROC_FILE, NAME):
         return {}
-    table = pl.read_csv(folder / ROC_FILE)
+    table = pl.read_csv(folder / ROC_FILE, glob=False)  # a folder may be called like a pattern
     return {"judged": Evaluation.from_table(table, evaluate({result.model.name: result}).skills)}
 
 

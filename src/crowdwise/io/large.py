@@ -27,7 +27,7 @@ from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
 from .chunks import BASE, USABLE, Chunk, Source
-from .stored import Folder, StoredLabels, disk_errors, write_part
+from .stored import Folder, StoredLabels, disk_errors, read_arrow, write_part
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
 PART_FACTOR = 5  # memory for reading a part, compared with its frame
@@ -287,7 +287,7 @@ def _write_parts(
     """Read every part, write its arrays, and return their number."""
     folders = sorted((home.path / ROWS).iterdir())
     for number, folder in enumerate(folders):
-        frame = pl.concat([pl.read_ipc(file) for file in sorted(folder.iterdir())])
+        frame = pl.concat([read_arrow(file) for file in sorted(folder.iterdir())])
         frame = seen.with_times(frame)
         shutil.rmtree(folder)
         line, file = frame[LINE].to_numpy(), frame[FILE].to_numpy()

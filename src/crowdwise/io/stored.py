@@ -126,12 +126,17 @@ def write_part(folder: Path, part: Labels) -> None:
         (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
 
 
+def read_arrow(path: Path) -> pl.DataFrame:
+    """Read an Arrow file of a part; a folder may be called like a pattern."""
+    return pl.scan_ipc(path, glob=False).collect()
+
+
 def read_index(folder: Path) -> PartIndex:
     """Read what the whole table needs to know of a part."""
     about = json.loads((folder / "part.json").read_text(encoding="utf-8"))
     return PartIndex(
-        workers=pl.read_ipc(folder / "workers.arrow").to_series(),
-        classes=pl.read_ipc(folder / "classes.arrow").to_series(),
+        workers=read_arrow(folder / "workers.arrow").to_series(),
+        classes=read_arrow(folder / "classes.arrow").to_series(),
         row_worker=np.load(folder / "row_worker.npy"),
         row_label=np.load(folder / "row_label.npy"),
         answers=np.diff(np.load(folder / "row_ptr.npy")).astype(np.int64),
@@ -179,12 +184,12 @@ class PartLabels(Labels, listed=False):
 
     @cached_property  # type: ignore[misc]
     def tasks(self) -> pl.Series:
-        return pl.read_ipc(self.folder / "tasks.arrow").to_series()
+        return read_arrow(self.folder / "tasks.arrow").to_series()
 
     @cached_property  # type: ignore[misc]
     def extras(self) -> pl.DataFrame:
         file = self.folder / "extras.arrow"
-        return pl.read_ipc(file) if file.exists() else pl.DataFrame()
+        return read_arrow(file) if file.exists() else pl.DataFrame()
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
