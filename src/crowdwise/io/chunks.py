@@ -31,7 +31,7 @@ from .delimited import (
     undecodable,
 )
 from .opening import GZIP, open_bytes
-from .tables import check_columns, concatenated, format_of, not_records, parse_records, source_name
+from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
 IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
@@ -437,6 +437,7 @@ def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]
     each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
     for start in range(0, rows, each):
         frame = _checked(path, lazy.slice(start, each).collect)
+        check_rows(frame.height, min(each, rows - start), path.name, f"its metadata from row {start + 1} on")
         yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, FileError, option
-from ..kernels.layout import Bools, Ints
+from ..kernels.layout import Ints
 from .opening import GZIP
 
 DELIMITERS = (",", "\t", ";", "|")
-QUOTE, NEWLINE = ord('"'), ord("\n")
-CHUNK_BYTES, CACHED_BYTES = 1 << 24, 1 << 18
+QUOTE, NEWLINE, RETURN = ord('"'), ord("\n"), ord("\r")
+CHUNK_BYTES = CACHED_BYTES = 1 << 18
+MAX_COLUMNS = 100_000
 UTF8_NOTE, UTF16_NOTE = "UTF-8 with a byte order mark", "UTF-16, recognised by its byte order mark"
+
+
+class Records(NamedTuple):
+    """Where the n records of a delimited file are, each with (n,) numbers; the header is the first one."""
+
+    start: Ints
+    end: Ints  # of the line break
+    delimiters: Ints  # outside quotes
+    line: Ints  # on which it begins, from 1
 
 
 @dataclass(frozen=True)
@@ -38,37 +49,48 @@ class Text:
         return b'"' in self.data
 
     @cached_property
-    def lines(self) -> tuple[Ints, Ints, Ints]:
-        """For every logical line: its end, its number of delimiters, and the physical line on which it starts."""
-        ends, delimiters, starts = [], [], []
-        inside, before, physical = False, 0, 1
-        opened = 0
+    def records(self) -> Records:
+        """The records of the file, as the line breaks outside quotes say; empty lines are no records."""
+        found: list[Records] = []
+        inside, start, line, first, carried = False, 0, 1, 1, 0  # `first` is the line on which the record begins
         for at in range(0, len(self.data), CHUNK_BYTES):
             chunk = np.frombuffer(self.data, np.uint8, count=min(CHUNK_BYTES, len(self.data) - at), offset=at)
-            parity = np.bitwise_xor.accumulate(chunk == QUOTE) ^ inside
-            new = chunk == NEWLINE
-            end = np.flatnonzero(new & ~parity)
-            count = np.cumsum((chunk == ord(self.delimiter)) & ~parity)
-            newlines = np.cumsum(new)
-            at_end = count[end] + before
-            ends.append(end + at)
-            delimiters.append(at_end)
-            starts.append(newlines[end] + physical)
-            quotes = np.flatnonzero(chunk == QUOTE)
-            if len(quotes) and bool(parity[-1]):
-                opened = physical + int(newlines[quotes[-1]])
-            before, physical, inside = before + int(count[-1]), physical + int(newlines[-1]), bool(parity[-1])
+            outside = ~(np.bitwise_xor.accumulate(chunk == QUOTE) ^ inside)
+            breaks, inside = np.flatnonzero(chunk == NEWLINE), not outside[-1]
+            ends, delimiters = breaks[outside[breaks]], np.flatnonzero((chunk == ord(self.delimiter)) & outside)
+            if len(ends):
+                counts, after = np.searchsorted(delimiters, ends), np.searchsorted(breaks, ends) + line + 1
+                widths = np.diff(counts, prepend=0)
+                widths[0] += carried
+                starts = np.concatenate([[start], ends[:-1] + at + 1])
+                found.append(self._filled(starts, ends + at, widths, np.concatenate([[first], after[:-1]])))
+                start, first, carried = int(ends[-1]) + at + 1, int(after[-1]), len(delimiters) - int(counts[-1])
+            else:
+                carried += len(delimiters)
+            line += len(breaks)
         if inside:
+            line = self.data.count(b"\n", 0, self.data.rfind(b'"')) + 1 + self.before
             raise FileError(
-                f"{self.name}:{opened + self.before}: a quote is opened here and never closed. Close it, or double it "
-                "if it is text"
+                f"{self.name}:{line}: a quote is opened here and never closed. Close it, or double it if it is text"
             )
-        ends.append(np.array([len(self.data)]))
-        delimiters.append(np.array([before]))
-        end_of = np.concatenate(ends)
-        per_line = np.diff(np.concatenate(delimiters), prepend=0)
-        first = np.concatenate([[1], np.concatenate(starts)]).astype(np.int64)
-        return end_of, per_line, first
+        found.append(self._filled(*(np.array([each]) for each in (start, len(self.data), carried, first))))
+        return Records(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+    def _filled(self, start: Ints, end: Ints, delimiters: Ints, line: Ints) -> Records:
+        """Return records without those that are empty lines."""
+        length = end - start
+        one = np.flatnonzero(length == 1)
+        length[one[np.frombuffer(self.data, np.uint8)[start[one]] == RETURN]] = 0
+        full = length > 0
+        return Records(start[full], end[full], delimiters[full], line[full])
+
+    def without_blank(self) -> bytes:
+        """Return the data without empty lines."""
+        start, end = self.records.start, self.records.end
+        gaps = np.flatnonzero(start[1:] != end[:-1] + 1)
+        firsts, lasts = np.concatenate([[0], gaps + 1]), np.append(gaps, len(end) - 1)
+        whole = memoryview(self.data)
+        return b"".join(whole[a:b] for a, b in zip(start[firsts].tolist(), (end[lasts] + 1).tolist(), strict=True))
 
     def where(self, row: int) -> str:
         """Describe the place of a row."""
@@ -92,8 +114,7 @@ class Text:
         """Return the lines on which the first rows of the table start."""
         if not self.quoted and not self.has_blank:
             return np.arange(2, rows + 2) + self.before
-        end, delimiters, first = self.lines
-        return np.asarray(first[~_blank(self.data, end, delimiters)][1 : rows + 1] + self.before)
+        return np.asarray(self.records.line[1 : rows + 1] + self.before)
 
     @cached_property
     def n_lines(self) -> int:
@@ -121,16 +142,17 @@ class Text:
 
     @cached_property
     def has_blank(self) -> bool:
-        return not self.even and (b"\n\n" in self.data or b"\n\r\n" in self.data)
+        return not self.even and (b"\n\n" in self.data or b"\n\r\n" in self.data or self.data.endswith(b"\n\r"))
 
     @cached_property
     def stray(self) -> int | None:
         """Offset of the first quote that neither opens nor closes a field, nor is doubled inside a quoted field.
 
-        If there is none, counting quotes is enough to decide which line breaks end a record.
+        If there is none, counting quotes is enough to decide which line breaks end a record. A carriage return ends a
+        record only before a line break.
         """
         data = np.frombuffer(self.data, np.uint8)
-        edge = (QUOTE, NEWLINE, ord("\r"), ord(self.delimiter))
+        edge = (QUOTE, NEWLINE, ord(self.delimiter))
         before = 0
         for at in range(0, len(data), CHUNK_BYTES):
             place = np.flatnonzero(data[at : at + CHUNK_BYTES] == QUOTE) + at
@@ -138,56 +160,97 @@ class Text:
             beside = np.where(opening, place - 1, place + 1)
             inside = (beside >= 0) & (beside < len(data))
             odd = inside & ~np.isin(data[np.where(inside, beside, 0)], edge)
-            if odd.any():
-                return int(place[np.argmax(odd)])
+            for n in np.flatnonzero(odd):
+                if opening[n] or self.data[beside[n] : beside[n] + 2] not in (b"\r\n", b"\r"):
+                    return int(place[n])
             before += len(place)
         return None
 
-    def check_quotes(self, width: int, height: int) -> None:
-        """Read the file again with Python's csv reader; a misplaced quote raises FileError with its line."""
-        rows = io.StringIO(self.data.decode(errors="replace"), newline="")
-        reader, found = csv.reader(rows, delimiter=self.delimiter, strict=True), -1
-        inside = "unexpected quote inside a field. Quote the whole field and double the quote"
-        try:
-            for record in reader:
-                found += bool(record)
-                if record and len(record) != width:
-                    raise FileError(f"{self.name}:{reader.line_num + self.before}: {inside}")
-        except csv.Error:
-            raise FileError(f"{self.name}:{reader.line_num + self.before}: {inside}") from None
-        if found != height:
-            line = self.data.count(b"\n", 0, self.stray) + 1 + self.before
-            raise FileError(f"{self.name}:{line}: {inside}")
+    def compare(self, frame: pl.DataFrame | None, width: int) -> None:
+        """Read the records with quotes again, by the grammar of RFC 4180, in which a quote inside a field that is not
+        quoted is text. Raise FileError with the line of the first one that is not the same row of the frame, or, if
+        there is no frame, that has another width."""
+        at, row = 0, -1  # of the next record; the header is row -1
+        while (quote := self.data.find(QUOTE, at)) >= 0:
+            start = max(at, self.data.rfind(b"\n", at, quote) + 1)
+            row += self._lines_between(at, start)
+            cells, at = record(self.data, start, self.delimiter)
+            if len(cells) != width or (row >= 0 and frame is not None and cells != _cells(frame, row)):
+                raise self.stray_quote(start)
+            row += 1
+        if frame is not None and row + self._lines_between(at, len(self.data)) != frame.height:
+            raise self.stray_quote(self.stray or 0)
 
-    def check(self, width: int, height: int) -> None:
-        """Raise FileError unless every row has the width of the header and all rows were read."""
+    def _lines_between(self, start: int, end: int) -> int:
+        """Return the number of lines that are not empty, in a range without quotes."""
+        if not self.has_blank:
+            return self.data.count(b"\n", start, end) + (end > start and self.data[end - 1] != NEWLINE)
+        return sum(line not in (b"", b"\r") for line in self.data[start:end].split(b"\n"))
+
+    def stray_quote(self, at: int) -> FileError:
+        line = self.data.count(b"\n", 0, at) + 1 + self.before
+        return FileError(
+            f"{self.name}:{line}: unexpected quote inside a field. Quote the whole field and double the quote"
+        )
+
+    def check(self, frame: pl.DataFrame, width: int) -> None:
+        """Raise FileError unless every row has the width of the header and all rows are in the frame."""
         if self.quoted and self.stray is not None:
-            self.check_quotes(width, height)
-        if self.even and self.n_lines == height + 1 and self.n_columns == width:
+            self.compare(frame, width)
+        if self.even and self.n_lines == frame.height + 1 and self.n_columns == width:
             return
-        end, delimiters, first = self.lines
-        full = ~_blank(self.data, end, delimiters)
-        odd = np.flatnonzero(full & (delimiters != width - 1))
+        self.check_widths(width)
+        rows = len(self.records.line) - 1
+        if rows != frame.height:
+            line = int(self.records.line[min(frame.height + 1, rows)]) + self.before
+            raise FileError(
+                f"{self.name}:{line}: {rows} rows in the file, but {frame.height} were read. Check the line breaks "
+                "near this line"
+            )
+
+    def explain(self, width: int) -> None:
+        """Raise FileError for what the file itself has wrong, if it has."""
+        if self.quoted and self.stray is not None:
+            self.compare(None, width)
+            raise self.stray_quote(self.stray)
+        self.check_widths(width)
+
+    def check_widths(self, width: int) -> None:
+        """Raise FileError unless every record has the width of the header."""
+        delimiters = self.records.delimiters
+        odd = np.flatnonzero(delimiters != width - 1)
         if len(odd):
-            found = int(delimiters[odd[0]]) + 1
+            line, found = int(self.records.line[odd[0]]) + self.before, int(delimiters[odd[0]]) + 1
             raise FileError(
-                f"{self.name}:{first[odd[0]] + self.before}: {found} field(s), but the header has {width}. Correct the "
-                f"line, or quote a field that contains the delimiter {self.delimiter!r}"
-            )
-        if int(full.sum()) != height + 1:
-            raise FileError(
-                f"{self.name}: {int(full.sum()) - 1} rows in the file, but {height} were read; the file may be damaged"
+                f"{self.name}:{line}: {found} field(s), but the header has {width}. Correct the line, or quote a field "
+                f"that contains the delimiter {self.delimiter!r}"
             )
 
 
-def _blank(data: bytes, end: Ints, delimiters: Ints) -> Bools:
-    """Return a mask of the empty lines."""
-    start = np.concatenate([[0], end[:-1] + 1])
-    length = end - start
-    blank: Bools = length == 0
-    for i in np.flatnonzero((length == 1) & (delimiters == 0)):
-        blank[i] = data[start[i] : start[i] + 1] == b"\r"
-    return blank
+def record(data: bytes, at: int, delimiter: str) -> tuple[list[str], int]:
+    """Return the cells of the record that begins at an offset, and where it ends; no cells if it is not as RFC 4180
+    wants it."""
+    cells, field = list[str](), _field(delimiter)
+    while (found := field.match(data, at)) is not None:
+        quoted, plain, end = found.groups()
+        text = plain.removesuffix(b"\r") if quoted is None and end != delimiter.encode() else plain
+        cells.append((quoted.replace(b'""', b'"') if quoted is not None else text).decode(errors="replace"))
+        at = found.end()
+        if end != delimiter.encode():
+            return cells, at
+    return [], at
+
+
+@cache
+def _field(delimiter: str) -> re.Pattern[bytes]:
+    """A field, quoted or plain, and what ends it."""
+    mark = re.escape(delimiter.encode())
+    return re.compile(rb'(?:"((?:[^"]+|"")*+)"|((?!")[^%b\n]*))(%b|\r?\n|\r?\Z)' % (mark, mark))
+
+
+def _cells(frame: pl.DataFrame, row: int) -> list[str]:
+    """Return a row of a frame as text; a row that is not there has no cells."""
+    return [] if row >= frame.height else [cell or "" for cell in frame.row(row)]
 
 
 def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[str, ...]]:
@@ -245,9 +308,17 @@ def not_utf8(data: bytes, name: str, skipped: int = 0, before: int = 0) -> FileE
     return None
 
 
+def _check_first(line: bytes, name: str) -> None:
+    """Raise FileError if there is nothing in the first line."""
+    if not line.strip():
+        raise FileError(f"{name}:1: the first line is empty; the names of the columns belong there. Remove the line")
+
+
 def sniff(data: bytes, name: str) -> str:
     """Return the most frequent delimiter in the header."""
-    header = data[: data.find(b"\n") if b"\n" in data else len(data)].decode(errors="replace")
+    first = data[: data.find(b"\n") if b"\n" in data else len(data)]
+    _check_first(first, name)
+    header = first.decode(errors="replace")
     outside = "".join(header.split('"')[::2])
     best = max(DELIMITERS, key=outside.count)
     if outside.count(best) == 0:
@@ -282,34 +353,39 @@ def read_delimited(
         return Delimited(pl.DataFrame(), notes, None)
     text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
     header = _header(text)
+    table = text.without_blank() if text.has_blank else data
     try:
-        frame = pl.read_csv(io.BytesIO(data), separator=text.delimiter, infer_schema=False, glob=False)
+        frame = pl.read_csv(io.BytesIO(table), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
         wrong = not_utf8(data, name, skipped, before)
         if wrong is None:
-            text.check(len(header), _rows(text))
+            text.explain(len(header))
         raise wrong or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
-    if text.has_blank:
-        end, delimiters, _ = text.lines
-        blank = _blank(data, end, delimiters)
-        frame = frame.filter(pl.Series(~blank[np.flatnonzero(~blank)[0] + 1 :][: frame.height]))
-    text.check(len(header), frame.height)
+    text.check(frame, len(header))
     notes = (*notes, *delimiter_note(text.delimiter))
     return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text.light())
 
 
-def _rows(text: Text) -> int:
-    end, delimiters, _ = text.lines
-    return int((~_blank(text.data, end, delimiters)).sum()) - 1
-
-
 def _header(text: Text) -> list[str]:
+    _check_first(text.data[: text.data.find(b"\n") + 1 or len(text.data)], text.name)
     wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong
-    first = io.StringIO(text.data[: 1 << 20].decode(errors="replace"), newline="")
-    names = next(csv.reader(first, delimiter=text.delimiter))
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names, _ = record(text.data, 0, text.delimiter)
+    if not names:
+        text.check_widths(1)  # says where a quote is not closed
+        raise text.stray_quote(0)
+    if "\r" in text.data[: text.data.find(b"\n") + 1 or len(text.data)].rstrip().decode(errors="replace"):
+        raise FileError(
+            f"{text.name}:1: lines end with a carriage return alone, or the header has one. Save the file with the "
+            "line breaks of Unix or Windows"
+        )
+    if len(names) > MAX_COLUMNS:
+        raise ColumnError(
+            f"{text.name}:1: the header has {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Check that the "
+            f"lines end where they should, and {option('delimiter', text.delimiter)}"
+        )
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ColumnError(f"{text.name}:1: the header has {twice[0]!r} more than once. Rename one of the columns")
     return names

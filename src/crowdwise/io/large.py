@@ -28,6 +28,7 @@ from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
 from .chunks import BASE, USABLE, Chunk, Source
 from .stored import Folder, StoredLabels, disk_errors, read_arrow, write_part
+from .tables import check_rows
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
 PART_FACTOR = 5  # memory for reading a part, compared with its frame
@@ -140,8 +141,10 @@ class Seen:
         self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
         self.slash_orders = set[bool]()  # whether dates such as 1/2/2026 have the day first
         self.wide_gold = GoldCounts(0, 0)
+        self.rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
+        self.rows += frame.height
         names = self.plan.roles
         if self.plan.wide and "gold" in names:
             gold = normalise_ids(frame[names["gold"]], "gold", "")[0]
@@ -285,9 +288,10 @@ def _write_parts(
     watch: Callable[[Progress], None] | None,
 ) -> int:  # fmt: skip
     """Read every part, write its arrays, and return their number."""
-    folders = sorted((home.path / ROWS).iterdir())
+    folders, rows = sorted((home.path / ROWS).iterdir()), 0
     for number, folder in enumerate(folders):
         frame = pl.concat([read_arrow(file) for file in sorted(folder.iterdir())])
+        rows += frame.height
         frame = seen.with_times(frame)
         shutil.rmtree(folder)
         line, file = frame[LINE].to_numpy(), frame[FILE].to_numpy()
@@ -300,6 +304,7 @@ def _write_parts(
         write_part(home.part(number), part)
         _report(watch, "sorting", (number + 1) / len(folders))
     shutil.rmtree(home.path / ROWS)
+    check_rows(rows, seen.rows, source.name, "a count while it was split")
     return len(folders)
 
 

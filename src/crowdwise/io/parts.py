@@ -30,6 +30,7 @@ from .xml_files import cvat_records, xml_root
 
 HEAD_BYTES = 1 << 18
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
+MAX_FIELDS = 5_000  # of an export
 PART_BYTES, PART_RECORDS = 1 << 24, 1_000
 MAX_TEXT_BYTES = 1 << 28  # of a matrix of numbers, which is read as a whole
 
@@ -42,7 +43,13 @@ class Part(NamedTuple):
 
 
 def head_of(path: Path, how: Reading) -> Head:
-    """Return how a file begins. One that cannot be read gets an empty head: reading it says what is wrong."""
+    """Return how a file begins. One that cannot be read gets an empty head: reading it says what is wrong. So does one
+    with more fields than exports of platforms have."""
+    found = _head(path, how)
+    return found if len(found.columns) <= MAX_FIELDS else Head(path.name, "", "")
+
+
+def _head(path: Path, how: Reading) -> Head:
     nothing = Head(path.name, "", "")
     try:
         kind = _kind(path, how)

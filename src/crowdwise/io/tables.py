@@ -235,13 +235,22 @@ def _by_first_byte(data: bytes) -> str:
     return "jsonl" if first == b"{" else "csv"
 
 
+def check_rows(found: int, wanted: int, name: str, where: str) -> None:
+    """Raise FileError unless as many rows were read as the file has, by a count of its own."""
+    if found != wanted:
+        raise FileError(f"{name} has {wanted} rows by {where}, but {found} were read. Write or download it again")
+
+
 def _parquet(data: bytes, name: str) -> pl.DataFrame:
     try:
-        return pl.read_parquet(io.BytesIO(data))
+        rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
+        frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
             f"{name} is not a complete Parquet file: {str(error).splitlines()[0][:200]}. Write or download it again"
         ) from error
+    check_rows(frame.height, rows, name, "its metadata")
+    return frame
 
 
 def _frame(records: Any, name: str) -> pl.DataFrame:
@@ -252,7 +261,9 @@ def _frame(records: Any, name: str) -> pl.DataFrame:
         raise not_records(name)
     if not records:
         raise EmptyDataError(f"no answers in {name}: the list is empty")
-    return to_frame(records)
+    frame = to_frame(records)
+    check_rows(frame.height if frame.width else len(records), len(records), name, "its records")
+    return frame
 
 
 def not_records(name: str) -> FileError:
