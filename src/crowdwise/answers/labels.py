@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,13 @@ from ..errors import ColumnError, EmptyDataError, ParameterError, UnknownIdError
 from ..forks import refuse_lost_threads
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
+from ..kernels.rules import Whole
 from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .columns import LABEL_ROLES, Roles
 from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, repeated, resolve_repeats
 from .reading import Reading, given
 from .rows import Rows
+from .rules import Ids, Table
 
 TASK_KEY = "key of the task"  # name of a column of `task_keys` in place of ids
 
@@ -41,12 +43,12 @@ class Labels(Answers):
     tables: ClassVar[tuple[str, ...]] = ("gold",)
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"duplicates": POLICIES, "anonymous": ("refuse", "each")}
 
-    tasks: pl.Series  # sorted ids; a task whose answers were all dropped is among them
-    workers: pl.Series
-    classes: pl.Series
+    tasks: Annotated[pl.Series, Ids("T")]  # sorted ids; a task whose answers were all dropped is among them
+    workers: Annotated[pl.Series, Ids("W")]
+    classes: Annotated[pl.Series, Ids("K")]
     layout: Layout
-    gold: Ints  # (T,) known class, or -1
-    extras: pl.DataFrame  # other columns (seconds, timestamp, ...), one row per answer in task order
+    gold: Annotated[Ints, Whole("T", -1, below="K")]  # known class, or -1
+    extras: Annotated[pl.DataFrame, Table("N", optional=True)]  # other columns, in task order
     intake: Intake
 
     def __init__(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.rules import Bits, Real, Whole
 from .base import NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .coding import look_alikes, places, to_text
 from .columns import PAIR_ROLES, Roles
 from .pair_rows import CONTRADICTIONS, read_pairs, resolve_contradictions
 from .reading import Reading, given
+from .rules import Ids
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -38,14 +40,14 @@ class Pairs(Answers):
     roles: ClassVar[Roles] = PAIR_ROLES
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"contradictions": CONTRADICTIONS}
 
-    items: pl.Series  # sorted ids, or the ids of the features
-    workers: pl.Series
-    left: Ints  # (A,) the item with the smaller index; answers are sorted by left, right, worker
-    right: Ints
-    worker: Ints  # (A,)
-    same: Bools  # (A,)
-    hit: Ints  # (A,) index of the job, or -1
-    weight: Floats  # (A,) weight of each answer
+    items: Annotated[pl.Series, Ids("N")]  # sorted ids, or the ids of the features
+    workers: Annotated[pl.Series, Ids("W")]
+    left: Annotated[Ints, Whole("A", below="N")]  # the smaller index; sorted by left, right, worker
+    right: Annotated[Ints, Whole("A", below="N")]
+    worker: Annotated[Ints, Whole("A", below="W")]
+    same: Annotated[Bools, Bits("A")]
+    hit: Annotated[Ints, Whole("A", -1)]  # index of the job, or -1
+    weight: Annotated[Floats, Real("A", 0, 1)]  # weight of each answer
     intake: Intake
 
     def __init__(
@@ -103,6 +105,13 @@ class Pairs(Answers):
             items=names, workers=pl.Series("worker", [], dtype=pl.String), left=gap, right=gap.copy(),
             worker=gap.copy(), same=np.empty(0, bool), hit=gap.copy(), weight=np.empty(0), intake=intake,
         )  # fmt: skip
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in answers that were read from a file, or ""."""
+        pair = self.left.astype(np.int64) * self.n_items + self.right
+        sound = (self.left < self.right).all() and (np.diff(pair) >= 0).all()
+        return "" if sound else "has pairs that are not in their order"
 
     def __repr__(self) -> str:
         counts = {

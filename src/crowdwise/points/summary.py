@@ -31,6 +31,7 @@ DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click o
 DECOY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # candidate shares of decoys; prior weight 1 / share
 HIT_RATE_MEANS = np.linspace(0.05, 0.98, 32)  # candidate means of the share of workers who click on a real object
 HIT_RATE_STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # candidate concentrations of that Beta distribution
+HIT_RATE_GRID = len(HIT_RATE_STRENGTHS) * len(DECOY_SHARES), len(HIT_RATE_MEANS)  # shape of their weights
 LOG_ODDS_WEIGHT = 0.5  # factor on the log-odds of an object, chosen on three real sets: docs/maths/click_mixture.md
 MIN_ODDS = 1e-12  # smallest probability of an object or of none, before that factor
 EAGER_QUANTILE = 0.75  # workers with a hit rate at or above this quantile count as having looked at the whole image

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from ..answers.base import Answers
+from ..answers.rules import Table
 from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
 from ..forks import refuse_lost_threads
 
@@ -45,7 +46,8 @@ class BaseResult(ABC):
     answers: Any
     model: Model[Any, Any]
     params: Any  # estimated parameters, as arrays
-    trace: pl.DataFrame  # iteration, objective, and counts by name
+    # iteration, objective, and counts by name
+    trace: Annotated[pl.DataFrame, Table("iterations", ("iteration", "objective"), numbers=True)]
     criterion: str  # name of the objective; empty for a model without iterations
     converged: bool
     seed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from ..answers import Labels, places
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints, PerWorker, RowTable, sort_answers
+from ..kernels.rules import Real
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class LeftOut(NamedTuple):
     """Sums over each worker's answers under leave-one-out posteriors, computed without the answer itself."""
 
-    right: PerWorker  # (W,) probability of the label given
-    sharpness: PerWorker  # (W,) sum of squares of the posterior: larger if it is more certain
+    right: Annotated[PerWorker, Real("W", 0)]  # probability of the label given
+    sharpness: Annotated[PerWorker, Real("W", 0)]  # sum of squares of the posterior: larger if it is more certain
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class FittedLabels(BaseResult):
 
     answers: Any
     model: LabelModel
-    prevalence: Floats  # (K,)
+    prevalence: Annotated[Floats, Real("K", 0, 1)]
     left_out: LeftOut
 
     @property
@@ -167,7 +168,7 @@ class LabelsResult(FittedLabels):
     """
 
     answers: Labels
-    posterior: Floats  # (T, K)
+    posterior: Annotated[Floats, Real("T K", 0, 1, sums=True)]
 
     @cached_property
     def labels(self) -> pl.DataFrame:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
-from ..answers import Intake, Labels
+from ..answers import Intake, Labels, rules
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
 from ..engine import Decision, Executor, Model, Run, Standing, Stream, Trace, registry
 from ..engine.stream import check_bounds
@@ -16,13 +16,14 @@ from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, 
 from ..kernels import choose
 from ..kernels.ahead import expected_right, information, with_other
 from ..kernels.layout import Floats, Ints, Subset, WorkerRows, add_shard, find_rows, narrow, sort_answers
+from ..kernels.rules import Real, Whole, ascends
 from ..kernels.special import decide as most_probable
 from ..labels.em import EMModel, Local
 from ..labels.incremental import Changed, Computing, Learned, TaskAnswers, learn_change, small_shard
 from ..labels.model import LabelModel, Learnt
 from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult
-from ..result.store import Parts, Stored
+from ..result.stored import Parts, Stored, UnsoundError, conforms
 from .held import Extras, Ids, Numbering, Pool, grown
 
 PACKAGE = "crowdwise.labels"  # where the models are
@@ -57,6 +58,26 @@ class _Plan(NamedTuple):
     @property
     def growth(self) -> int:
         return len(self.changed.after.at) - len(self.changed.before.at)
+
+
+SAVED_STREAM = {  # what a file has of a stream, apart from what was learned
+    "columns": dict[str, str | None],
+    "reading": dict[str, Any],
+    "ignored": int,
+    "fitted": int,
+    "refit": bool,
+    "turn": int,
+    "known": bool,
+    "task": Annotated[pl.Series, rules.Ids("T")],
+    "worker": Annotated[pl.Series, rules.Ids("W")],
+    "class": Annotated[pl.Series, rules.Ids("K")],
+    "size": Annotated[Ints, Whole("T", dtype="int64")],
+    "answers": Annotated[Ints, Whole("N 3", -1)],
+    "waiting": Annotated[pl.DataFrame, rules.Table("waiting", ("task", "gold"))],
+    "extras": Annotated[pl.DataFrame, rules.Table("extras", optional=True)],
+    "gold": Annotated[Ints, Whole("T", -1, below="K")],
+    "Z": Annotated[Floats, Real("T K", 0, 1)],
+}
 
 
 class LabelStream(Stream[Labels, LabelsResult]):
@@ -567,20 +588,57 @@ class LabelStream(Stream[Labels, LabelsResult]):
         return parts
 
     def _restore(self, stored: Stored) -> None:
-        plain = stored.plain
-        self._columns |= plain["columns"]
-        self._reading, self.ignored = plain["reading"], plain["ignored"]
-        self._fitted, self._refit, self._turn = plain["fitted"], plain["refit"], plain["turn"]
-        self._tasks, self._workers, self._classes = (
-            Ids(r, stored.get(r, pl.Series)) for r in ("task", "worker", "class")
+        kinds = SAVED_STREAM | {"params": self.model.params_type, "rows": WorkerRows}
+        if not stored.plain["known"]:
+            del kinds["params"], kinds["rows"]
+        values = {name: stored.get(name, kind) for name, kind in kinds.items()}
+        stored.settle()
+        flaw = self._flaw(values)
+        if flaw:
+            raise UnsoundError(flaw)
+        self._fill(values)
+
+    def _flaw(self, values: dict[str, Any]) -> str:
+        """What contradicts itself in a stream that was read from a file, or ""."""
+        size, (worker, label, extra) = values["size"], values["answers"].T
+        if size.max(initial=0) > len(worker) or size.sum() != len(worker):
+            return "its tasks have other answers than there are"
+        sizes = (worker, len(values["worker"])), (label, len(values["class"])), (extra, values["extras"].height)
+        if (
+            any(each.max(initial=-1) >= count for each, count in sizes)
+            or min(worker.min(initial=0), label.min(initial=0)) < 0
+        ):
+            return "its answers are by workers, or of classes, that there are not"
+        if not ascends(worker, np.append(0, np.cumsum(size)), strictly=True):
+            return "its answers are not in the order of their workers"
+        if values["known"]:
+            rows = values["rows"]
+            number, found = find_rows(rows, worker, label)
+            if not found.all() or not np.array_equal(np.bincount(number, minlength=rows.n_rows), rows.answers):
+                return "what was learned does not belong to its answers"
+        if not {*values["columns"]} <= {*self._columns} or {*values["reading"]} != {*self._reading}:
+            return "it does not say how tables are read"
+        kinds = conforms(tuple(values["reading"].values()), tuple[list[str] | bool | str | None, ...])
+        counts = min(values[name] for name in ("turn", "fitted", "ignored")) >= 0
+        return (
+            ""
+            if kinds and counts and values["reading"]["repeats"] in REPEATS
+            else "it does not say how tables are read"
         )
-        waiting, extras = stored.get("waiting", pl.DataFrame), stored.get("extras", pl.DataFrame)
-        self._waiting, self._extras = dict(waiting.iter_rows()), Extras(extras)
-        self._pool = Pool.filled(stored.arrays["size"], *stored.arrays["answers"].T)
-        self._gold, self._Z = stored.arrays["gold"], stored.arrays["Z"]
-        if plain["known"]:
-            rows = stored.get("rows", WorkerRows)
-            params = stored.get("params", self.model.params_type)
+
+    def _fill(self, values: dict[str, Any]) -> None:
+        """Hold what was read from a file."""
+        self._columns |= values["columns"]
+        self._reading = values["reading"]
+        self.ignored, self._fitted, self._refit, self._turn = (
+            values[name] for name in ("ignored", "fitted", "refit", "turn")
+        )
+        self._tasks, self._workers, self._classes = (Ids(role, values[role]) for role in ("task", "worker", "class"))
+        self._waiting, self._extras = dict(values["waiting"].iter_rows()), Extras(values["extras"])
+        self._pool = Pool.filled(values["size"], *values["answers"].T)
+        self._gold, self._Z = values["gold"], values["Z"]
+        if values["known"]:
+            rows, params = values["rows"], values["params"]
             how = Computing(len(self._classes), self.n_answers, Run().threads, 0)
             shard = small_shard(self._pool.of(np.arange(len(self._tasks))), self._gold, rows, how)
             part = self.em.statistics(shard, Local(self._Z), shard.shares(self._Z), narrow(params, shard.subset))
