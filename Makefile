@@ -55,7 +55,7 @@ wheel: $(VENV)/.dev
 sbom: $(VENV)/.dev
 	$(BIN)/python scripts/sbom.py
 
-# Known vulnerabilities in what is locked, for Python and for the page. Status 3 of the script: no data, as without a network.
+# Known vulnerabilities in what is locked, for Python and for the page; "Error 3" means no data, as without a network.
 audit: tools $(VENV)/.dev
 	$(BIN)/python scripts/audit.py
 
