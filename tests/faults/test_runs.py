@@ -34,8 +34,10 @@ ITERATIVE = [name for name in cw.models("labels")["name"] if "max_iter" in cw.mo
 
 SERVER = """
 import contextlib, importlib, io, json, os, pkgutil, signal, sys
-import jinja2, numpy.ma, pydantic, safetensors.numpy
+import jinja2, numpy.ma, safetensors.numpy
 import crowdwise.cli, crowdwise.learn.sides
+with contextlib.suppress(ImportError):
+    import pydantic  # which newer libraries import
 for room in ("answers", "cli", "io", "labels", "pairs", "points", "rating", "report", "result"):
     for info in pkgutil.iter_modules(importlib.import_module(f"crowdwise.{room}").__path__):
         if (room, info.name) not in (("cli", "learn"), ("pairs", "deep")):

@@ -21,6 +21,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.cli import main
+from crowdwise.cli.say import clean, progress
 from crowdwise.io.writing import spreadsheet_safe
 from crowdwise.reproduce import STUDIES, study
 
@@ -330,6 +331,35 @@ def test_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: 
     assert status in (1, 2)
     assert out == ""
     assert obeyed(err) == set()
+
+
+class Terminal(io.StringIO):
+    """A terminal in place of stderr; for anything else, typer leaves out what a terminal would obey."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("words", [("workers", "--no\x1b[2J"), ("no\x1b[2J",), ("workers", "x", "--seed", "\x1b[2J")])
+def test_s16_no_wrong_usage_reaches_a_terminal_as_a_command(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["crowdwise", *words])
+    with contextlib.redirect_stderr(Terminal()) as terminal, pytest.raises(SystemExit):
+        main()
+    assert "Usage: crowdwise" in terminal.getvalue()
+    assert obeyed(terminal.getvalue()) == set()
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb.csv", "[link=http://x]a[/link].csv", "[/].csv", "[red]a", "\x1b]8;;x\x07"])
+def test_s16_a_name_in_a_progress_bar_is_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress(f"reading {name}") as update:
+        assert update is not None
+    shown = re.sub(r"\x1b\[[\d;?]*[mhlAK]", "", terminal.getvalue())  # colours, and moves of the bar itself
+    assert f"reading {clean(name)}" in shown
+    assert obeyed(shown) <= {"\r"}
 
 
 def test_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:

@@ -153,7 +153,9 @@ def test_only_the_command_line_knows_flags() -> None:
 
 def test_types_are_shipped() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel == {"packages": ["src/crowdwise"], "sbom-files": ["crowdwise.cdx.json"]}, "whole, with nothing left out"
+    assert wheel == {"packages": ["src/crowdwise"], "sbom-files": ["crowdwise.cdx.json"]}, (
+        "whole, with nothing left out"
+    )
     assert (ROOT / "src" / "crowdwise" / "py.typed").exists()
     assert not any("py.typed" in line for line in (ROOT / ".gitignore").read_text().splitlines())
 
