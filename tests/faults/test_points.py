@@ -198,7 +198,7 @@ def test_what_is_no_table_of_clicks_is_refused(data: Any, error: Any, said: str)
 
 @pytest.mark.parametrize("nothing", [float("nan"), float("inf"), float("-inf"), None])
 @pytest.mark.parametrize("axis", ["x", "y"])
-def test_a_click_that_is_nowhere_is_dropped_and_counted(nothing: Any, axis: str) -> None:
+def test_d20_a_click_that_is_nowhere_is_dropped_and_counted(nothing: Any, axis: str) -> None:
     points = cw.Points({**SMALL, axis: [1.0, nothing, 3.0]}, box=BOX)
     assert dropped(points) == {"no finite coordinates": 1}
     assert points.intake.dropped[0].examples[0].startswith("row 2: a, bob")
@@ -213,7 +213,7 @@ def test_text_that_says_nothing_is_nowhere_too(text: str) -> None:
 
 
 @pytest.mark.parametrize("x", [["1", "two", "3"], [1, "two", 3.5]])
-def test_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
+def test_d20_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
     with pytest.raises(ColumnError, match="coordinate column 'x' of table has 'two' at row 2, which is not a number"):
         cw.Points({**SMALL, "x": x})
 
@@ -275,7 +275,7 @@ def tables(draw: Any) -> pl.DataFrame:
 
 
 @given(tables(), st.sampled_from(["first", "each"]), st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_no_bit_of_the_clicks(frame: pl.DataFrame, rule: str, random: Any) -> None:
+def test_d15_the_order_of_rows_changes_no_bit_of_the_clicks(frame: pl.DataFrame, rule: str, random: Any) -> None:
     """Nor, then, of what is fitted to them."""
     order = list(range(frame.height))
     random.shuffle(order)

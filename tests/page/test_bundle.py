@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_kept_bundle_is_what_the_sources_give(page: Path, tmp_path: Path) -> None:
+def test_s15_the_kept_bundle_is_what_the_sources_give(page: Path, tmp_path: Path) -> None:
     done = run("node", "build.mjs", tmp_path / "out", cwd=page)
     assert done.returncode == 0, done.stdout + done.stderr
     built = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
@@ -103,7 +103,7 @@ def test_types_hold_and_a_wrong_one_is_noticed(page: Path) -> None:
     assert done.stdout.count("error") == 1, done.stdout
 
 
-def test_versions_are_exact_and_locked() -> None:
+def test_s15_versions_are_exact_and_locked() -> None:
     package = json.loads((PAGE / "package.json").read_text())
     wanted = package["devDependencies"]
     assert [version for version in wanted.values() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
@@ -111,10 +111,10 @@ def test_versions_are_exact_and_locked() -> None:
     assert {name: locked()[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-def test_the_lock_names_no_host_and_pins_every_package() -> None:
+def test_s15_the_lock_names_no_host_and_pins_every_package() -> None:
     assert "://" not in (PAGE / "package-lock.json").read_text()
     assert [name for name, each in locked().items() if not str(each["integrity"]).startswith("sha512-")] == []
 
 
-def test_no_package_runs_a_script_when_it_is_installed_but_the_builder() -> None:
+def test_s15_no_package_runs_a_script_when_it_is_installed_but_the_builder() -> None:
     assert [name for name, each in locked().items() if each.get("hasInstallScript")] == ["node_modules/esbuild"]

@@ -174,7 +174,7 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def test_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_else(html: str) -> None:
+def test_s2_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_else(html: str) -> None:
     parsed = Parsed(html)
     [(meta, _)] = parsed.all("meta", **{"http-equiv": "Content-Security-Policy"})
     policy = {words[0]: words[1:] for words in (part.split() for part in meta["content"].split(";"))}
@@ -190,14 +190,14 @@ def test_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_e
     }
 
 
-def test_the_policy_stands_before_anything_it_must_rule(html: str) -> None:
+def test_s2_the_policy_stands_before_anything_it_must_rule(html: str) -> None:
     tags = [tag for tag, _ in Parsed(html).elements]
     assert tags[:4] == ["html", "head", "meta", "meta"]
     assert "http-equiv" in Parsed(html).elements[3][1]
 
 
 @pytest.mark.parametrize("which", ["html", "hostile_html"])
-def test_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.FixtureRequest) -> None:
+def test_s2_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.FixtureRequest) -> None:
     parsed = Parsed(request.getfixturevalue(which))
     links = [value for _, attributes in parsed.elements for name, value in attributes.items() if name in LINKS]
     assert links
@@ -207,7 +207,7 @@ def test_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.Fixt
     assert [a for _, a in parsed.elements if "style" in a] == []
 
 
-def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
+def test_s2_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
     script = (STATIC / "page.js").read_text()
     asks = r"\beval\(|new Function\b|\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import(Scripts)?\("
     assert re.findall(asks, script) == []

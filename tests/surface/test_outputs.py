@@ -286,7 +286,7 @@ def obeyed(*said: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [*RATING, "inspect"])
-def test_no_name_reaches_the_terminal_as_a_command(
+def test_s16_no_name_reaches_the_terminal_as_a_command(
     name: str, hostile_file: Path, hostile_folder: Path, command: Any
 ) -> None:
     status, out, err = command(name, hostile_file if name in ("workers", "inspect") else hostile_folder)
@@ -296,14 +296,14 @@ def test_no_name_reaches_the_terminal_as_a_command(
     assert max(map(len, out.splitlines())) < 1000, "a name of a megabyte is cut"
 
 
-def test_no_flag_or_reason_reaches_the_terminal_as_a_command(hostile_folder: Path, command: Any) -> None:
+def test_s16_no_flag_or_reason_reaches_the_terminal_as_a_command(hostile_folder: Path, command: Any) -> None:
     status, out, err = command("workers", hostile_folder, "--flagged", "--top", 100)
     assert status == 0
     assert "at chance; one label" in out
     assert obeyed(out, err) == set()
 
 
-def test_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, command: Any, tmp_path: Path) -> None:
+def test_s16_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, command: Any, tmp_path: Path) -> None:
     status, out, err = command("aggregate", hostile_file, "--no-page", "--out", tmp_path / "o\x1b[2J")
     assert (status, out, obeyed(err)) == (0, "", set())
     status, out, err = command("compare", hostile_file, "--folds", 0, "--model", "majority-vote")
@@ -326,7 +326,7 @@ def test_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, comman
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )
-def test_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: Path, command: Any) -> None:
+def test_s16_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: Path, command: Any) -> None:
     status, out, err = command(*(word.replace("{file}", str(hostile_file)) for word in words))
     assert status in (1, 2)
     assert out == ""
@@ -362,7 +362,7 @@ def test_s16_a_name_in_a_progress_bar_is_text(name: str, monkeypatch: pytest.Mon
     assert obeyed(shown) <= {"\r"}
 
 
-def test_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:
+def test_s16_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:
     twice = table(
         "task,worker,label\nt\x1b[2J,w\x1b]8;;x\x07,a\u202eb\nt\x1b[2J,w\x1b]8;;x\x07,\x9bm\n", "x\x1b[2J.csv"
     )
