@@ -372,7 +372,7 @@ def test_everything_that_is_promised_is_written(
     assert status == 0
     assert out.splitlines()[0].split() == COLUMNS["sizes"]
     assert len(out.splitlines()) == 6
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FILES, "crowdwise.json"])
     for name, columns in COLUMNS.items():
         table = rows(tmp_path / "out" / f"{name}.csv")
         assert list(table[0])[: len(columns)] == columns
