@@ -1,10 +1,11 @@
-"""Bad files in rarer places: F4, F8, F10 and R12 of the fault list."""
+"""Bad files in rarer places: F4, F8, F10, F11 and R12 of the fault list."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -122,6 +123,48 @@ def test_f10_a_file_that_may_not_be_read_is_refused(
     monkeypatch.setattr("builtins.open", forbidden)
     with pytest.raises(FileError, match=r"answers\..*Permission denied"):
         read(path)
+
+
+# ------------------------------------------------------------------------------------------- F11: larger than memory
+
+MEMORY = 450_000_000  # bytes that the command may use
+
+
+def test_f11_a_table_larger_than_the_memory_is_read_within_it(tmp_path: Path) -> None:
+    """A table of 540 MB of long ids, in any order, which take no time to fit."""
+    path, out, answers = tmp_path / "answers.csv", tmp_path / "out", 300_000
+    pad = "x" * 1800
+    with path.open("w") as file:
+        file.write("task,worker,label\n")
+        for n in range(answers):
+            file.write(f"{n * 7919 % answers // 4:05d}{pad},w{n % 23},{'abc'[n // 4 % 3]}\n")
+    assert path.stat().st_size > 1.1 * MEMORY
+    given = [
+        "aggregate",
+        path,
+        "--model",
+        "majority-vote",
+        "--duplicates",
+        "last",
+        "--memory",
+        str(MEMORY),
+        "--out",
+        out,
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crowdwise", *map(str, given), "--no-page", "--threads", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    said = process.stderr.read() if process.stderr else ""
+    _, status, used = os.wait4(process.pid, 0)
+    path.unlink()
+    assert os.waitstatus_to_exitcode(status) == 0, said
+    assert "are on disk in parts" in said
+    assert used.ru_maxrss * 1024 < MEMORY
+    assert pl.scan_csv(out / "labels.csv").select(pl.len()).collect().item() == answers // 4
+    shutil.rmtree(out)
 
 
 # --------------------------------------------------------------------------------- R12: files of other versions by name
