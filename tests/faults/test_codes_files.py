@@ -200,9 +200,16 @@ def pairs(folder: Path) -> Path:
     return cw.aggregate(cw.simulate.pinwheel(per_cluster=8, asked=40).pairs, "pair-vote").save(folder)
 
 
+def classifier(folder: Path) -> Path:
+    crowd = cw.simulate.experts(40, seed=3)
+    model = cw.learn.CrowdClassifier().fit(crowd.features, crowd.answers, crowd.truth["task"])
+    return Path(model.save(folder))
+
+
 LOADERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
     "result": (result, cw.load),
     "result of pairs": (pairs, cw.load),
+    "classifier": (classifier, cw.learn.load),
     "stream of labels": (label_stream, cw.LabelStream.load),
     "stream of clicks": (click_stream, cw.ClickStream.load),
 }
