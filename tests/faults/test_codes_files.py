@@ -1,10 +1,11 @@
-"""Bad files in rarer places: F4, F8, F10 and R12 of the fault list."""
+"""Bad files in rarer places: F4, F8, F10, F11 and R12 of the fault list."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -124,6 +125,55 @@ def test_f10_a_file_that_may_not_be_read_is_refused(
         read(path)
 
 
+# ------------------------------------------------------------------------------------------- F11: larger than memory
+
+MEMORY = 450_000_000  # bytes that the command may use
+PEAK = """
+import atexit, re, sys
+from pathlib import Path
+from crowdwise.cli import main
+status = Path("/proc/self/status")
+atexit.register(lambda: print("peak, in kB:", re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1], file=sys.stderr))
+main()
+"""
+
+
+def test_f11_a_table_larger_than_the_memory_is_read_within_it(tmp_path: Path) -> None:
+    """A table of 540 MB of long ids, in any order, which take no time to fit."""
+    path, out, answers = tmp_path / "answers.csv", tmp_path / "out", 300_000
+    pad = "x" * 1800
+    with path.open("w") as file:
+        file.write("task,worker,label\n")
+        for n in range(answers):
+            file.write(f"{n * 7919 % answers // 4:05d}{pad},w{n % 23},{'abc'[n // 4 % 3]}\n")
+    assert path.stat().st_size > 1.1 * MEMORY
+    given = [
+        "aggregate",
+        path,
+        "--model",
+        "majority-vote",
+        "--duplicates",
+        "last",
+        "--memory",
+        str(MEMORY),
+        "--out",
+        out,
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *map(str, given), "--no-page", "--threads", "1"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    path.unlink()
+    assert done.returncode == 0, done.stderr
+    assert "are on disk in parts" in done.stderr
+    assert 1024 * int(done.stderr.split()[-1]) < MEMORY
+    assert pl.scan_csv(out / "labels.csv").select(pl.len()).collect().item() == answers // 4
+    shutil.rmtree(out)
+
+
 # --------------------------------------------------------------------------------- R12: files of other versions by name
 
 
@@ -150,9 +200,16 @@ def pairs(folder: Path) -> Path:
     return cw.aggregate(cw.simulate.pinwheel(per_cluster=8, asked=40).pairs, "pair-vote").save(folder)
 
 
+def classifier(folder: Path) -> Path:
+    crowd = cw.simulate.experts(40, seed=3)
+    model = cw.learn.CrowdClassifier().fit(crowd.features, crowd.answers, crowd.truth["task"])
+    return Path(model.save(folder))
+
+
 LOADERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
     "result": (result, cw.load),
     "result of pairs": (pairs, cw.load),
+    "classifier": (classifier, cw.learn.load),
     "stream of labels": (label_stream, cw.LabelStream.load),
     "stream of clicks": (click_stream, cw.ClickStream.load),
 }

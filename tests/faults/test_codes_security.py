@@ -241,8 +241,14 @@ TAKES_FILES = {
 }
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9/a.csv", "s3://bucket/a.parquet", "file:///etc/passwd"])
-@pytest.mark.parametrize("what", TAKES_FILES)
+ADDRESSES = ["http://127.0.0.1:9/a.csv", "s3://bucket/a.parquet", "file:///etc/passwd", "hf://datasets/a/b.csv"]
+TRIED = [
+    *(("a file of answers", each) for each in ADDRESSES),
+    *((what, ADDRESSES[0]) for what in list(TAKES_FILES)[1:]),
+]
+
+
+@pytest.mark.parametrize(("what", "address"), TRIED)
 def test_s12_an_address_for_a_file_is_refused_and_nothing_is_fetched(
     what: str,
     address: str,
