@@ -20,6 +20,7 @@ def main() -> None:
     import typer
 
     from ..errors import CrowdwiseError
+    from ..limits import enough_memory
     from .app import app
     from .say import error
 
@@ -29,7 +30,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
     try:
-        status = app(prog_name="crowdwise", standalone_mode=False)
+        with enough_memory("the command"):
+            status = app(prog_name="crowdwise", standalone_mode=False)
         if status == 130:  # how some versions of typer report Ctrl-C
             raise KeyboardInterrupt
     except CrowdwiseError as problem:
