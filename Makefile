@@ -14,7 +14,7 @@ SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 export PYTHONDONTWRITEBYTECODE =
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test quick fuzz check docs page wheel sbom audit lock lowest bench tools clean
+.PHONY: demo test quick boundscheck fuzz check docs page wheel sbom audit lock lowest bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
@@ -25,6 +25,11 @@ test: tools $(VENV)/.dev $(PACKAGES) check
 # The inner loop: contracts of every model, kernels against their oracles, and properties.
 quick: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/contract/test_every_model.py tests/oracle tests/property
+
+# The tests of the compiled kernels, with every index checked. That code has a cache of its own: numba would mix them up.
+boundscheck: $(VENV)/.dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/boundscheck $(BIN)/python -m pytest -n 2 --dist worksteal \
+	tests/contract/test_every_model.py tests/contract/test_click_kernels.py tests/oracle tests/property
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy --num-workers 2

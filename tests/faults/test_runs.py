@@ -543,6 +543,20 @@ def test_r11_every_iterative_model_flags_it(name, answers):
     assert result.warnings[0].startswith("not converged after 1 iteration")
 
 
+INTERRUPTED_IN_EXEC = """
+import crowdwise.cli, crowdwise.cli.app
+crowdwise.cli.app.app = lambda **_: exec("raise KeyboardInterrupt")  # as dataclasses run their code
+crowdwise.cli.main()
+"""
+
+
+def test_r3_the_status_of_an_interrupted_command_does_not_depend_on_the_moment(tmp_path):
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED_IN_EXEC)
+    start = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(start, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted; no incomplete files are left\n")
+
+
 def test_r3_a_second_interruption_keeps_what_was_not_reached_again() -> None:
     late, early = {"x": np.ones(2)}, {"y": np.zeros(1)}
     journal = Journal(Checkpoint({"late": late}))

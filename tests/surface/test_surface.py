@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
-    "errors", "discovery", "forks", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs",
-    "learn", "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition",
+    "errors", "discovery", "forks", "limits", "kernels", "answers", "rating", "result", "engine", "labels", "points",
+    "pairs", "learn", "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition",
     "simulate", "compat", "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:

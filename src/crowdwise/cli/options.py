@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from ..limits import refuse_small_limits
+
 LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
 READING, FITTING = "Reading the file", "Fitting"
 GROUPS = ("Arguments", "Options", FITTING, READING, LABELS, CLICKS, PAIRS)
@@ -24,6 +26,10 @@ FILE_HELP = (
 
 class GroupedCommand(TyperCommand):
     """A command whose --help lists options in groups, as plain text."""
+
+    def invoke(self, ctx: Any) -> Any:
+        refuse_small_limits()
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ..answers.base import Answers
 from ..errors import DataError, ParameterError, option
+from ..limits import enough_memory
 from ..result.base import BaseResult, Trace
 from ..result.store import fingerprint
 from .loop import resumable
@@ -46,10 +47,11 @@ class Model(ABC, Generic[A, R]):
     def fit(self, answers: Any, *, features: Any = None, run: Run | None = None) -> R:
         """Fit the model to answers, or to a frame of answers, and return the result."""
         self.check_needs(features is not None)
-        accepted, run = self.accept(answers), run or Run()
-        return resumable(
-            run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
-        )
+        with enough_memory(self.name):
+            accepted, run = self.accept(answers), run or Run()
+            return resumable(
+                run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
+            )
 
     def check_needs(self, features: bool) -> None:
         """Raise an error if a library is missing, or if features are given or missing against the model's need."""

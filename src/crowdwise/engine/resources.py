@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import os
 import re
-import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from ..answers import Labels
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
+from ..limits import LIMITS, refuse_small_limits
 
 # Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -66,11 +66,8 @@ def available() -> int:
     """Return the memory in bytes that this process may still use: of the machine without swapping, of its control
     group, and under its resource limits."""
     room = [_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))]
-    used = _status()
-    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-        most = resource.getrlimit(limit)[0]
-        if most != resource.RLIM_INFINITY:
-            room.append(most - used.get(name, 0))
+    used, torch = _status(), "torch" in sys.modules
+    room += [each.room(used.get(each.status, 0), torch) for each in LIMITS if each.most is not None]
     return max(min(room), 0)
 
 
@@ -146,6 +143,8 @@ def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
 
 def require(extras: Sequence[str], what: str) -> None:
     """Raise MissingError if a library of the extras, which `what` needs, is not installed."""
+    if "deep" in extras:
+        refuse_small_limits(torch=True)
     for extra in extras:
         modules, package = EXTRAS[extra]
         for module in modules:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from ..answers.base import KINDS, Answers
 from ..errors import DataError, ParameterError, nearest, option
 from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 from ..result.base import BaseResult, refuse_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,4 +52,5 @@ def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **opti
                 f"{name} of {subject.kind} has no option {option(key)}; it has {', '.join(known) or 'none'}"
                 f".{nearest(key, known)}"
             )
-    return found(subject, *arguments, **given)
+    with enough_memory(name):
+        return found(subject, *arguments, **given)

@@ -14,6 +14,7 @@ from ..answers.columns import LABEL_ROLES
 from ..answers.frames import Handed, to_frame
 from ..answers.reading import given
 from ..errors import ColumnError, CrowdwiseError, DataError, ParameterError, option
+from ..limits import enough_memory
 from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
@@ -98,8 +99,9 @@ def read(
         **options,
     )  # fmt: skip
     if not isinstance(path, (str, Path)):
-        return _read_frame(to_frame(path), call)
-    with opened(path, call.how.max_expanded) as place:
+        with enough_memory("reading"):
+            return _read_frame(to_frame(path), call)
+    with enough_memory(f"reading {path}"), opened(path, call.how.max_expanded) as place:
         return _read_files(place, str(path), call)
 
 

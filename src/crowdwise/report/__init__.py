@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import for_python
 from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 from ..result import BaseResult
 from ..result.files import write_whole
 from .page import BaseSummary, Language, Tile, page_of
@@ -26,7 +27,8 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
 
     refuse_lost_threads()
 
-    data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
+    with enough_memory("the report"):
+        data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
 

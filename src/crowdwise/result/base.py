@@ -17,6 +17,7 @@ from ..answers.base import Answers
 from ..answers.rules import Table
 from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
 from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 
 if TYPE_CHECKING:
     from ..engine import Model
@@ -150,7 +151,8 @@ class BaseResult(ABC):
         """Write this result to a folder, or to a file ending in .crowdwise. The write is atomic."""
         from .store import write
 
-        return write(self, Path(path))
+        with enough_memory("saving"):
+            return write(self, Path(path))
 
 
 def any_result(value: Any, verb: str, argument: str = "") -> Any:
