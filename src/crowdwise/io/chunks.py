@@ -30,7 +30,8 @@ from .delimited import (
     sniff,
     undecodable,
 )
-from .opening import GZIP, open_bytes
+from .opening import GZIP, check_start, open_bytes
+from .other_tables import parquet_rows
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
@@ -90,8 +91,8 @@ class Source:
             return size
         if self.kind(file) == "parquet":
             lazy = pl.scan_parquet(path, glob=False)
-            sample = lazy.head(SAMPLE_ROWS).collect()
-            rows = int(lazy.select(pl.len()).collect().item())
+            sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
+            rows = int(_checked(path, lazy.select(pl.len()).collect).item())
             return int(rows * sample.estimated_size() / max(sample.height, 1))
         return size * GZIP_RATIO if _zipped(path) else size
 
@@ -139,10 +140,12 @@ class Source:
             raise FileError(
                 f"cannot read {path}: {error.strerror or error}. Check the name and the permissions"
             ) from error
-        zipped = head[:2] == b"\x1f\x8b"
+        zipped = head[:2] == GZIP
         ending = Path(path.stem).suffix if zipped else path.suffix
         given = None if self.format == "cifar10h" else self.format
-        return format_of(ending.lower(), _gunzipped_head(path) if zipped else head, given)
+        head = _gunzipped_head(path) if zipped else head
+        check_start(head, path.name)
+        return format_of(ending.lower(), head, given)
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all rows in chunks of about `size` bytes."""
@@ -236,7 +239,7 @@ class Source:
 
     def _read(self, kind: str) -> Any:
         """Return the function that reads files of a format in chunks, or None."""
-        return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": _parquet}.get(kind)
+        return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": self._parquet}.get(kind)
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         with _opened(path, self.encoding, self.max_expanded) as stream:
@@ -261,6 +264,16 @@ class Source:
         for records, lines, share in records_of(path, size, self.max_expanded):
             columns = [_column(name, records, types) for name in types]
             yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
+
+    def _parquet(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
+        lazy, expanded = pl.scan_parquet(path, glob=False), self.max_expanded
+        rows = _checked(path, lambda: parquet_rows(lazy, path.stat().st_size, path.name, expanded))
+        sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
+        each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
+        for start in range(0, rows, each):
+            frame = _checked(path, lazy.slice(start, each).collect)
+            check_rows(frame.height, min(each, rows - start), path.name, f"its metadata from row {start + 1} on")
+            yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
     def types(self, path: Path) -> Types:
         """Return the types of all values in a file of JSON lines: any line may have other keys and types."""
@@ -428,17 +441,6 @@ def _record_end(data: bytes) -> int:
             return len(data)
         if data.count(b'"', 0, at) % 2 == 0:
             return at + 1
-
-
-def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-    lazy = pl.scan_parquet(path, glob=False)
-    rows = int(_checked(path, lazy.select(pl.len()).collect).item())
-    sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
-    each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
-    for start in range(0, rows, each):
-        frame = _checked(path, lazy.slice(start, each).collect)
-        check_rows(frame.height, min(each, rows - start), path.name, f"its metadata from row {start + 1} on")
-        yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:

@@ -367,7 +367,14 @@ def read_delimited(
 
 
 def _header(text: Text) -> list[str]:
-    _check_first(text.data[: text.data.find(b"\n") + 1 or len(text.data)], text.name)
+    first = text.data[: text.data.find(b"\n") + 1 or len(text.data)]
+    _check_first(first, text.name)
+    count = first.count(text.delimiter.encode()) + 1
+    if count > MAX_COLUMNS:
+        raise ColumnError(
+            f"{text.name}:1: the header has {count:,} columns; at most {MAX_COLUMNS:,} are read. Check that the lines "
+            f"end where they should, and {option('delimiter', text.delimiter)}"
+        )
     wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong
@@ -375,15 +382,10 @@ def _header(text: Text) -> list[str]:
     if not names:
         text.check_widths(1)  # says where a quote is not closed
         raise text.stray_quote(0)
-    if "\r" in text.data[: text.data.find(b"\n") + 1 or len(text.data)].rstrip().decode(errors="replace"):
+    if b"\r" in first.rstrip():
         raise FileError(
             f"{text.name}:1: lines end with a carriage return alone, or the header has one. Save the file with the "
             "line breaks of Unix or Windows"
-        )
-    if len(names) > MAX_COLUMNS:
-        raise ColumnError(
-            f"{text.name}:1: the header has {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Check that the "
-            f"lines end where they should, and {option('delimiter', text.delimiter)}"
         )
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:

@@ -20,8 +20,9 @@ from typing import IO, Any
 from ..errors import FileError, option
 from .formats.base import STDIN_NAME
 
+MAX_COLUMNAR_RATIO = 1000  # the same of Parquet and Arrow files, which hold a value that is repeated once
 MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
-FREE_BYTES = 64_000_000  # expanded size up to which the ratio does not matter
+FREE_BYTES = 16_000_000  # expanded size up to which the ratio does not matter
 MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit
 MAX_MEMBERS = 100_000  # files in a zip
 COPY_BYTES = 1 << 20
@@ -30,7 +31,10 @@ UNREAD = {
     b"\xfd7zXZ\x00": "compressed by xz. Unpack it", b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it",
     b"PK\x05\x06": "an empty zip. Export again",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive. Unpack it", b"Rar!": "a rar archive. Unpack it",
-    b"%PDF": "a PDF. Export a table",
+    b"\x04\x22\x4d\x18": "compressed by lz4. Unpack it", b"%PDF": "a PDF. Export a table",
+    b"SQLite format 3": "a SQLite database. Export a table", b"\x80\x04": "a pickle, which can run code. Save a table",
+    b"\x80\x05": "a pickle, which can run code. Save a table",
+    b"\x93NUMPY": "a NumPy array without ids. Save it with ids as npz, or as a table",
 }  # fmt: skip
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 # Endings of files in a zip that are read; others, such as images, are left alone.
@@ -40,16 +44,16 @@ DATA_ENDINGS = (
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError, ValueError)
 
 
-def expanded_limit(compressed: int, allowed: int | None) -> int:
+def expanded_limit(compressed: int, allowed: int | None, ratio: int = MAX_RATIO) -> int:
     """Return how many bytes a compressed file of this size may expand to; `allowed` is the caller's limit."""
-    return allowed or min(max(MAX_RATIO * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
+    return allowed or min(max(ratio * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
 
 
 def too_expanded(name: str, limit: int) -> FileError:
     """Return the error for a compressed file that expands to more than the limit."""
     return FileError(
-        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, allow more: "
-        f"{option('max_expanded', '20GB')}"
+        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, unpack it, or allow "
+        f"more: {option('max_expanded', '20GB')}"
     )
 
 
@@ -163,18 +167,20 @@ def _check_address(path: str) -> None:
 
 
 def _check_kind(path: Path) -> None:
+    if path.is_file():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            check_start(file.read(512), path.name)
+
+
+def check_start(start: bytes, name: str) -> None:
     """Raise FileError for files that are known and not read: they get their name, and what to do."""
-    if not path.is_file():
-        return
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        start = file.read(512)
-        what = next((name for sign, name in UNREAD.items() if start.startswith(sign)), None)
-        if start.startswith(ZIP) and b"opendocument.spreadsheet" in start:
-            what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
-        elif start[257:262] == b"ustar":
-            what = "a tar archive. Unpack it"
-        if what is not None:
-            raise FileError(f"{path.name} is {what}, and give that")
+    what = next((name for sign, name in UNREAD.items() if start.startswith(sign)), None)
+    if start.startswith(ZIP) and b"opendocument.spreadsheet" in start[:512]:
+        what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
+    elif start[257:262] == b"ustar":
+        what = "a tar archive. Unpack it"
+    if what is not None:
+        raise FileError(f"{name} is {what}, and give that")
 
 
 def _is_pipe(path: Path) -> bool:
@@ -229,6 +235,25 @@ def is_workbook(path: Path) -> bool:
             return "xl/workbook.xml" in archive.namelist()
     except (OSError, *DAMAGED):
         return False
+
+
+def member_sizes(path: Path, limit: int) -> None:
+    """Raise FileError if the files in a zip expand to more than the limit, or to another size than the zip says."""
+    with zipfile.ZipFile(path) as archive:
+        left = limit
+        for member in archive.infolist():
+            if member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size:
+                continue
+            said, member.file_size = member.file_size, left + 1  # so that reading ends where the data do
+            left -= said
+            if left < 0:
+                raise too_expanded(path.name, limit)
+            size = 0
+            with archive.open(member) as file:
+                while data := file.read(COPY_BYTES):
+                    size += len(data)
+                    if size > said:
+                        raise zipfile.BadZipFile(f"{member.filename!r} is larger than the archive says")
 
 
 def unpacked(path: Path, folder: Path, allowed: int | None) -> Path:

@@ -126,7 +126,8 @@ def _table_head(path: Path, kind: str, how: Reading) -> Head:
         frame = pl.scan_parquet(path, glob=False).head(HEAD_RECORDS).collect()
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.to_dicts()))
     if kind in ("arrow", "xlsx"):
-        frame = read_arrow(path) if kind == "arrow" else read_workbook(path, how.max_expanded, how.sheet).frame
+        most = how.max_expanded
+        frame = read_arrow(path, most) if kind == "arrow" else read_workbook(path, most, how.sheet).frame
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.head(HEAD_RECORDS).to_dicts()))
     data = _decoded(path, how)
     text = data.decode(errors="replace")
@@ -260,7 +261,7 @@ def _lines(path: Path, how: Reading) -> Iterator[Part]:
 
 def _tables(path: Path, head: Head, how: Reading, in_parts: bool) -> Iterator[Part]:
     if head.how == "arrow":
-        frame = read_arrow(path)
+        frame = read_arrow(path, how.max_expanded)
         yield Part(frame, range(1, frame.height + 1))
         return
     if head.how == "xlsx":

@@ -19,8 +19,8 @@ from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import DECODER, reason
-from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable, zips_of
-from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
+from .opening import GZIP, ZIP, check_start, gunzipped, is_workbook, unreadable, zips_of
+from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -59,6 +59,15 @@ def file_name(path: Any) -> Path:
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
     return Path(path)
+
+
+def size_of(name: str, value: str | float | None) -> int | None:
+    """Return an option such as max_expanded="2GB" in bytes."""
+    if value is None:
+        return None
+    from ..engine.resources import memory_size  # loads the engine
+
+    return memory_size(value, name)
 
 
 def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
@@ -165,9 +174,10 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
         ending = Path(Path(name).stem).suffix.lower()
     if not data:
         raise EmptyDataError(f"no answers in {name}: the file is empty")
+    check_start(data[:512], name)
     kind = format_of(ending, data, how.format)
     if kind == "arrow":
-        return Table(read_arrow(Path(path)), name, notes, None)
+        return Table(read_arrow(Path(path), how.max_expanded), name, notes, None)
     if kind == "xlsx" or data[:4] == ZIP:
         return _workbook(Path(path), kind, how)
     if how.sheet is not None:
@@ -180,7 +190,7 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
         return Table(read.frame, name, (*notes, *read.notes), None if read.text is None else read.text.where)
     if kind == "parquet":
-        frame = _parquet(data, name)
+        frame = _parquet(data, name, how.max_expanded)
         return Table(with_class_names(frame, Path(path)) if str(path) != "-" else frame, name, notes, None)
     if kind == "json":
         return Table(_frame(_parsed(data, name), name), name, notes, None)
@@ -239,9 +249,9 @@ def check_rows(found: int, wanted: int, name: str, where: str) -> None:
         raise FileError(f"{name} has {wanted} rows by {where}, but {found} were read. Write or download it again")
 
 
-def _parquet(data: bytes, name: str) -> pl.DataFrame:
+def _parquet(data: bytes, name: str, allowed: int | None) -> pl.DataFrame:
     try:
-        rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
+        rows = parquet_rows(pl.scan_parquet(io.BytesIO(data)), len(data), name, allowed)
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
@@ -291,10 +301,10 @@ def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> 
     if wrong is not None:
         raise wrong
     records, lines = [], []
-    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), before + 1):
+    for number, line in enumerate(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)), before + 1):
         if line.strip():
             try:
-                records.append(DECODER.decode(line))
+                records.append(DECODER.decode(line.decode()))
             except (ValueError, RecursionError) as error:
                 raise FileError(
                     f"{name}:{number}: invalid JSON record: {reason(error)}. Correct or remove the line"
