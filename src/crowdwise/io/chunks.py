@@ -20,17 +20,9 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import (
-    QUOTE,
-    UTF8_NOTE,
-    UTF16_NOTE,
-    decode,
-    delimiter_note,
-    read_delimited,
-    sniff,
-    undecodable,
-)
-from .opening import GZIP, check_start, open_bytes
+from .delimited import QUOTE, delimiter_note, read_delimited, sniff
+from .encodings import UTF8_NOTE, decode, mark_note, undecodable
+from .opening import GZIP, check_start, marked, open_bytes
 from .other_tables import parquet_rows
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
@@ -234,7 +226,7 @@ class Source:
         """Return the encoding of a file of text; None for UTF-8."""
         if self.encoding is None or codecs.lookup(self.encoding).name == "utf-8":
             with path.open("rb") as file:
-                return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
+                return marked(file.read(4))
         return self.encoding
 
     def _read(self, kind: str) -> Any:
@@ -329,23 +321,23 @@ class _Stream(NamedTuple):
 
 
 class _Recoded:
-    """A file in another encoding, read as UTF-8; without an encoding, UTF-16."""
+    """A file in another encoding, given or recognised by its mark (`wide`), read as UTF-8."""
 
-    def __init__(self, file: Any, name: str, encoding: str | None) -> None:
-        self.file, self.name, self.encoding, self.before = file, name, encoding, 0
-        self.decoder = codecs.getincrementaldecoder(encoding or "utf-16")()
+    def __init__(self, file: Any, name: str, encoding: str | None, wide: str | None) -> None:
+        self.file, self.name, self.encoding, self.wide, self.before = file, name, encoding, wide, 0
+        self.decoder = codecs.getincrementaldecoder(encoding or wide or "")()
 
     def read(self, size: int) -> bytes:
         while True:
             data = self.file.read(size)
             held = len(self.decoder.getstate()[0])
             try:
-                text = self.decoder.decode(data, final=not data)
-            except UnicodeDecodeError as error:
-                raise undecodable(error, self.name, self.encoding, self.before - held) from error
+                text = self.decoder.decode(data, final=not data).encode()
+            except UnicodeError as error:
+                raise undecodable(error, self.name, self.encoding, self.wide, self.before - held) from error
             self.before += len(data)
             if text or not data:
-                return text.encode()
+                return text
 
     def close(self) -> None:
         self.file.close()
@@ -358,10 +350,10 @@ def _opened(path: Path, encoding: str | None, allowed: int | None) -> Any:
     file = open_bytes(path, allowed)
     raw = getattr(getattr(file, "file", None), "fileobj", file)
     note = f"encoding {encoding}" if encoding else UTF8_NOTE if head.startswith(codecs.BOM_UTF8) else None
-    utf16 = encoding is None and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if utf16 or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
-        file = _Recoded(file, path.name, encoding)
-    return _Stream(file, raw, path.stat().st_size, UTF16_NOTE if utf16 else note)
+    wide = marked(head) if encoding is None else None
+    if wide or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
+        file = _Recoded(file, path.name, encoding, wide)
+    return _Stream(file, raw, path.stat().st_size, mark_note(wide) if wide else note)
 
 
 def _zipped(path: Path) -> bool:

@@ -125,7 +125,7 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     _check_address(str(path))
     _check_kind(Path(path))
     zips = zips_of(path)
-    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and not _is_utf16_json(Path(path)):
+    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and _wide_json(Path(path)) is None:
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
@@ -135,8 +135,9 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
         elif _is_pipe(place):
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
-        if _is_utf16_json(place):
-            place = _in_utf8(place, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
+        wide = _wide_json(place)
+        if wide is not None:
+            place = _in_utf8(place, wide, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
         zips = zips or ([place] if is_zip(place) else [])
         stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
         named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
@@ -158,6 +159,13 @@ def zips_of(path: Any) -> list[Path]:
     else:
         files = [place]
     return files if files and all(file.is_file() and is_zip(file) for file in files) else []
+
+
+def marked(head: bytes) -> str | None:
+    """Return UTF-16 or UTF-32 if a file begins with the byte order mark of one."""
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
 
 
 def _check_address(path: str) -> None:
@@ -191,25 +199,26 @@ def _is_pipe(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def _is_utf16_json(path: Path) -> bool:
-    """Return whether a file is JSON in UTF-16 with a byte order mark, as some shells write what a program prints."""
+def _wide_json(path: Path) -> str | None:
+    """Return UTF-16 or UTF-32 for JSON with the byte order mark of one, as some shells write what a program prints."""
     if not path.is_file():
-        return False
+        return None
     with contextlib.suppress(OSError), path.open("rb") as file:
         start = file.read(64)
-        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return start.decode("utf-16", errors="replace").lstrip()[:1] in ("[", "{")
-    return False
+        wide = marked(start)
+        if wide is not None and start.decode(wide, errors="replace").lstrip()[:1] in ("[", "{"):
+            return wide
+    return None
 
 
-def _in_utf8(path: Path, place: Path) -> Path:
-    """Write a copy of a file in UTF-16 in UTF-8."""
+def _in_utf8(path: Path, encoding: str, place: Path) -> Path:
+    """Write a copy of a file in another encoding in UTF-8."""
     place.parent.mkdir(parents=True)
     try:
-        with path.open(encoding="utf-16", newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
+        with path.open(encoding=encoding, newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
             shutil.copyfileobj(source, file, COPY_BYTES)
     except UnicodeDecodeError as error:
-        raise FileError(f"{path.name} starts as UTF-16 but is invalid at byte {error.start}") from error
+        raise FileError(f"{path.name} starts as {encoding.upper()} but is invalid at byte {error.start}") from error
     return place
 
 

@@ -18,7 +18,8 @@ import polars as pl
 from ..answers.columns import NONE_GIVEN
 from ..errors import ColumnError, CrowdwiseError, FileError, ParameterError, nearest, option
 from .chunks import Source
-from .delimited import decode, sniff
+from .delimited import sniff
+from .encodings import decode
 from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
 from .json_files import HEAD_RECORDS, json_head, json_object, json_records

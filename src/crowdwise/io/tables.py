@@ -16,9 +16,10 @@ import polars as pl
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import not_utf8, read_delimited
+from .delimited import read_delimited
+from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
-from .json_files import DECODER, reason
+from .json_files import decoded, reason, refused_line
 from .opening import GZIP, ZIP, check_start, gunzipped, is_workbook, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
 
@@ -192,6 +193,9 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
     if kind == "parquet":
         frame = _parquet(data, name, how.max_expanded)
         return Table(with_class_names(frame, Path(path)) if str(path) != "-" else frame, name, notes, None)
+    if kind in ("json", "jsonl"):
+        data, more = decode(data, name, how.encoding)
+        notes += tuple(note for note in more if note != UTF8_NOTE)
     if kind == "json":
         return Table(_frame(_parsed(data, name), name), name, notes, None)
     records, lines = parse_records(data, name)
@@ -208,15 +212,13 @@ def _workbook(path: Path, kind: str, how: Reading) -> Table:
 
 def check_text_options(delimiter: str | None, encoding: str | None) -> None:
     """Raise ParameterError for a delimiter or an encoding that cannot be used."""
-    if delimiter is not None and len(delimiter.encode()) != 1:
-        raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
+    one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n\0'
+    if delimiter is not None and not one:
+        raise ParameterError(
+            f"delimiter is {delimiter!r}; it must be one ASCII character, for instance ';' or a tab, and no quote"
+        )
     if encoding is not None:
-        try:
-            codecs.lookup(encoding)
-        except LookupError:
-            raise ParameterError(
-                f"encoding is {encoding!r}, which Python does not know; try utf-8 or latin-1"
-            ) from None
+        check_encoding(encoding)
 
 
 def _bytes(path: str | Path) -> tuple[str, bytes]:
@@ -284,14 +286,15 @@ def not_records(name: str) -> FileError:
 
 def _parsed(data: bytes, name: str) -> Any:
     try:
-        return DECODER.decode(data.decode("utf-8-sig"))
+        return decoded(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         advice = "Write or download it again"
         if data.lstrip()[:1] == b"{":
             advice = f"One record per line? Use {option('format', 'jsonl')}"
         raise FileError(f"{name}:{error.lineno}: invalid JSON: {error.msg}. {advice}") from error
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{name}: invalid JSON: {reason(error)}") from error
+        line = refused_line(data)
+        raise FileError(f"{name}{f':{line}' if line else ''}: invalid JSON: {reason(error)}") from error
 
 
 def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> tuple[list[Any], list[int]]:
@@ -304,7 +307,7 @@ def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> 
     for number, line in enumerate(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)), before + 1):
         if line.strip():
             try:
-                records.append(DECODER.decode(line.decode()))
+                records.append(decoded(line.decode()))
             except (ValueError, RecursionError) as error:
                 raise FileError(
                     f"{name}:{number}: invalid JSON record: {reason(error)}. Correct or remove the line"
