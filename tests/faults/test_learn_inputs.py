@@ -388,7 +388,7 @@ def test_files_that_are_no_npz(tmp_path: Path) -> None:
     bare = (tmp_path / "bare.npy").read_bytes()
     for torn in (whole.read_bytes()[:-100], whole.read_bytes()[:30], b"", b"task,x\n1,2\n", bare):
         whole.write_bytes(torn)
-        with pytest.raises(FileError, match="cannot read"):
+        with pytest.raises(FileError, match=r"cannot read|is a NumPy array without ids"):
             cw.read_features(whole)
     with pytest.raises(FileError, match="cannot read"):
         cw.read_features(tmp_path / "nowhere.npz")

@@ -143,13 +143,13 @@ def zipped(*members: tuple[str | zipfile.ZipInfo, bytes | str]) -> bytes:
 
 def test_f6_a_zip_that_expands_too_much_is_refused(file: Any) -> None:
     path = file(zipped(("a.csv", b"0" * 65_000_000)), "bomb.zip")
-    with pytest.raises(FileError, match=r"bomb\.zip expands to more than 64 MB.*max_expanded='20GB'"):
+    with pytest.raises(FileError, match=r"bomb\.zip expands to more than 16 MB.*max_expanded='20GB'"):
         cw.read(path)
 
 
 def test_f6_a_gz_that_expands_too_much_is_refused(file: Any) -> None:
-    path = file(gzip.compress(b"0" * 65_000_000, 1), "bomb.csv.gz")
-    with pytest.raises(FileError, match=r"bomb\.csv\.gz expands to more than 64 MB"):
+    path = file(gzip.compress(b"0" * 17_000_000), "bomb.csv.gz")
+    with pytest.raises(FileError, match=r"bomb\.csv\.gz expands to more than 16 MB"):
         cw.read(path)
 
 
@@ -357,13 +357,15 @@ def test_f2_the_encoding_that_is_advised_reads_the_table(file: Any) -> None:
 
 @of((*LINED, *RECORDS))
 def test_f2_json_in_utf_16_with_a_mark_is_read(case: Case, file: Any) -> None:
-    assert same(case.read(file(data_of(case).decode().encode("utf-16"), case.file)), case.read())
+    for encoding in ("utf-16", "utf-32"):
+        assert same(case.read(file(data_of(case).decode().encode(encoding), case.file)), case.read())
 
 
 @of((*LINED, *RECORDS))
 def test_f2_json_in_other_encodings_is_refused(case: Case, file: Any) -> None:
-    for encoding in ("utf-16-le", "utf-16-be", "utf-32"):
-        with pytest.raises(FileError, match=rf"{re.escape(case.file)}(:\d+)?: (invalid JSON|byte 0x.. at offset)"):
+    message = rf"{re.escape(case.file)}(:\d+)?(: invalid JSON|: byte 0x.. at offset| looks)"
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le"):
+        with pytest.raises(FileError, match=message):
             case.read(file(data_of(case).decode().encode(encoding), case.file))
 
 

@@ -291,7 +291,8 @@ def _fit_classifier(job: Job, learner: Learner, page: PageOptions, outputs: Outp
     answers = job.source.answers()
     refuse_parts(answers, "learn")
     page.check(answers)
-    found = read_features(learner.features, answers.tasks, array=learner.array)
+    expanded = job.source.max_expanded
+    found = read_features(learner.features, answers.tasks, array=learner.array, max_expanded=expanded)
     x, rows = found.x.reshape(len(found.x), -1), answers.by_row(found.tasks)
     with warnings.catch_warnings(record=True) as raised:
         job.fit(side, answers, fit=lambda run: model.fit(x, rows, run=run))

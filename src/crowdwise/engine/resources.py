@@ -44,21 +44,22 @@ def limit_threads(threads: int = 1) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
+MAX_SIZE = 1e18  # bytes
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def memory_size(value: Any) -> int:
-    """Return a number of bytes, given as a number or as text.
+def memory_size(value: Any, name: str = "memory") -> int:
+    """Return a number of bytes, given as a number or as text; `name` is that of the option.
 
     >>> memory_size("2GB"), memory_size("512 MiB"), memory_size(1e9)
     (2000000000, 536870912, 1000000000)
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MAX_SIZE:
         return int(value)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None or float(found[1]) <= 0:
-        raise ParameterError(f"{option('memory')} is {value!r}; give a size, for instance {option('memory', '2GB')}")
+    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_SIZE:
+        raise ParameterError(f"{option(name)} is {value!r}; give a size, for instance {option(name, '2GB')}")
     return int(float(found[1]) * unit)
 
 

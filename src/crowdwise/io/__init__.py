@@ -26,7 +26,7 @@ from .opening import Unchanged, opened
 from .options import ExportOptions
 from .parts import head_of
 from .personal import PERSONAL, protected
-from .tables import Reading, file_name, files_of, read_table, read_tables
+from .tables import Reading, file_name, files_of, read_table, read_tables, size_of
 
 if TYPE_CHECKING:
     from ..engine import Progress
@@ -135,7 +135,7 @@ def _call(**options: Any) -> _Call:
     named = {name: value for name, value in options.items() if value is not None}
     among = candidates(named, own["kind"])
     unnamed = {name: value for name, value in named.items() if name not in OF_EXPORTS}
-    memory, expanded = (None if own[name] is None else _bytes(own[name]) for name in ("memory", "max_expanded"))
+    memory, expanded = (size_of(name, own[name]) for name in ("memory", "max_expanded"))
     limits = {"memory": memory, "scratch": own["scratch"], "watch": own["watch"]}
     exports = ExportOptions(own["question"], check_kept(own["keep"]), own["sets"], own["pseudonymise"])
     how = Reading(own["format"], own["delimiter"], own["encoding"], expanded, own["sheet"])
@@ -197,13 +197,13 @@ def _read_files(place: Path, path: str, call: _Call) -> Any:
     how, files = call.how, files_of(place)
     export = _export_of_files(files, call)
     if export is not None:
-        _read_tables([KINDS[kind] for kind in call.among_questions], export.options, call.recorded, [])
+        _read_tables([KINDS[kind] for kind in call.among_questions], call, export.options, [])
         return answers_of(*export, among=call.among_questions, recorded=call.recorded, path=path)
     if "labels" in call.among and how.format in (None, "csv", "jsonl", "parquet", "cifar10h"):
         source = Source(files, how.format, how.delimiter, how.encoding, how.max_expanded)
         if too_large(source, call.limits["memory"]):
             found = KINDS[recognise(source.columns(), call.options, call.among)]
-            _read_tables([found], call.options, call.recorded, source.columns())
+            _read_tables([found], call, call.options, source.columns())
             if found.kind == "labels":
                 if call.exports.pseudonymise is not None:
                     raise ParameterError(f"{option('pseudonymise')} is for files that fit in memory; omit it")
@@ -224,7 +224,7 @@ def _read_table(place: Path, files: Sequence[Path], path: str, call: _Call) -> A
     seen.check()
     columns, notes = table.frame.columns, table.notes
     found = KINDS[recognise(columns, call.options, call.among)]
-    _read_tables([found], call.options, call.recorded, columns)
+    _read_tables([found], call, call.options, columns)
     frame, personal = protected(table.frame, found.roles, call.options, call.exports.keep, call.exports.key())
     read_as: dict[str, Any] = {
         "source": table.name, "notes": (*notes, *personal), "where": table.where, "options": call.recorded,
@@ -338,21 +338,13 @@ def export(
     return give_back(result, to, folder, original, least, excel_safe)
 
 
-def _bytes(memory: str | float) -> int:
-    from ..engine.resources import memory_size
-
-    return memory_size(memory)
-
-
-def _read_tables(
-    kinds: Sequence[type[Answers]], options: dict[str, Any], recorded: dict[str, Any], columns: list[str]
-) -> None:
+def _read_tables(kinds: Sequence[type[Answers]], call: _Call, options: dict[str, Any], columns: list[str]) -> None:
     """Replace options that name a file, such as gold, by its table, and record the name."""
     for name in dict.fromkeys(name for kind in kinds for name in kind.tables):
         value = options.get(name)
         if isinstance(value, Path) or (isinstance(value, str) and value not in columns):
-            recorded[name] = str(value)
-            options[name] = read_table(value).frame
+            call.recorded[name] = str(value)
+            options[name] = read_table(value, Reading(max_expanded=call.how.max_expanded)).frame
 
 
 def read_points(path: str | Path, **options: Any) -> Points:

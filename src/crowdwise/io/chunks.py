@@ -20,17 +20,10 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import (
-    QUOTE,
-    UTF8_NOTE,
-    UTF16_NOTE,
-    decode,
-    delimiter_note,
-    read_delimited,
-    sniff,
-    undecodable,
-)
-from .opening import GZIP, open_bytes
+from .delimited import QUOTE, delimiter_note, read_delimited, sniff
+from .encodings import UTF8_NOTE, decode, mark_note, undecodable
+from .opening import GZIP, check_start, marked, open_bytes
+from .other_tables import parquet_rows
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
@@ -90,8 +83,8 @@ class Source:
             return size
         if self.kind(file) == "parquet":
             lazy = pl.scan_parquet(path, glob=False)
-            sample = lazy.head(SAMPLE_ROWS).collect()
-            rows = int(lazy.select(pl.len()).collect().item())
+            sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
+            rows = int(_checked(path, lazy.select(pl.len()).collect).item())
             return int(rows * sample.estimated_size() / max(sample.height, 1))
         return size * GZIP_RATIO if _zipped(path) else size
 
@@ -139,10 +132,12 @@ class Source:
             raise FileError(
                 f"cannot read {path}: {error.strerror or error}. Check the name and the permissions"
             ) from error
-        zipped = head[:2] == b"\x1f\x8b"
+        zipped = head[:2] == GZIP
         ending = Path(path.stem).suffix if zipped else path.suffix
         given = None if self.format == "cifar10h" else self.format
-        return format_of(ending.lower(), _gunzipped_head(path) if zipped else head, given)
+        head = _gunzipped_head(path) if zipped else head
+        check_start(head, path.name)
+        return format_of(ending.lower(), head, given)
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all rows in chunks of about `size` bytes."""
@@ -231,12 +226,12 @@ class Source:
         """Return the encoding of a file of text; None for UTF-8."""
         if self.encoding is None or codecs.lookup(self.encoding).name == "utf-8":
             with path.open("rb") as file:
-                return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else None
+                return marked(file.read(4))
         return self.encoding
 
     def _read(self, kind: str) -> Any:
         """Return the function that reads files of a format in chunks, or None."""
-        return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": _parquet}.get(kind)
+        return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": self._parquet}.get(kind)
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         with _opened(path, self.encoding, self.max_expanded) as stream:
@@ -261,6 +256,16 @@ class Source:
         for records, lines, share in records_of(path, size, self.max_expanded):
             columns = [_column(name, records, types) for name in types]
             yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
+
+    def _parquet(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
+        lazy, expanded = pl.scan_parquet(path, glob=False), self.max_expanded
+        rows = _checked(path, lambda: parquet_rows(lazy, path.stat().st_size, path.name, expanded))
+        sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
+        each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
+        for start in range(0, rows, each):
+            frame = _checked(path, lazy.slice(start, each).collect)
+            check_rows(frame.height, min(each, rows - start), path.name, f"its metadata from row {start + 1} on")
+            yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
     def types(self, path: Path) -> Types:
         """Return the types of all values in a file of JSON lines: any line may have other keys and types."""
@@ -316,23 +321,23 @@ class _Stream(NamedTuple):
 
 
 class _Recoded:
-    """A file in another encoding, read as UTF-8; without an encoding, UTF-16."""
+    """A file in another encoding, given or recognised by its mark (`wide`), read as UTF-8."""
 
-    def __init__(self, file: Any, name: str, encoding: str | None) -> None:
-        self.file, self.name, self.encoding, self.before = file, name, encoding, 0
-        self.decoder = codecs.getincrementaldecoder(encoding or "utf-16")()
+    def __init__(self, file: Any, name: str, encoding: str | None, wide: str | None) -> None:
+        self.file, self.name, self.encoding, self.wide, self.before = file, name, encoding, wide, 0
+        self.decoder = codecs.getincrementaldecoder(encoding or wide or "")()
 
     def read(self, size: int) -> bytes:
         while True:
             data = self.file.read(size)
             held = len(self.decoder.getstate()[0])
             try:
-                text = self.decoder.decode(data, final=not data)
-            except UnicodeDecodeError as error:
-                raise undecodable(error, self.name, self.encoding, self.before - held) from error
+                text = self.decoder.decode(data, final=not data).encode()
+            except UnicodeError as error:
+                raise undecodable(error, self.name, self.encoding, self.wide, self.before - held) from error
             self.before += len(data)
             if text or not data:
-                return text.encode()
+                return text
 
     def close(self) -> None:
         self.file.close()
@@ -345,10 +350,10 @@ def _opened(path: Path, encoding: str | None, allowed: int | None) -> Any:
     file = open_bytes(path, allowed)
     raw = getattr(getattr(file, "file", None), "fileobj", file)
     note = f"encoding {encoding}" if encoding else UTF8_NOTE if head.startswith(codecs.BOM_UTF8) else None
-    utf16 = encoding is None and head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if utf16 or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
-        file = _Recoded(file, path.name, encoding)
-    return _Stream(file, raw, path.stat().st_size, UTF16_NOTE if utf16 else note)
+    wide = marked(head) if encoding is None else None
+    if wide or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
+        file = _Recoded(file, path.name, encoding, wide)
+    return _Stream(file, raw, path.stat().st_size, mark_note(wide) if wide else note)
 
 
 def _zipped(path: Path) -> bool:
@@ -428,17 +433,6 @@ def _record_end(data: bytes) -> int:
             return len(data)
         if data.count(b'"', 0, at) % 2 == 0:
             return at + 1
-
-
-def _parquet(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-    lazy = pl.scan_parquet(path, glob=False)
-    rows = int(_checked(path, lazy.select(pl.len()).collect).item())
-    sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
-    each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
-    for start in range(0, rows, each):
-        frame = _checked(path, lazy.slice(start, each).collect)
-        check_rows(frame.height, min(each, rows - start), path.name, f"its metadata from row {start + 1} on")
-        yield frame, np.arange(start + 1, start + 1 + frame.height), min((start + each) / rows, 1.0)
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from ..answers.coding import as_text, to_text
 from ..answers.columns import CONTENT_ROLES
 from ..answers.frames import to_frame
 from ..errors import ColumnError, DataError, FileError, nearest, option
-from .tables import read_table
+from .tables import Reading, read_table, size_of
 
 MAX_TEXT_CHARS = 2_000  # kept of the text of a task
 
@@ -69,12 +69,15 @@ class Content:
             )
 
 
-def read_content(file: Any = None, pictures: str | Path | None = None) -> Content:
+def read_content(
+    file: Any = None, pictures: str | Path | None = None, *, max_expanded: str | float | None = None
+) -> Content:
     """Read what tasks, items or images are about, for the page: `result.report(path, content=read_content(...))`.
 
     `file` is a table, or the name of a file with one: a column task (or item), and text, image or both. `image` names a
     file in the folder `pictures`; without it, pictures are files named like the tasks. Ids are compared as text. A
-    mapping of tasks to texts does as well.
+    mapping of tasks to texts does as well. `max_expanded` ("2GB") allows a compressed file to expand to more than 100
+    times its size.
 
     >>> content = read_content({1: "a cat", 2: "a dog"})
     >>> content.text(1)
@@ -88,7 +91,7 @@ def read_content(file: Any = None, pictures: str | Path | None = None) -> Conten
     if isinstance(file, Content):
         return file
     if isinstance(file, (str, Path)):
-        table = read_table(file)
+        table = read_table(file, Reading(max_expanded=size_of("max_expanded", max_expanded)))
         return Content._from_table(table.frame, folder, table.name)
     if isinstance(file, Mapping) and all(isinstance(text, str) for text in file.values()):
         file = {"task": list(file), "text": list(file.values())}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import re
 from collections import Counter
@@ -15,13 +14,12 @@ import polars as pl
 
 from ..errors import ColumnError, FileError, option
 from ..kernels.layout import Ints
-from .opening import GZIP
+from .encodings import decode, not_utf8
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE, RETURN = ord('"'), ord("\n"), ord("\r")
 CHUNK_BYTES = CACHED_BYTES = 1 << 18
 MAX_COLUMNS = 100_000
-UTF8_NOTE, UTF16_NOTE = "UTF-8 with a byte order mark", "UTF-16, recognised by its byte order mark"
 
 
 class Records(NamedTuple):
@@ -253,59 +251,9 @@ def _cells(frame: pl.DataFrame, row: int) -> list[str]:
     return [] if row >= frame.height else [cell or "" for cell in frame.row(row)]
 
 
-def decode(data: bytes, name: str, encoding: str | None) -> tuple[bytes, tuple[str, ...]]:
-    """Return the data in UTF-8, and notes. Other encodings are given, or recognised by a byte order mark."""
-    if encoding is not None:
-        try:
-            return data.decode(encoding).removeprefix("\ufeff").encode(), (f"encoding {encoding}",)
-        except UnicodeDecodeError as error:
-            raise undecodable(error, name, encoding) from error
-    if data.startswith(codecs.BOM_UTF8):
-        return data[3:], (UTF8_NOTE,)
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            return data.decode("utf-16").encode(), (UTF16_NOTE,)
-        except UnicodeDecodeError as error:
-            raise undecodable(error, name, None) from error
-    head = data[: data.find(b"\n") + 1 or len(data)][:2000]
-    if data.startswith(GZIP):
-        raise FileError(f"{name} holds another compressed file. Unpack it once, and give that")
-    if 0 in head:  # a header contains no NUL; labels may
-        at = head.index(0)
-        raise FileError(
-            f"{name} looks like UTF-16 without a byte order mark (byte 0 at {at}). Use "
-            f"{option('encoding', 'utf-16-le' if at % 2 else 'utf-16-be')}"
-        )
-    return data, ()
-
-
-def undecodable(error: UnicodeDecodeError, name: str, encoding: str | None, before: int = 0) -> FileError:
-    """Return the error for a file that is not in the encoding given, or recognised as UTF-16; `before` is the number of
-    bytes before the data."""
-    at = error.start + before
-    if encoding is None:
-        return FileError(f"{name} starts as UTF-16 but is invalid at byte {at}")
-    byte = error.object[error.start]
-    return FileError(f"{name} cannot be read as {encoding}: byte 0x{byte:02X} at offset {at}: {error.reason}")
-
-
 def delimiter_note(delimiter: str) -> tuple[str, ...]:
     """Return a note about a delimiter other than the comma."""
     return () if delimiter == "," else (f"delimiter {delimiter!r}",)
-
-
-def not_utf8(data: bytes, name: str, skipped: int = 0, before: int = 0) -> FileError | None:
-    """Return an error for the first byte that is not UTF-8, or None; `skipped` bytes were removed before the data, and
-    `before` lines are."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1 + before
-        return FileError(
-            f"{name}:{line}: byte 0x{data[error.start]:02X} at offset {error.start + skipped} is not UTF-8. "
-            f"Use {option('encoding', 'latin-1')} (or the right encoding), or convert the file"
-        )
-    return None
 
 
 def _check_first(line: bytes, name: str) -> None:
@@ -367,7 +315,14 @@ def read_delimited(
 
 
 def _header(text: Text) -> list[str]:
-    _check_first(text.data[: text.data.find(b"\n") + 1 or len(text.data)], text.name)
+    first = text.data[: text.data.find(b"\n") + 1 or len(text.data)]
+    _check_first(first, text.name)
+    count = first.count(text.delimiter.encode()) + 1
+    if count > MAX_COLUMNS:
+        raise ColumnError(
+            f"{text.name}:1: the header has {count:,} columns; at most {MAX_COLUMNS:,} are read. Check that the lines "
+            f"end where they should, and {option('delimiter', text.delimiter)}"
+        )
     wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong
@@ -375,15 +330,10 @@ def _header(text: Text) -> list[str]:
     if not names:
         text.check_widths(1)  # says where a quote is not closed
         raise text.stray_quote(0)
-    if "\r" in text.data[: text.data.find(b"\n") + 1 or len(text.data)].rstrip().decode(errors="replace"):
+    if b"\r" in first.rstrip():
         raise FileError(
             f"{text.name}:1: lines end with a carriage return alone, or the header has one. Save the file with the "
             "line breaks of Unix or Windows"
-        )
-    if len(names) > MAX_COLUMNS:
-        raise ColumnError(
-            f"{text.name}:1: the header has {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Check that the "
-            f"lines end where they should, and {option('delimiter', text.delimiter)}"
         )
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:

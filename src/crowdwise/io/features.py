@@ -11,7 +11,8 @@ import polars as pl
 
 from ..errors import FeatureError, FileError, nearest, option
 from ..kernels.layout import Floats
-from .tables import file_name, read_table
+from .opening import DAMAGED, check_start, expanded_limit, first_bytes, member_sizes
+from .tables import Reading, file_name, read_table, size_of
 
 ID_NAMES = ("task", "item", "image")
 
@@ -23,10 +24,17 @@ class Features(NamedTuple):
     x: Floats  # (n, d), or (n, ...) from npz
 
 
-def read_features(path: str | Path, like: pl.Series | None = None, *, array: str | None = None) -> Features:
+def read_features(
+    path: str | Path,
+    like: pl.Series | None = None,
+    *,
+    array: str | None = None,
+    max_expanded: str | float | None = None,
+) -> Features:
     """Read features from a table (Parquet, CSV, ...) or from npz, where `array` names the array (default `x`).
 
     `like` are the tasks of the answers: if they are text, the ids are converted to text. Empty cells become NaN.
+    `max_expanded` ("2GB") allows a compressed file to expand to more than 100 times its size.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "features.csv"
@@ -34,17 +42,29 @@ def read_features(path: str | Path, like: pl.Series | None = None, *, array: str
     >>> read_features(file).x.tolist()
     [[1.5, 2.0], [1.0, 4.0]]
     """
-    file = file_name(path)
-    tasks, x = _npz(file, array) if file.suffix == ".npz" else _table(path, array)
+    file, allowed = file_name(path), size_of("max_expanded", max_expanded)
+    tasks, x = _npz(file, array, allowed) if _is_npz(file) else _table(path, array, allowed)
     if like is not None and like.dtype == pl.String and tasks.dtype != pl.String:
         tasks = tasks.cast(pl.String)
     return Features(tasks.alias("task"), x)
 
 
-def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
+def _is_npz(file: Path) -> bool:
+    """Return whether a file is npz: a zip of arrays, or what is named so and is no other known file."""
+    if file.suffix == ".npz":
+        check_start(first_bytes(file, 512), file.name)
+        return True
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return any(name.endswith(".npy") for name in archive.namelist())
+    except (OSError, *DAMAGED):
+        return False
+
+
+def _table(path: str | Path, array: str | None, allowed: int | None) -> tuple[pl.Series, Floats]:
     if array is not None:
         raise FeatureError(f"{path} is a table and has no array {array!r}; {option('array')} is for npz files")
-    frame = read_table(path).frame
+    frame = read_table(path, Reading(max_expanded=allowed)).frame
     name = Path(path).name
     ids = next((column for column in frame.columns if column.strip().lower() in ID_NAMES), frame.columns[0])
     columns = [column for column in frame.columns if column != ids]
@@ -71,11 +91,12 @@ def _table(path: str | Path, array: str | None) -> tuple[pl.Series, Floats]:
     return frame[ids], numbers.fill_null(np.nan).to_numpy()
 
 
-def _npz(path: Path, array: str | None) -> tuple[pl.Series, Floats]:
+def _npz(path: Path, array: str | None, allowed: int | None) -> tuple[pl.Series, Floats]:
     try:
+        member_sizes(path, expanded_limit(path.stat().st_size, allowed))
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = dict(file)
-    except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, KeyError) as error:
+    except (OSError, TypeError, KeyError, MemoryError, SyntaxError, OverflowError, *DAMAGED) as error:
         raise FileError(f"cannot read {path} as npz: {error}. Write it again with plain arrays") from error
     return _arrays(path, arrays, array)
 

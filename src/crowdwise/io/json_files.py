@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ HEAD_RECORDS = 20
 MAX_RECORD_BYTES = 1 << 28  # of one record
 MAX_OBJECT_BYTES = 1 << 28  # of a file with one object, which is read as a whole
 MAX_CHECKED_BYTES = 1 << 24  # of a file in which repeated keys of a record are looked for
+BETWEEN = re.compile(r"\s*[\[,]\s*")  # records of a list
 MAX_DEPTH = 500  # of lists and objects in one another
 
 
@@ -123,7 +125,7 @@ def json_object(path: Path, allowed: int | None = None) -> Any:
             "a list of records, or one record per line"
         )
     try:
-        return DECODER.decode(data.decode("utf-8-sig"))
+        return decoded(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise invalid(path.name, "", error) from error
 
@@ -143,6 +145,37 @@ def _no_constant(name: str) -> Any:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
+
+
+def decoded(text: str) -> Any:
+    """Return the value of JSON; what is not valid, or not Unicode, raises ValueError."""
+    value = DECODER.decode(text)
+    if "\\u" in text:
+        _check_unicode(value)
+    return value
+
+
+def _check_unicode(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        lone = error.object[error.start : error.start + 1]
+        raise ValueError(f"the lone surrogate {lone!a} is no character") from None
+
+
+def refused_line(data: bytes) -> int | None:
+    """Return the line on which the record of a list begins that is no valid JSON; None if there is none."""
+    text, at = data.decode("utf-8-sig", errors="replace"), 0
+    while (found := BETWEEN.match(text, at)) is not None:
+        at = found.end()
+        try:
+            value, at = DECODER.raw_decode(text, at)
+            _check_unicode(value)
+        except json.JSONDecodeError:
+            return None
+        except (ValueError, RecursionError):
+            return text.count("\n", 0, found.end()) + 1
+    return None
 
 
 def invalid(name: str, where: str, error: Exception) -> FileError:

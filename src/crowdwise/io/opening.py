@@ -21,8 +21,9 @@ from ..errors import FileError, option
 from ..forks import refuse_lost_threads
 from .formats.base import STDIN_NAME
 
+MAX_COLUMNAR_RATIO = 1000  # the same of Parquet and Arrow files, which hold a value that is repeated once
 MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
-FREE_BYTES = 64_000_000  # expanded size up to which the ratio does not matter
+FREE_BYTES = 16_000_000  # expanded size up to which the ratio does not matter
 MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit
 MAX_MEMBERS = 100_000  # files in a zip
 COPY_BYTES = 1 << 20
@@ -31,7 +32,10 @@ UNREAD = {
     b"\xfd7zXZ\x00": "compressed by xz. Unpack it", b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it",
     b"PK\x05\x06": "an empty zip. Export again",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive. Unpack it", b"Rar!": "a rar archive. Unpack it",
-    b"%PDF": "a PDF. Export a table",
+    b"\x04\x22\x4d\x18": "compressed by lz4. Unpack it", b"%PDF": "a PDF. Export a table",
+    b"SQLite format 3": "a SQLite database. Export a table", b"\x80\x04": "a pickle, which can run code. Save a table",
+    b"\x80\x05": "a pickle, which can run code. Save a table",
+    b"\x93NUMPY": "a NumPy array without ids. Save it with ids as npz, or as a table",
 }  # fmt: skip
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 # Endings of files in a zip that are read; others, such as images, are left alone.
@@ -41,16 +45,16 @@ DATA_ENDINGS = (
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError, ValueError)
 
 
-def expanded_limit(compressed: int, allowed: int | None) -> int:
+def expanded_limit(compressed: int, allowed: int | None, ratio: int = MAX_RATIO) -> int:
     """Return how many bytes a compressed file of this size may expand to; `allowed` is the caller's limit."""
-    return allowed or min(max(MAX_RATIO * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
+    return allowed or min(max(ratio * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
 
 
 def too_expanded(name: str, limit: int) -> FileError:
     """Return the error for a compressed file that expands to more than the limit."""
     return FileError(
-        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, allow more: "
-        f"{option('max_expanded', '20GB')}"
+        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, unpack it, or allow "
+        f"more: {option('max_expanded', '20GB')}"
     )
 
 
@@ -123,7 +127,7 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     _check_address(str(path))
     _check_kind(Path(path))
     zips = zips_of(path)
-    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and not _is_utf16_json(Path(path)):
+    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and _wide_json(Path(path)) is None:
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
@@ -133,8 +137,9 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
         elif _is_pipe(place):
             with place.open("rb") as pipe:
                 place = _copied(pipe, Path(folder) / place.name)
-        if _is_utf16_json(place):
-            place = _in_utf8(place, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
+        wide = _wide_json(place)
+        if wide is not None:
+            place = _in_utf8(place, wide, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
         zips = zips or ([place] if is_zip(place) else [])
         stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
         named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
@@ -158,6 +163,13 @@ def zips_of(path: Any) -> list[Path]:
     return files if files and all(file.is_file() and is_zip(file) for file in files) else []
 
 
+def marked(head: bytes) -> str | None:
+    """Return UTF-16 or UTF-32 if a file begins with the byte order mark of one."""
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
+
+
 def _check_address(path: str) -> None:
     """Raise FileError for an address on the internet."""
     if "://" in path[:12]:
@@ -165,18 +177,20 @@ def _check_address(path: str) -> None:
 
 
 def _check_kind(path: Path) -> None:
+    if path.is_file():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            check_start(file.read(512), path.name)
+
+
+def check_start(start: bytes, name: str) -> None:
     """Raise FileError for files that are known and not read: they get their name, and what to do."""
-    if not path.is_file():
-        return
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        start = file.read(512)
-        what = next((name for sign, name in UNREAD.items() if start.startswith(sign)), None)
-        if start.startswith(ZIP) and b"opendocument.spreadsheet" in start:
-            what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
-        elif start[257:262] == b"ustar":
-            what = "a tar archive. Unpack it"
-        if what is not None:
-            raise FileError(f"{path.name} is {what}, and give that")
+    what = next((name for sign, name in UNREAD.items() if start.startswith(sign)), None)
+    if start.startswith(ZIP) and b"opendocument.spreadsheet" in start[:512]:
+        what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
+    elif start[257:262] == b"ustar":
+        what = "a tar archive. Unpack it"
+    if what is not None:
+        raise FileError(f"{name} is {what}, and give that")
 
 
 def _is_pipe(path: Path) -> bool:
@@ -187,25 +201,26 @@ def _is_pipe(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def _is_utf16_json(path: Path) -> bool:
-    """Return whether a file is JSON in UTF-16 with a byte order mark, as some shells write what a program prints."""
+def _wide_json(path: Path) -> str | None:
+    """Return UTF-16 or UTF-32 for JSON with the byte order mark of one, as some shells write what a program prints."""
     if not path.is_file():
-        return False
+        return None
     with contextlib.suppress(OSError), path.open("rb") as file:
         start = file.read(64)
-        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return start.decode("utf-16", errors="replace").lstrip()[:1] in ("[", "{")
-    return False
+        wide = marked(start)
+        if wide is not None and start.decode(wide, errors="replace").lstrip()[:1] in ("[", "{"):
+            return wide
+    return None
 
 
-def _in_utf8(path: Path, place: Path) -> Path:
-    """Write a copy of a file in UTF-16 in UTF-8."""
+def _in_utf8(path: Path, encoding: str, place: Path) -> Path:
+    """Write a copy of a file in another encoding in UTF-8."""
     place.parent.mkdir(parents=True)
     try:
-        with path.open(encoding="utf-16", newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
+        with path.open(encoding=encoding, newline="") as source, place.open("w", encoding="utf-8", newline="") as file:
             shutil.copyfileobj(source, file, COPY_BYTES)
     except UnicodeDecodeError as error:
-        raise FileError(f"{path.name} starts as UTF-16 but is invalid at byte {error.start}") from error
+        raise FileError(f"{path.name} starts as {encoding.upper()} but is invalid at byte {error.start}") from error
     return place
 
 
@@ -231,6 +246,25 @@ def is_workbook(path: Path) -> bool:
             return "xl/workbook.xml" in archive.namelist()
     except (OSError, *DAMAGED):
         return False
+
+
+def member_sizes(path: Path, limit: int) -> None:
+    """Raise FileError if the files in a zip expand to more than the limit, or to another size than the zip says."""
+    with zipfile.ZipFile(path) as archive:
+        left = limit
+        for member in archive.infolist():
+            if member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size:
+                continue
+            said, member.file_size = member.file_size, left + 1  # so that reading ends where the data do
+            left -= said
+            if left < 0:
+                raise too_expanded(path.name, limit)
+            size = 0
+            with archive.open(member) as file:
+                while data := file.read(COPY_BYTES):
+                    size += len(data)
+                    if size > said:
+                        raise zipfile.BadZipFile(f"{member.filename!r} is larger than the archive says")
 
 
 def unpacked(path: Path, folder: Path, allowed: int | None) -> Path:

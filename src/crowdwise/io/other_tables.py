@@ -17,10 +17,20 @@ import polars as pl
 
 from ..answers.columns import LABEL_ROLES
 from ..errors import ColumnError, CrowdwiseError, EmptyDataError, FileError, ParameterError, nearest
-from .opening import COPY_BYTES, DAMAGED, expanded_limit, too_expanded
+from .opening import COPY_BYTES, DAMAGED, MAX_COLUMNAR_RATIO, expanded_limit, member_sizes, too_expanded
 
 ARROW_FILE = b"ARROW1"
 CELL = re.compile(rb'<c [^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"')  # of a sheet in an Excel workbook
+BYTES_PER_CELL = 8  # of a table in memory, at least
+SPARE_BYTES = 1 << 30  # address space of a process beyond what it reads
+READ_APART = """
+import resource, sys, polars
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+most = used + {spare} + 2 * int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+if polars.{read}(open(sys.argv[1], "rb")).estimated_size() > int(sys.argv[2]):
+    raise MemoryError
+"""
 FREE_CELLS, MAX_SPARSE = 5_000_000, 50  # area of a sheet that is always read, else at most so much per cell
 MAX_TITLES, MAX_IN_TITLE = 10, 2  # rows above the header of a sheet, and cells in each
 DATASET_FILES = ("dataset_info.json", "dataset_dict.json", "state.json")  # of a dataset on disk
@@ -37,13 +47,24 @@ def dataset_files(folder: Path) -> list[Path]:
     return [file for file in found if not file.name.startswith("cache-")]
 
 
-def read_arrow(path: Path) -> pl.DataFrame:
+def parquet_rows(lazy: pl.LazyFrame, size: int, name: str, allowed: int | None) -> int:
+    """Return the number of rows by the metadata of a Parquet file; `size` is that of the file. Raise FileError for
+    more than such a file holds, before any of them is read."""
+    rows = int(lazy.select(pl.len()).collect().item())
+    limit = expanded_limit(size, allowed, MAX_COLUMNAR_RATIO)
+    if rows * len(lazy.collect_schema()) * BYTES_PER_CELL > limit:
+        raise too_expanded(name, limit)
+    return rows
+
+
+def read_arrow(path: Path, allowed: int | None = None) -> pl.DataFrame:
     """Read an Arrow file or stream; class numbers of a dataset become the names of the classes."""
     try:
         with path.open("rb") as file:
             whole = file.read(len(ARROW_FILE)) == ARROW_FILE
         about = path.stat()
-        _check_arrow(path, whole, about.st_size, about.st_mtime_ns)
+        limit = expanded_limit(about.st_size, allowed, MAX_COLUMNAR_RATIO)
+        _check_arrow(path, whole, about.st_size, about.st_mtime_ns, limit)
         with path.open("rb") as file:  # a name may look like a pattern
             frame = pl.read_ipc(file) if whole else pl.read_ipc_stream(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -54,16 +75,19 @@ def read_arrow(path: Path) -> pl.DataFrame:
 
 
 @cache
-def _check_arrow(path: Path, whole: bool, size: int, changed: int) -> None:
+def _check_arrow(path: Path, whole: bool, size: int, changed: int, limit: int) -> None:
     """Raise FileError for a file on which the reader aborts: a wrong length in it ends the process, so that the file is
     first read in another one, once as long as its size and time stay the same. That process imports nothing from the
-    current folder."""
+    current folder, and has no more memory than the limit allows."""
     read = "read_ipc" if whole else "read_ipc_stream"
-    code = f"import sys, polars; polars.{read}(open(sys.argv[1], 'rb'))"
+    code = READ_APART.format(read=read, spare=SPARE_BYTES)
+    command = [sys.executable, "-P", "-c", code, str(path), str(limit)]
     try:
-        done = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
+        done = subprocess.run(command, capture_output=True, check=False)
     except OSError:  # no processes here
         return
+    if done.returncode and re.search(b"memory allocation|MemoryError|out of memory|capacity overflow", done.stderr):
+        raise too_expanded(path.name, limit)
     if done.returncode < 0:
         raise FileError(f"{path.name} is not a complete Arrow file: reading it fails. Write or download it again")
 
@@ -138,11 +162,8 @@ def _check_workbook(path: Path, allowed: int | None) -> None:
     held in memory."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            limit = expanded_limit(path.stat().st_size, allowed)
-            if sum(member.file_size for member in members) > limit:
-                raise too_expanded(path.name, limit)
-            for member in members:
+            member_sizes(path, expanded_limit(path.stat().st_size, allowed))
+            for member in archive.infolist():
                 if member.filename.startswith("xl/worksheets/") and member.filename.endswith(".xml"):
                     with archive.open(member) as file:
                         _check_extent(file, path.name)

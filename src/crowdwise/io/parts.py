@@ -18,7 +18,8 @@ import polars as pl
 from ..answers.columns import NONE_GIVEN
 from ..errors import ColumnError, CrowdwiseError, FileError, ParameterError, nearest, option
 from .chunks import Source
-from .delimited import decode, sniff
+from .delimited import sniff
+from .encodings import decode
 from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
 from .json_files import HEAD_RECORDS, json_head, json_object, json_records
@@ -126,7 +127,8 @@ def _table_head(path: Path, kind: str, how: Reading) -> Head:
         frame = pl.scan_parquet(path, glob=False).head(HEAD_RECORDS).collect()
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.to_dicts()))
     if kind in ("arrow", "xlsx"):
-        frame = read_arrow(path) if kind == "arrow" else read_workbook(path, how.max_expanded, how.sheet).frame
+        most = how.max_expanded
+        frame = read_arrow(path, most) if kind == "arrow" else read_workbook(path, most, how.sheet).frame
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.head(HEAD_RECORDS).to_dicts()))
     data = _decoded(path, how)
     text = data.decode(errors="replace")
@@ -260,7 +262,7 @@ def _lines(path: Path, how: Reading) -> Iterator[Part]:
 
 def _tables(path: Path, head: Head, how: Reading, in_parts: bool) -> Iterator[Part]:
     if head.how == "arrow":
-        frame = read_arrow(path)
+        frame = read_arrow(path, how.max_expanded)
         yield Part(frame, range(1, frame.height + 1))
         return
     if head.how == "xlsx":

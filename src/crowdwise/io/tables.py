@@ -17,11 +17,12 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from ..forks import refuse_lost_threads
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import not_utf8, read_delimited
+from .delimited import read_delimited
+from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
-from .json_files import DECODER, reason
-from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable, zips_of
-from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
+from .json_files import decoded, reason, refused_line
+from .opening import GZIP, ZIP, check_start, gunzipped, is_workbook, unreadable, zips_of
+from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -60,6 +61,15 @@ def file_name(path: Any) -> Path:
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
     return Path(path)
+
+
+def size_of(name: str, value: str | float | None) -> int | None:
+    """Return an option such as max_expanded="2GB" in bytes."""
+    if value is None:
+        return None
+    from ..engine.resources import memory_size  # loads the engine
+
+    return memory_size(value, name)
 
 
 def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
@@ -167,9 +177,10 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
         ending = Path(Path(name).stem).suffix.lower()
     if not data:
         raise EmptyDataError(f"no answers in {name}: the file is empty")
+    check_start(data[:512], name)
     kind = format_of(ending, data, how.format)
     if kind == "arrow":
-        return Table(read_arrow(Path(path)), name, notes, None)
+        return Table(read_arrow(Path(path), how.max_expanded), name, notes, None)
     if kind == "xlsx" or data[:4] == ZIP:
         return _workbook(Path(path), kind, how)
     if how.sheet is not None:
@@ -182,8 +193,11 @@ def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
             raise EmptyDataError(f"no answers in {name}: it has a header and no rows. Give a table with rows")
         return Table(read.frame, name, (*notes, *read.notes), None if read.text is None else read.text.where)
     if kind == "parquet":
-        frame = _parquet(data, name)
+        frame = _parquet(data, name, how.max_expanded)
         return Table(with_class_names(frame, Path(path)) if str(path) != "-" else frame, name, notes, None)
+    if kind in ("json", "jsonl"):
+        data, more = decode(data, name, how.encoding)
+        notes += tuple(note for note in more if note != UTF8_NOTE)
     if kind == "json":
         return Table(_frame(_parsed(data, name), name), name, notes, None)
     records, lines = parse_records(data, name)
@@ -200,15 +214,13 @@ def _workbook(path: Path, kind: str, how: Reading) -> Table:
 
 def check_text_options(delimiter: str | None, encoding: str | None) -> None:
     """Raise ParameterError for a delimiter or an encoding that cannot be used."""
-    if delimiter is not None and len(delimiter.encode()) != 1:
-        raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
+    one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n\0'
+    if delimiter is not None and not one:
+        raise ParameterError(
+            f"delimiter is {delimiter!r}; it must be one ASCII character, for instance ';' or a tab, and no quote"
+        )
     if encoding is not None:
-        try:
-            codecs.lookup(encoding)
-        except LookupError:
-            raise ParameterError(
-                f"encoding is {encoding!r}, which Python does not know; try utf-8 or latin-1"
-            ) from None
+        check_encoding(encoding)
 
 
 def _bytes(path: str | Path) -> tuple[str, bytes]:
@@ -241,9 +253,9 @@ def check_rows(found: int, wanted: int, name: str, where: str) -> None:
         raise FileError(f"{name} has {wanted} rows by {where}, but {found} were read. Write or download it again")
 
 
-def _parquet(data: bytes, name: str) -> pl.DataFrame:
+def _parquet(data: bytes, name: str, allowed: int | None) -> pl.DataFrame:
     try:
-        rows = int(pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item())
+        rows = parquet_rows(pl.scan_parquet(io.BytesIO(data)), len(data), name, allowed)
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(
@@ -276,14 +288,15 @@ def not_records(name: str) -> FileError:
 
 def _parsed(data: bytes, name: str) -> Any:
     try:
-        return DECODER.decode(data.decode("utf-8-sig"))
+        return decoded(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         advice = "Write or download it again"
         if data.lstrip()[:1] == b"{":
             advice = f"One record per line? Use {option('format', 'jsonl')}"
         raise FileError(f"{name}:{error.lineno}: invalid JSON: {error.msg}. {advice}") from error
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{name}: invalid JSON: {reason(error)}") from error
+        line = refused_line(data)
+        raise FileError(f"{name}{f':{line}' if line else ''}: invalid JSON: {reason(error)}") from error
 
 
 def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> tuple[list[Any], list[int]]:
@@ -293,10 +306,10 @@ def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> 
     if wrong is not None:
         raise wrong
     records, lines = [], []
-    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), before + 1):
+    for number, line in enumerate(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)), before + 1):
         if line.strip():
             try:
-                records.append(DECODER.decode(line))
+                records.append(decoded(line.decode()))
             except (ValueError, RecursionError) as error:
                 raise FileError(
                     f"{name}:{number}: invalid JSON record: {reason(error)}. Correct or remove the line"

@@ -12,6 +12,7 @@ from .opening import first_bytes, open_bytes
 
 SHAPES = ("points", "box", "tag", "polygon", "polyline", "ellipse", "mask", "cuboid", "skeleton")
 HEAD_BYTES = 1 << 16
+MAX_ELEMENTS = 500_000  # in one image or track
 Element = Any
 
 
@@ -51,9 +52,12 @@ def _records(events: Any) -> Iterator[dict[str, Any]]:
     root: Element = None
     about: dict[str, Any] = {}
     frames: dict[int, list[dict[str, Any]]] = {}
-    depth = 0
+    depth = count = 0
     for event, element in events:
         depth += 1 if event == "start" else -1
+        count += 1
+        if count > 2 * MAX_ELEMENTS:
+            raise ValueError(f"one image or track has more than {MAX_ELEMENTS:,} elements")
         if root is None:
             root = element
         if event == "start" or depth != 1:
@@ -69,6 +73,7 @@ def _records(events: Any) -> Iterator[dict[str, Any]]:
                 if place.get("keyframe", "1") == "1" and place.get("outside", "0") == "0" and place.tag in SHAPES:
                     frames.setdefault(int(place.get("frame")), []).append(_shape(place) | {**element.attrib})
         root.clear()  # what has been read
+        count = 0
     for number, shapes in sorted(frames.items()):
         yield _record(about, number, shapes, about["size"], f"{about['name'] or 'frame'}#{number}")
 

@@ -1,0 +1,100 @@
+"""Files that are nearly right (F1, F2, F7) and options that are not: what is wrong is said in words, with its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crowdwise as cw
+from crowdwise.errors import FileError, ParameterError
+from crowdwise.io.chunks import Source
+
+PLAIN = "task,worker,label\nt1,ann,cat\nt2,bob,dog\n"
+ROWS = [("t1", "ann", "cat"), ("t2", "bob", "dog")]
+VALID = '{"task": 1, "worker": 1, "label": "x"}'
+
+
+def in_chunks(path: Path) -> list[tuple[Any, ...]]:
+    return [row for chunk in Source((path,)).chunks(16) for row in chunk.frame.rows()]
+
+
+@pytest.mark.parametrize("start", ["\n", "\r\n", "  \n", "\n\n\n", "\ufeff\n"])
+@pytest.mark.parametrize("read", [cw.read, in_chunks, cw.read_features, cw.read_content])
+def test_f1_an_empty_first_line_is_named(start: str, read: Any, table: Any) -> None:
+    path = table(start + PLAIN)
+    with pytest.raises(FileError, match=r"^answers\.csv:1: the first line is empty; the names of the columns belong"):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [lambda path: cw.read(path).frame().rows(), in_chunks])
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_f2_utf_32_is_read_by_its_mark(read: Any, order: str, table: Any) -> None:
+    assert read(table(("\ufeff" + PLAIN).encode(f"utf-32-{order}"))) == ROWS
+
+
+def test_f2_utf_32_is_noted_and_refused_where_it_is_torn(table: Any) -> None:
+    path = table(PLAIN.encode("utf-32"))
+    assert "UTF-32, recognised by its byte order mark" in cw.read(path).intake.notes
+    with pytest.raises(FileError, match=r"answers\.csv starts as UTF-32 but is invalid at byte 160"):
+        cw.read(table(PLAIN.encode("utf-32")[:-2]))
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.jsonl"])
+def test_f2_utf_32_without_a_mark_is_named(order: str, name: str, table: Any) -> None:
+    text = {"a.csv": PLAIN, "a.json": f"[{VALID}]", "a.jsonl": VALID}[name]
+    path = table(text.encode(f"utf-32-{order}"), name)
+    with pytest.raises(FileError, match=rf"{name} looks like UTF-32 without .* Use encoding='utf-32-{order}'"):
+        cw.read(path)
+    assert cw.read(path, encoding=f"utf-32-{order}").n_answers in (1, 2)
+
+
+BAD = {
+    "a key twice": ('{"task": 1, "worker": 1, "task": 2, "label": "y"}', "the key 'task' occurs twice in one object"),
+    "a key twice inside": ('{"task": 1, "meta": {"a": 1, "a": 2}}', "the key 'a' occurs twice in one object"),
+    "a lone surrogate": ('{"task": 1, "worker": 1, "label": "\\ud800"}', r"the lone surrogate '\\ud800' is no"),
+    "a surrogate in a key": ('{"task": 1, "\\udc00": 1}', r"the lone surrogate '\\udc00' is no character"),
+    "NaN": ('{"task": 1, "worker": 1, "label": NaN}', "NaN is not JSON"),
+    "Infinity": ('{"task": 1, "worker": 1, "label": -Infinity}', "-Infinity is not JSON"),
+    "depth": ('{"task": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
+    "digits": ('{"task": ' + "9" * 5000 + "}", r"Exceeds the limit \(4300 digits\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_f7_a_record_that_is_not_json_is_named_by_its_line(kind: str, name: str, table: Any) -> None:
+    record, message = BAD[kind]
+    text = f"[{VALID},\n\n{record},\n{VALID}]" if name == "a.json" else f"{VALID}\n\n{record}\n{VALID}\n"
+    with pytest.raises(FileError, match=rf"^{name}:3: invalid JSON.*: {message}"):
+        cw.read(table(text, name))
+
+
+def test_f7_pairs_of_surrogates_are_characters(table: Any) -> None:
+    text = json.dumps([{"task": 1, "worker": 1, "label": "\U0001f600"}])
+    assert "\\ud83d" in text
+    assert cw.read(table(text, "a.json")).classes.to_list() == ["\U0001f600"]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["hex", "base64", "rot13", "zip", "bz2", "uu", "quopri", "undefined", "\0", "", "nowhere", 7, b"utf-8"]
+)
+def test_f2_an_encoding_that_is_none_of_text_is_refused(encoding: Any, table: Any) -> None:
+    with pytest.raises(ParameterError, match=r"encoding is .*which Python does not know as an encoding of text; try"):
+        cw.read(table(PLAIN), encoding=encoding)
+
+
+def test_f2_what_an_encoding_cannot_decode_is_refused(table: Any) -> None:
+    with pytest.raises(FileError, match=r"answers\.csv cannot be read as punycode: .* Give another encoding"):
+        cw.read(table(PLAIN), encoding="punycode")
+    with pytest.raises(FileError, match=r"answers\.csv cannot be read as unicode_escape: .*surrogates not allowed"):
+        cw.read(table(PLAIN.replace("cat", "\\ud800")), encoding="unicode_escape")
+
+
+@pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "\0", "", ";;", "é", 5, b","])
+def test_f1_a_delimiter_that_separates_nothing_is_refused(delimiter: Any, table: Any) -> None:
+    with pytest.raises(ParameterError, match=r"delimiter is .*; it must be one ASCII character, for instance ';'"):
+        cw.read(table(PLAIN), delimiter=delimiter)
