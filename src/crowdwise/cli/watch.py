@@ -17,7 +17,7 @@ from ..answers.gold import gold_columns
 from ..engine import Run, Stream
 from ..engine.registry import make
 from ..engine.stream import NAME
-from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
+from ..errors import ChecksumError, CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import is_export, read_table
 from ..io.tables import Reading
 from ..io.writing import write_csv
@@ -25,6 +25,7 @@ from ..points import ClickStream
 from ..result.outputs import Outputs
 from ..result.store import NAME as SAVED
 from ..result.store import unpack
+from ..result.stored import conforms
 from ..streams import LabelStream
 from .job import check_file, settings_of, stoppable
 from .options import WatchedFolder
@@ -35,6 +36,11 @@ UNFINISHED = (".tmp", ".part")  # endings of files that are still being written
 ONCE_PAUSE = 1.0  # seconds between the two looks of --once
 TICK = 0.2  # seconds between checks for a signal
 Seen = list[int]  # size in bytes and time of change in ns
+NOTES = {  # what is kept in the file of the stream: which files were read or refused, and the options
+    "taken": dict[str, Seen],
+    "refused": dict[str, list[int | str]],
+    "options": dict[str, str],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +131,8 @@ class Watcher:
         notes = stream.notes
         if "taken" not in notes:
             raise DataError(f"{file} was not written by crowdwise watch, so it is not changed; give another --out")
+        if not all(conforms(notes.get(name), kind) for name, kind in NOTES.items()):
+            raise ChecksumError(f"{file} does not say which files were read. Give another --out")
         if (model is not None and model != stream.model) or notes["options"] != self.options:
             began = f"the model {stream.model.name} and the options {notes['options'] or 'by default'}"
             raise ParameterError(f"{file} was begun with {began}. Give the same ones, or another --out")

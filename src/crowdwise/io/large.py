@@ -26,8 +26,9 @@ from ..engine import Progress
 from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
+from ..result.stored import conforms, kinds_of
 from .chunks import BASE, USABLE, Chunk, Source
-from .stored import Folder, StoredLabels, disk_errors, read_arrow, write_part
+from .stored import Folder, StoredLabels, disk_errors, is_sound, read_arrow, write_part
 from .tables import check_rows
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
@@ -76,7 +77,7 @@ def split_labels(
     if gold is not None and not isinstance(gold, str):
         options["gold"] = gold_table(gold, source.name)
     home, mark = Folder(folder), _mark(source, options)
-    found = _found(home.path / DONE, mark, memory)
+    found = _found(home, mark, memory)
     if found is None:
         home.clear()
         try:
@@ -190,15 +191,18 @@ def _mark(source: Source, options: Mapping[str, Any]) -> str:
     return fingerprint(repr((files, how)), *tables)
 
 
-def _found(done: Path, mark: str, memory: int) -> Parts | None:
-    """Return the parts that are in a folder already, unless they are too large for this memory."""
+def _found(home: Folder, mark: str, memory: int) -> Parts | None:
+    """Return the parts that are in a folder already, unless they are damaged or too large for this memory."""
     try:
-        about = json.loads(done.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        about = json.loads((home.path / DONE).read_text(encoding="utf-8"))
+        if about["mark"] != mark or about["memory"] > MAX_OVERSIZE * memory:
+            return None
+        found = Parts(*(about[name] for name in Parts._fields))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    if about.get("mark") != mark or about["memory"] > MAX_OVERSIZE * memory:
-        return None
-    return Parts(*(about[name] for name in Parts._fields))
+    kinds = kinds_of(Parts)
+    right = all(conforms(value, kinds[name]) for name, value in found._asdict().items()) and found.parts > 0
+    return found if right and all(is_sound(home.part(number)) for number in range(found.parts)) else None
 
 
 def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any], parts: int | None) -> Plan:

@@ -13,7 +13,7 @@ import mmap
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,11 +26,14 @@ import polars as pl
 from ..answers import Intake, Labels, SplitLabels
 from ..answers.gold import GoldCounts
 from ..answers.parts import Merged, PartIndex, Place
+from ..answers.rules import Ids
 from ..engine.executor import InTurn
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
+from ..kernels.rules import Sizes, Whole
 from ..result.locks import Lock
 from ..result.split import SavedTables
+from ..result.stored import conforms, flaw_of
 
 T = TypeVar("T")
 
@@ -38,6 +41,7 @@ MOST_ROWS = 0.5  # share of the rows of a table above which a part has all of th
 PARTS = "parts.crowdwise"  # folder of parts within a folder that the user names
 TEMPORARY, LOCK = "crowdwise-", "lock"
 LOCKS: weakref.WeakValueDictionary[Path, Lock] = weakref.WeakValueDictionary()  # of this process, by folder
+GOLD = Whole("T", -1, below="K")  # the rule of known classes
 KEPT_COLUMNS = ("weight", "is_check")  # other columns that ratings and votes use; times are not kept
 
 
@@ -108,11 +112,10 @@ def write_part(folder: Path, part: Labels) -> None:
     """Write a part with ids of its own."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.blake2b(digest_size=16)
-        for name, array in {**part.layout._asdict(), "gold": part.gold}.items():
-            if name != "n_classes":
-                np.save(folder / f"{name}.npy", array)
-                digest.update(array)
+        arrays = {**part.layout._asdict(), "gold": part.gold}
+        del arrays["n_classes"]
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", array)
         part.tasks.to_frame("task").write_ipc(folder / "tasks.arrow")
         part.workers.to_frame("worker").write_ipc(folder / "workers.arrow")
         part.classes.to_frame("label").write_ipc(folder / "classes.arrow")
@@ -121,7 +124,7 @@ def write_part(folder: Path, part: Labels) -> None:
             kept.write_ipc(folder / "extras.arrow")
         about = {
             "n_tasks": part.n_tasks, "n_gold": int((part.gold >= 0).sum()), "weighted": part.weighted,
-            "digest": digest.hexdigest(), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
+            "digest": _digest_of(arrays), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
         }  # fmt: skip
         (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
 
@@ -145,6 +148,36 @@ def read_index(folder: Path) -> PartIndex:
         weighted=about["weighted"],
         intake=Intake.from_dict(about["intake"]),
     )
+
+
+def is_sound(folder: Path) -> bool:
+    """Whether a part that an earlier process wrote is what was written, and what compiled code may be given."""
+    try:
+        index, about = read_index(folder), json.loads((folder / "part.json").read_text(encoding="utf-8"))
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in (*Layout._fields[1:], "gold")}
+        layout = Layout(len(index.classes), *(arrays[name] for name in Layout._fields[1:]))
+        sizes = Sizes(T=index.n_tasks, W=len(index.workers), K=len(index.classes))
+        tasks = read_arrow(folder / "tasks.arrow").to_series()
+        extras = folder / "extras.arrow"
+        heights = {read_arrow(extras).height} if extras.exists() else {layout.n_answers}
+        flaws = flaw_of(layout, sizes), layout.flaw, *(
+            rule.shape_flaw(value, sizes) or rule.flaw(value, sizes)
+            for rule, value in (
+                (GOLD, arrays["gold"]), (Ids("T"), tasks), (Ids("W"), index.workers), (Ids("K"), index.classes),
+            )
+        )  # fmt: skip
+        plain = conforms((index.n_tasks, index.n_gold), tuple[int, ...]) and conforms(index.weighted, bool)
+        whole = conforms(index.intake, Intake) and heights == {layout.n_answers}
+        return plain and whole and not any(flaws) and about["digest"] == _digest_of(arrays)
+    except (Exception, pl.exceptions.PanicException):  # files may hold anything
+        return False
+
+
+def _digest_of(arrays: Mapping[str, Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays.values():
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 class Indexes(Sequence[PartIndex]):

@@ -167,7 +167,8 @@ def _put_in_place(folder: Path) -> None:
         outputs = sorted(each for each in ready.iterdir() if each.name not in (LISTED, JOURNAL))
         for each in outputs:
             os.replace(each, folder / each.name)
-        for name in filter(_is_name, _read_json(ready / JOURNAL, [])):
+        removed = _read_json(ready / JOURNAL, [])
+        for name in filter(_is_name, removed if isinstance(removed, list) else []):
             _discard(folder / name)
         if (ready / LISTED).exists():
             os.replace(ready / LISTED, folder / LISTED)
@@ -223,7 +224,7 @@ def _among(path: Path, inputs: Iterable[Path | None]) -> bool:
 def _read_json(path: Path, otherwise: Any) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return otherwise
 
 
