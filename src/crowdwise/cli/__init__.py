@@ -52,4 +52,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of the output has closed the pipe
         sys.stderr.close()
         status = 0
+    except OSError as problem:  # a failure at a place where no command expects one
+        name = problem.filename or "a file"
+        error(f"cannot use {name}: {problem.strerror or problem}. Check the disk, the name and the permissions")
+        status = 1
     sys.exit(status if isinstance(status, int) else 0)

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -54,12 +54,24 @@ def disk_errors(folder: Path) -> Iterator[None]:
         raise FileError(f"cannot write to {folder}: {str(error).splitlines()[0]}") from error
 
 
+class _Writer:
+    """A file that numpy writes to by calling Python. Its own writing loses errors that come when a file is closed, as
+    that of a full disk, and would leave a part of an array."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+
+
+def _write_array(path: Path, array: Any) -> None:
+    with path.open("wb") as file:
+        np.save(_Writer(file), array)
+
+
 def save_array(path: Path, array: Any) -> None:
     """Write an array to a new file, which then replaces an old one: the old one may still be mapped into memory."""
     with disk_errors(path.parent):
         new = path.with_suffix(".new")
-        with new.open("wb") as file:
-            np.save(file, array)
+        _write_array(new, array)
         new.replace(path)
 
 
@@ -111,7 +123,7 @@ def write_part(folder: Path, part: Labels) -> None:
         digest = hashlib.blake2b(digest_size=16)
         for name, array in {**part.layout._asdict(), "gold": part.gold}.items():
             if name != "n_classes":
-                np.save(folder / f"{name}.npy", array)
+                _write_array(folder / f"{name}.npy", array)
                 digest.update(array)
         part.tasks.to_frame("task").write_ipc(folder / "tasks.arrow")
         part.workers.to_frame("worker").write_ipc(folder / "workers.arrow")
