@@ -66,8 +66,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/quality.py
 	$(BIN)/python bench/speed.py
 
-# What tests need besides Python, where it is missing: a browser for the page, Node to build it again, Java for Spark, a C
-# compiler for fault injection.
+# What tests need besides Python, where it is missing: a browser for the page, Node to build it again, Java for Spark, a
+# C compiler for fault injection.
 tools:
 	@need=; \
 	command -v chromium >/dev/null || need="chromium fonts-dejavu-core"; \

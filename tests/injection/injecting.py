@@ -126,7 +126,7 @@ class Done(NamedTuple):
 class Stand:
     """A command on its files: `run` is the folder it works in, `base` what is there before."""
 
-    def __init__(self, case: Any, folder: Path, library: Path) -> None:
+    def __init__(self, case: Any, folder: Path, library: Path | None = None) -> None:
         self.case, self.folder, self.library = case, folder, library
         self.base, self.run = folder / "base", folder / "run"
         self.memory = mmap.mmap(-1, ctypes.sizeof(State))
@@ -139,20 +139,31 @@ class Stand:
         imported((folder / "modules").read_text().split())
         self.settled()
         self.new = tree(self.run)
-        again = self.strike("error", 0)
-        if self.done.status not in (0, 3) or again.problem or (self.new == self.old) != (not case.folders):
-            raise RuntimeError(f"{case.name} is not as expected: {self.done}, {again}")
+        self.restore()
+        problem = self.judged(self.forked(case.command), "", "")[0]
+        if self.done.status not in (0, 3) or problem or (self.new == self.old) != (not case.folders):
+            raise RuntimeError(f"{case.name} is not as expected: {self.done}; {problem}")
 
     def forked(self, work: Callable[[], None], fault: str | None = None, at: int = 0) -> Done:
         """Do some work in a process of its own, in the folder; with a fault, if one is named."""
         ctypes.memset(ctypes.byref(self.state), 0, ctypes.sizeof(State))
         self.state.at = at
-        files = [self.folder / name for name in ("out", "err")]
+        return self.ended(self.started(work, fault))
+
+    def started(self, work: Callable[[], None], fault: str | None = None, name: str = "") -> tuple[int, list[Path]]:
+        """Start a process that does some work; return its number, and the files of its output."""
+        files = [self.folder / f"{end}{name}" for end in ("out", "err")]
+        for file in files:
+            file.write_bytes(b"")
         number = os.fork()
         if number == 0:
             self._child(work, fault, files)
-        status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-        return Done(status, *(file.read_text(errors="replace") for file in files))
+        return number, files
+
+    def ended(self, process: tuple[int, list[Path]]) -> Done:
+        """Wait for the end of a process."""
+        status = os.waitstatus_to_exitcode(os.waitpid(process[0], 0)[1])
+        return Done(status, *(file.read_text(errors="replace") for file in process[1]))
 
     def _child(self, work: Callable[[], None], fault: str | None, files: Sequence[Path]) -> None:
         status = 9

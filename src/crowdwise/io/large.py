@@ -27,6 +27,7 @@ from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
 from .chunks import BASE, USABLE, Chunk, Source
+from .opening import Unchanged
 from .stored import Folder, StoredLabels, disk_errors, write_part
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
@@ -74,12 +75,13 @@ def split_labels(
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):
         options["gold"] = gold_table(gold, source.name)
-    home, mark = Folder(folder), _mark(source, options)
+    home, mark, seen = Folder(folder), _mark(source, options), Unchanged(source.files)
     found = _found(home.path / DONE, mark, memory)
     if found is None:
         home.clear()
         try:
             found = _split(source, memory, options | {"options": about.pop("options", {})}, home, watch, parts)
+            seen.check()
         except BaseException:
             home.remove()
             raise

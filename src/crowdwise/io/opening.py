@@ -335,8 +335,9 @@ class Unchanged:
 
 
 def _mark(file: Path) -> tuple[int, int] | None:
+    """Return the size and time of a file; None for a pipe, and if there is none."""
     try:
         about = os.stat(file)
     except FileNotFoundError:
         return None
-    return about.st_size, about.st_mtime_ns
+    return (about.st_size, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else None

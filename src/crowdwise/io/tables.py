@@ -19,7 +19,7 @@ from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import not_utf8, read_delimited
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import DECODER, reason
-from .opening import GZIP, ZIP, gunzipped, is_workbook, unreadable, zips_of
+from .opening import GZIP, ZIP, Unchanged, gunzipped, is_workbook, reading, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
@@ -65,7 +65,10 @@ def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool 
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
     if how.format is not None:
         check_choice("format", how.format, FORMAT_NAMES)
-    table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+    with reading(path):
+        seen = Unchanged([] if str(path) == "-" else [file_name(path)])
+        table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+        seen.check()
     if how.format == "cifar10h" or (how.format is None and looks_like_cifar10h(table.frame.columns)):
         return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table
