@@ -109,6 +109,18 @@ def test_r4_a_full_disk_is_noticed_when_arrays_are_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "array.npy").exists()
 
 
+def test_r4_parts_that_the_disk_does_not_give_are_named(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdwise.io.too_large", lambda *_: True)
+    answers = cw.read(table(ROWS), memory="500MB")
+    real = np.load
+    for mode in ("r", "r+"):
+        monkeypatch.setattr(
+            np, "load", lambda *_, mode=mode, **how: (fail if how.get("mmap_mode") == mode else real)(*_, **how)
+        )
+        with pytest.raises(FileError, match=r"cannot read .*part-00000: Input/output error\. Check the name"):
+            cw.aggregate(answers, "dawid-skene")
+
+
 def test_r4_a_list_of_outputs_that_cannot_be_read_is_not_taken_for_an_empty_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
 from ..result.locks import Lock
 from ..result.split import SavedTables
+from .opening import reading
 
 T = TypeVar("T")
 
@@ -277,7 +278,8 @@ class _Opener:
     make: Callable[[Labels, Subset], Any]
 
     def __call__(self) -> Any:
-        return self.make(*self.answers.part(self.number))
+        with reading(self.answers.home.part(self.number)):
+            return self.make(*self.answers.part(self.number))
 
 
 class OnDisk(InTurn[T]):
@@ -300,8 +302,10 @@ class OnDisk(InTurn[T]):
 
     def _open(self, number: int) -> tuple[T, Any]:
         shard = self.openers[number]()
-        kind = self.kinds[number]
-        arrays = {} if kind is None else {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
+        kind, arrays = self.kinds[number], dict[str, Any]()
+        if kind is not None:
+            with reading(self.home.part(number)):
+                arrays = {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
         for array in (*getattr(shard, "layout", ()), *arrays.values()):
             if isinstance(array, np.memmap) and array.size:
                 array._mmap.madvise(mmap.MADV_WILLNEED)  # type: ignore[attr-defined]
