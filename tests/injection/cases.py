@@ -80,7 +80,7 @@ def clicks() -> None:
 
     Path("in").mkdir()
     frame = cw.simulate.clicks("E", seed=4).points.frame()
-    frame.filter(frame["worker"].rank("dense") <= 5).write_csv("in/clicks.csv")
+    frame.filter(frame["worker"].rank("dense") <= 4, frame["x"] < 2.5).write_csv("in/clicks.csv")
 
 
 def pairs() -> None:
@@ -194,7 +194,7 @@ ALL = (
     Case(
         "points",
         first(clicks, command("points in/clicks.csv --model dbscan --out out --no-page")),
-        command("points in/clicks.csv --set max_iter=3 --out out --no-page"),
+        command("points in/clicks.csv --objects 2 --set max_iter=3 --out out --no-page"),
     ),
     Case(
         "pairs",
