@@ -327,15 +327,19 @@ def main() -> int:
         return 1
     tried, survived, outcomes = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]()
     work = [(case, fault) for case in options.only or CASES for fault in options.fault or FAULTS]
-    lock, began = threading.Lock(), time.monotonic()
+    lock, began, begun = threading.Lock(), time.monotonic(), set[str]()
 
     def worker() -> None:
-        server = Server()
+        server, own = Server(), set[str]()
         while True:
             with lock:
                 if not work:
                     break
-                pair = work.pop(0)
+                # a command that this server has begun, or else one that none has: preparing it takes time
+                pair = min(work, key=lambda pair: (pair[0] not in own, pair[0] in begun))
+                work.remove(pair)
+                own.add(pair[0])
+                begun.add(pair[0])
             for point in server.walk(*pair, options.step):
                 with lock:
                     tried[pair] += 1
@@ -343,6 +347,7 @@ def main() -> int:
                     outcomes[point.outcome] += 1
                     if point.problem:
                         print(point.problem[:2000], flush=True)
+            print(f"{pair[0]}, {pair[1]}: {tried[pair]} tried, {survived[pair]} survived", flush=True)
         server.close()
 
     threads = [threading.Thread(target=worker) for _ in range(options.jobs)]
