@@ -14,7 +14,7 @@ SCHEMA = $(BIN)/check-jsonschema --builtin-schema
 export PYTHONDONTWRITEBYTECODE =
 SOURCES := pyproject.toml constraints.txt $(shell find src -name '*.py')
 
-.PHONY: demo test quick boundscheck fuzz check docs page wheel sbom audit lock lowest bench tools clean
+.PHONY: demo test quick boundscheck fuzz faults check docs page wheel sbom audit lock lowest bench tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/crowdwise demo --out demo
@@ -42,6 +42,10 @@ check: $(VENV)/.dev
 # Random inputs to everything that reads: `make fuzz`, or `make fuzz FUZZ="--seconds 3600 --seed 7"`.
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/fuzz/fuzzing.py $(FUZZ)
+
+# Every system call of every command on its files fails once: `make faults`, or `make faults FAULTS="--only watch"`.
+faults: tools $(VENV)/.dev
+	$(BIN)/python tests/injection/injecting.py $(FAULTS)
 
 # What docs/ and examples/ show, run.
 docs: $(VENV)/.dev
@@ -83,13 +87,15 @@ bench: $(VENV)/.bench
 	$(BIN)/python bench/quality.py
 	$(BIN)/python bench/speed.py
 
-# What tests need besides Python, where it is missing: a browser for the page, Node to build it again, Java for Spark.
+# What tests need besides Python, where it is missing: a browser for the page, Node to build it again, Java for Spark, a
+# C compiler for fault injection.
 tools:
 	@need=; \
 	command -v chromium >/dev/null || need="chromium fonts-dejavu-core"; \
 	command -v node >/dev/null || need="$$need nodejs"; \
 	command -v npm >/dev/null || need="$$need npm"; \
 	command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || need="$$need openjdk-17-jre-headless"; \
+	command -v cc >/dev/null || need="$$need gcc libc6-dev"; \
 	[ -z "$$need" ] || { $(APT) update && $(APT) install --yes --no-install-recommends $$need; }
 
 $(PACKAGES): page/package-lock.json | tools

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from typing import Any
 
@@ -20,29 +22,24 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
-    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _open_streams()
     try:
         status = _run()
         if status == 130:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        status = _stopped("interrupted", 130)
+        status = _ended("interrupted; no incomplete files are left", 130)
         exec("")  # an interrupt within an `exec` would end Python by SIGINT, unless another `exec` ends well
     except Terminated:
-        status = _stopped("terminated", 143)
-    except BrokenPipeError:  # the reader of the output has closed the pipe
-        sys.stderr.close()
+        status = _ended("terminated; no incomplete files are left", 143)
+    except (BrokenPipeError, SystemExit):  # the reader of the output has closed the pipe; typer then exits
+        _discard_output()
         status = 0
+    except OSError as problem:  # a failure at a place where no command expects one
+        status = _ended(_cause(problem), 1)
+        _discard_output()
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _stopped(how: str, status: int) -> int:
-    from .say import error
-
-    error(f"{how}; no incomplete files are left")
-    return status
 
 
 def _run() -> Any:
@@ -61,10 +58,44 @@ def _run() -> Any:
         error(str(problem.args[0]) if problem.args else "")
         return problem.exit_status
     except typer.TyperException as problem:
-        show = getattr(problem, "show", None)
-        show() if show else error(problem.format_message())
+        with contextlib.suppress(OSError):  # stderr is full
+            show = getattr(problem, "show", None)
+            show() if show else error(problem.format_message())
         return problem.exit_code
     except typer.Exit as leaving:
         return leaving.exit_code
     except typer.Abort:
         return 130
+
+
+def _ended(why: str, status: int) -> int:
+    from .say import error
+
+    error(why)
+    return status
+
+
+def _cause(problem: OSError) -> str:
+    """Describe an error of the file system, or of standard output."""
+    try:
+        sys.stdout.flush()  # it fails again if it was the output
+    except OSError:
+        return f"cannot write to standard output: {problem.strerror or problem}. Write to another place"
+    name = problem.filename or "a file"
+    return f"cannot use {name}: {problem.strerror or problem}. Check the disk, the name and the permissions"
+
+
+def _open_streams() -> None:
+    """Have standard streams, also where the caller closed them, that can show every text."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Let what is left of the output go nowhere, so that the interpreter does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

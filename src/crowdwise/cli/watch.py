@@ -19,6 +19,7 @@ from ..engine.registry import make
 from ..engine.stream import NAME
 from ..errors import ChecksumError, CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import is_export, read_table
+from ..io.opening import disk_error
 from ..io.tables import Reading
 from ..io.writing import write_csv
 from ..points import ClickStream
@@ -41,6 +42,7 @@ NOTES = {  # what is kept in the file of the stream: which files were read or re
     "refused": dict[str, list[int | str]],
     "options": dict[str, str],
 }
+FAILED: Seen = [-1, -1]  # for a file that the disk did not give: it is read again at the next look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +159,9 @@ class Watcher:
     def _known(self, name: str, seen: Seen) -> bool:
         return self.taken.get(name) == seen or self.refused.get(name, [])[:2] == seen
 
-    def take(self, path: Path) -> None:
-        """Give a file to the stream; one that cannot be used is reported, and kept in the list of such files."""
+    def take(self, path: Path) -> bool:
+        """Give a file to the stream; one that cannot be used is reported, and kept in the list of such files. Return
+        whether anything is new."""
         seen = self.last[path.name]
         try:
             if is_export(path, **self.watch.source.reading()):
@@ -173,12 +176,16 @@ class Watcher:
             self.stream = stream.update(given, run=self.watch.run)
         except (CrowdwiseError, OSError) as problem:
             reason = for_shell(str(problem.args[0])) if isinstance(problem, CrowdwiseError) else str(problem)
-            self.refused[path.name] = [*seen, reason]
+            before, now = self.refused.get(path.name), [*(FAILED if disk_error(problem) else seen), reason]
+            if now == before:
+                return False
+            self.refused[path.name] = now
             self.taken.pop(path.name, None)
             words(f"{path.name} was not used: {reason}")
-            return
+            return True
         self.refused.pop(path.name, None)
         self.taken[path.name] = seen
+        return True
 
     def _how(self) -> Reading:
         given = self.watch.source.given()
@@ -251,8 +258,7 @@ def _follow(watch: Watch, watcher: Watcher) -> None:
             for path in watcher.look():
                 if stop():
                     break
-                watcher.take(path)
-                changed = True
+                changed |= watcher.take(path)
             if changed:
                 watcher.write()
             if watch.once:

@@ -28,6 +28,7 @@ from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
 from ..result.stored import conforms, kinds_of
 from .chunks import BASE, USABLE, Chunk, Source
+from .opening import Unchanged
 from .stored import Folder, StoredLabels, disk_errors, is_sound, read_arrow, write_part
 from .tables import check_rows
 
@@ -76,12 +77,13 @@ def split_labels(
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):
         options["gold"] = gold_table(gold, source.name)
-    home, mark = Folder(folder), _mark(source, options)
+    home, mark, seen = Folder(folder), _mark(source, options), Unchanged(source.files)
     found = _found(home, mark, memory)
     if found is None:
         home.clear()
         try:
             found = _split(source, memory, options | {"options": about.pop("options", {})}, home, watch, parts)
+            seen.check()
         except BaseException:
             home.remove()
             raise

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,7 @@ from ..kernels.rules import Sizes, Whole
 from ..result.locks import Lock
 from ..result.split import SavedTables
 from ..result.stored import conforms, flaw_of
+from .opening import reading
 
 T = TypeVar("T")
 
@@ -58,12 +59,24 @@ def disk_errors(folder: Path) -> Iterator[None]:
         raise FileError(f"cannot write to {folder}: {str(error).splitlines()[0]}") from error
 
 
+class _Writer:
+    """A file that numpy writes to by calling Python. Its own writing loses errors that come when a file is closed, as
+    that of a full disk, and would leave a part of an array."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+
+
+def _write_array(path: Path, array: Any) -> None:
+    with path.open("wb") as file:
+        np.save(_Writer(file), array)
+
+
 def save_array(path: Path, array: Any) -> None:
     """Write an array to a new file, which then replaces an old one: the old one may still be mapped into memory."""
     with disk_errors(path.parent):
         new = path.with_suffix(".new")
-        with new.open("wb") as file:
-            np.save(file, array)
+        _write_array(new, array)
         new.replace(path)
 
 
@@ -115,7 +128,7 @@ def write_part(folder: Path, part: Labels) -> None:
         arrays = {**part.layout._asdict(), "gold": part.gold}
         del arrays["n_classes"]
         for name, array in arrays.items():
-            np.save(folder / f"{name}.npy", array)
+            _write_array(folder / f"{name}.npy", array)
         part.tasks.to_frame("task").write_ipc(folder / "tasks.arrow")
         part.workers.to_frame("worker").write_ipc(folder / "workers.arrow")
         part.classes.to_frame("label").write_ipc(folder / "classes.arrow")
@@ -303,7 +316,8 @@ class _Opener:
     make: Callable[[Labels, Subset], Any]
 
     def __call__(self) -> Any:
-        return self.make(*self.answers.part(self.number))
+        with reading(self.answers.home.part(self.number)):
+            return self.make(*self.answers.part(self.number))
 
 
 class OnDisk(InTurn[T]):
@@ -326,8 +340,10 @@ class OnDisk(InTurn[T]):
 
     def _open(self, number: int) -> tuple[T, Any]:
         shard = self.openers[number]()
-        kind = self.kinds[number]
-        arrays = {} if kind is None else {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
+        kind, arrays = self.kinds[number], dict[str, Any]()
+        if kind is not None:
+            with reading(self.home.part(number)):
+                arrays = {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
         for array in (*getattr(shard, "layout", ()), *arrays.values()):
             if isinstance(array, np.memmap) and array.size:
                 array._mmap.madvise(mmap.MADV_WILLNEED)  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import decoded, reason, refused_line
-from .opening import GZIP, ZIP, check_start, gunzipped, is_workbook, unreadable, zips_of
+from .opening import GZIP, ZIP, Unchanged, check_start, gunzipped, is_workbook, reading, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
@@ -77,7 +77,10 @@ def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool 
     refuse_lost_threads()
     if how.format is not None:
         check_choice("format", how.format, FORMAT_NAMES)
-    table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+    with reading(path):
+        seen = Unchanged([] if str(path) == "-" else [file_name(path)])
+        table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+        seen.check()
     if how.format == "cifar10h" or (how.format is None and looks_like_cifar10h(table.frame.columns)):
         return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table
