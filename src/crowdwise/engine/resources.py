@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
+from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
 
 # Extra -> its modules, and the package to install.
@@ -53,7 +54,7 @@ def memory_size(value: Any) -> int:
     >>> memory_size("2GB"), memory_size("512 MiB"), memory_size(1e9)
     (2000000000, 536870912, 1000000000)
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+    if is_number(value) and 0 < value < MAX_WHOLE:
         return int(value)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None

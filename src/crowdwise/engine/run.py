@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ParameterError
+from ..answers.arguments import check_arguments
+from ..errors import ParameterError, check_choice
 from ..kernels import cores
 
 Arrays = dict[str, NDArray[Any]]
@@ -100,13 +101,13 @@ class Run:
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_arguments(type(self).__annotations__, vars(self))
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            if value < least:
                 zero = ", 0 for all cores" if name == "threads" else ""
                 raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {least}{zero}")
-        if self.precision not in ("auto", "single", "double"):
-            raise ParameterError(f"precision is {self.precision!r}; it must be 'auto', 'single' or 'double'")
+        check_choice("precision", self.precision, ("auto", "single", "double"))
         if self.threads == 0:
             object.__setattr__(self, "threads", cores())
 

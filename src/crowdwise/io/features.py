@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..errors import FeatureError, FileError, nearest, option
+from ..answers.arguments import checked
+from ..errors import FeatureError, FileError, ParameterError, nearest, option
 from ..kernels.layout import Floats
 from .tables import file_name, read_table
 
@@ -23,6 +24,7 @@ class Features(NamedTuple):
     x: Floats  # (n, d), or (n, ...) from npz
 
 
+@checked
 def read_features(path: str | Path, like: pl.Series | None = None, *, array: str | None = None) -> Features:
     """Read features from a table (Parquet, CSV, ...) or from npz, where `array` names the array (default `x`).
 
@@ -36,6 +38,8 @@ def read_features(path: str | Path, like: pl.Series | None = None, *, array: str
     """
     file = file_name(path)
     tasks, x = _npz(file, array) if file.suffix == ".npz" else _table(path, array)
+    if like is not None and not isinstance(like, pl.Series):
+        raise ParameterError(f"like is a {type(like).__name__}; give the tasks of the answers: answers.tasks")
     if like is not None and like.dtype == pl.String and tasks.dtype != pl.String:
         tasks = tasks.cast(pl.String)
     return Features(tasks.alias("task"), x)

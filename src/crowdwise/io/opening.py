@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from ..answers.arguments import check_path
 from ..errors import FileError, option
 from .formats.base import STDIN_NAME
 
@@ -107,6 +108,15 @@ def unreadable(path: Any, error: OSError) -> FileError:
     return FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions")
 
 
+@contextlib.contextmanager
+def refused(path: Any) -> Iterator[None]:
+    """Raise FileError for what the system says of a file or folder."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
 def first_bytes(path: Path, count: int, allowed: int | None = None) -> bytes:
     """Return the beginning of the content of a file; of as much as can be read, if it is damaged."""
     with contextlib.suppress(FileError, OSError), open_bytes(path, allowed) as file:
@@ -119,6 +129,9 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     """Yield a path on disk that can be read more than once: pipes, standard input and the files of a zip are copied to
     a temporary place."""
     _check_address(str(path))
+    check_path("path", path)
+    with refused(path):
+        Path(path).exists()
     _check_kind(Path(path))
     zips = zips_of(path)
     if str(path) != "-" and not _is_pipe(Path(path)) and not zips and not _is_utf16_json(Path(path)):

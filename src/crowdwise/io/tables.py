@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import check_path
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
@@ -58,7 +59,7 @@ def file_name(path: Any) -> Path:
         raise ParameterError(
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
-    return Path(path)
+    return check_path("path", path)
 
 
 def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
@@ -198,12 +199,12 @@ def _workbook(path: Path, kind: str, how: Reading) -> Table:
 
 def check_text_options(delimiter: str | None, encoding: str | None) -> None:
     """Raise ParameterError for a delimiter or an encoding that cannot be used."""
-    if delimiter is not None and len(delimiter.encode()) != 1:
+    if delimiter is not None and not (len(delimiter) == 1 and delimiter.isascii()):
         raise ParameterError(f"delimiter is {delimiter!r}; it must be one character, for instance ';' or a tab")
     if encoding is not None:
         try:
             codecs.lookup(encoding)
-        except LookupError:
+        except (LookupError, ValueError):
             raise ParameterError(
                 f"encoding is {encoding!r}, which Python does not know; try utf-8 or latin-1"
             ) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..answers.arguments import check_given
 from ..errors import for_python
 from ..result import BaseResult
 from ..result.files import write_whole
@@ -23,6 +24,7 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
     take options; `command` is the line that makes the result again (default: a line of Python)."""
     from .render import page_html
 
+    check_given("command", options.get("command"), str, "the line that makes the page again")
     data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
