@@ -20,6 +20,7 @@ from ..errors import ParameterError
 from ..kernels.layout import Floats
 
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_PATH, MAX_NAME = 4096, 255  # bytes of a path, and of a name in it
 MAX_WHOLE = 2**63 - 1  # of numpy and polars
 
 
@@ -50,9 +51,10 @@ def is_path(value: object) -> bool:
     if not isinstance(value, (str, Path)):
         return False
     try:
-        return b"\0" not in os.fsencode(value)
+        name = os.fsencode(value)
     except UnicodeEncodeError:
         return False
+    return b"\0" not in name and len(name) < MAX_PATH and all(len(part) <= MAX_NAME for part in name.split(b"/"))
 
 
 def _is_list(value: object) -> bool:
@@ -92,30 +94,30 @@ def check_array(name: str, value: object, words: str) -> Floats:
     try:
         return np.asarray(value, np.float64)
     except Exception:  # of any class: the value may be any object
-        raise ParameterError(f"{name} is {_brief(value)}; give {words}") from None
+        raise ParameterError(f"{name} is {brief(value)}; give {words}") from None
 
 
 def check_given(name: str, value: object, kind: type, words: str) -> None:
     """Raise ParameterError, which says in `words` what to give, for a value of another class; None is not given."""
     if value is not None and not isinstance(value, kind):
-        raise ParameterError(f"{name} is {_brief(value)}; give {words}")
+        raise ParameterError(f"{name} is {brief(value)}; give {words}")
 
 
 def check_list(name: str, value: object, words: str) -> list[Any]:
     """Return a list; what is none raises ParameterError, which says in `words` what to give."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ParameterError(f"{name} is {_brief(value)}; give {words}")
+        raise ParameterError(f"{name} is {brief(value)}; give {words}")
     try:
         return list(value)
     except Exception:
-        raise ParameterError(f"{name} is {_brief(value)}; give {words}") from None
+        raise ParameterError(f"{name} is {brief(value)}; give {words}") from None
 
 
 def generator(seed: Any) -> np.random.Generator:
     """Return a generator of random numbers from a seed; what is none raises ParameterError."""
     parts = seed if isinstance(seed, (list, tuple)) and seed else [seed]
     if not isinstance(seed, np.random.Generator) and not all(is_whole(each) and each >= 0 for each in parts):
-        raise ParameterError(f"seed is {_brief(seed)}; it must be a whole number of at least 0")
+        raise ParameterError(f"seed is {brief(seed)}; it must be a whole number of at least 0")
     return np.random.default_rng(seed)
 
 
@@ -160,9 +162,15 @@ NOTHING = Kind(lambda value: value is None, "None")
 def _check(name: str, value: object, kinds: Sequence[Kind]) -> None:
     if kinds and not any(each.holds(value) for each in kinds):
         wanted = " or ".join(each.words for each in kinds)
-        raise ParameterError(f"{name} is {_brief(value)}; it must be {wanted}")
+        raise ParameterError(f"{name} is {brief(value)}; it must be {wanted}")
 
 
-def _brief(value: object) -> str:
-    text = repr(value) if not (isinstance(value, int) and abs(value) > MAX_WHOLE) else "a whole number beyond 64 bits"
+def brief(value: object) -> str:
+    """Return a value of the caller's for a message, whatever it is."""
+    if isinstance(value, int) and abs(value) > MAX_WHOLE:
+        return "a whole number beyond 64 bits"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -48,6 +48,8 @@ def read_clicks(reading: Reading, given: Mapping[str, str | None], axes: Sequenc
     advice = "Name the worker of every click; if the workers are unknown, use one name for all"
     reading.check(worker, advice, "with an image and coordinates")
     extras = reading.extras([reading.columns["image"], reading.columns["worker"], *places])
+    durations = [name for name, kind in extras.schema.items() if isinstance(kind, pl.Duration)]
+    extras = extras.with_columns(pl.col(durations).dt.total_microseconds() / 1e6)  # a table in CSV has no durations
     reserved = {"image", "worker", "object", "probability", "outlier", *axes}
     extras = extras.rename({name: f"{name}_" for name in extras.columns if name in reserved})
     return Clicks(reading, axes, reading.kept(image), reading.kept(worker), X[reading.used], extras)

@@ -13,6 +13,7 @@ import polars as pl
 
 from ..errors import ColumnError
 from ..kernels.layout import Ints
+from .arguments import brief
 from .frames import FOREIGN, converting, surrogate
 
 MIN_ROWS_TO_HASH = 200_000  # with fewer rows of text, hashing is slower
@@ -76,7 +77,7 @@ def _mixed(column: pl.Series, role: str, source: str, before: int) -> tuple[pl.S
     for row, value in enumerate(values):
         if not _is_plain(value):
             raise ColumnError(
-                f"{role} column {column.name!r} of {source} has {value!r:.200} in row {row + 1 + before}, a "
+                f"{role} column {column.name!r} of {source} has {brief(value)} in row {row + 1 + before}, a "
                 f"{type(value).__name__}; each cell must hold one plain value: text, a finite number or a boolean"
             )
     kinds = sorted({type(v).__name__ for v in values if v is not None})
@@ -205,6 +206,8 @@ def _hashes(column: pl.Series) -> tuple[Ints, Ints]:
 
 
 def _dense(column: pl.Series) -> bool:
+    if column.dtype in (pl.Int128, pl.UInt128):  # which numpy lacks
+        return False
     low, high = int(column.min()), int(column.max())  # type: ignore[arg-type]
     return low >= 0 and high < 4 * len(column) + 1000
 

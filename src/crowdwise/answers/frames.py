@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, CrowdwiseError, DataError
+from .arguments import brief
 
 # What a library may raise: anything. The panics of polars are no Exception.
 FOREIGN = (Exception, pl.exceptions.PanicException)
@@ -155,7 +156,7 @@ def to_series(name: str, values: Any) -> pl.Series:
             return _arrow_column(name, values)
         if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not hasattr(values, "__iter__"):
             raise ColumnError(
-                f"column {name!r} is {_brief(values)}, a {type(values).__name__}; give a list or an array with one "
+                f"column {name!r} is {brief(values)}, a {type(values).__name__}; give a list or an array with one "
                 "value per row"
             )
         return _from_list(name, list(values))
@@ -249,11 +250,6 @@ def surrogate(where: str, values: Iterable[Any], error: UnicodeEncodeError) -> D
 
 def _encodes(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _may_be_unreadable(kind: pl.DataType) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 
 
@@ -15,6 +17,26 @@ def _terminated(number: int, frame: object) -> None:
 
 def main() -> None:
     """Run `crowdwise`; exit status 0 success, 1 bad data, 2 usage error, 3 not converged, 130 or 143 interrupted."""
+    from .say import error
+
+    _open_streams()
+    try:
+        status = _run()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # the reader of the output has closed the pipe; typer then exits
+        status = 0
+        _discard_output()
+    except OSError as problem:
+        if problem.filename is not None:  # not an error of the streams of this process
+            raise
+        error(f"cannot write to standard output: {problem.strerror or problem}. Write to another place")
+        status = 1
+        _discard_output()
+    sys.exit(status)
+
+
+def _run() -> int:
+    """Run the command, and say on stderr what went wrong; return the exit status."""
     import signal
 
     import typer
@@ -23,9 +45,6 @@ def main() -> None:
     from .app import app
     from .say import error
 
-    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
     try:
@@ -36,8 +55,9 @@ def main() -> None:
         error(str(problem.args[0]) if problem.args else "")
         status = problem.exit_status
     except typer.TyperException as problem:
-        show = getattr(problem, "show", None)
-        show() if show else error(problem.format_message())
+        with contextlib.suppress(OSError):  # stderr is full
+            show = getattr(problem, "show", None)
+            show() if show else error(problem.format_message())
         status = problem.exit_code
     except typer.Exit as leaving:
         status = leaving.exit_code
@@ -49,7 +69,20 @@ def main() -> None:
     except Terminated:
         error("terminated; no incomplete files are left")
         status = 143
-    except BrokenPipeError:  # the reader of the output has closed the pipe
-        sys.stderr.close()
-        status = 0
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
+
+
+def _open_streams() -> None:
+    """Have standard streams, also where the caller closed them, that can show every text."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Let what is left of the output go nowhere, so that the interpreter does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -58,7 +58,7 @@ def memory_size(value: Any) -> int:
         return int(value)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None or float(found[1]) <= 0:
+    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_WHOLE:
         raise ParameterError(f"{option('memory')} is {value!r}; give a size, for instance {option('memory', '2GB')}")
     return int(float(found[1]) * unit)
 

@@ -18,6 +18,7 @@ from .labels import (
     Load,
     assign_workers,
     build_crowd,
+    check_size,
     confusion,
     draw_labels,
     groups,
@@ -63,6 +64,7 @@ def crowd(
     for name, value in (("tasks", tasks), ("workers", workers), ("classes", classes)):
         if value < 1:
             raise ParameterError(f"{name} is {value}; it must be at least 1")
+    check_size(answers=tasks * max(per_task, 1), cells_of_confusion_matrices=workers * classes**2)
     simulator = SIMULATORS[kind]
     common = ("tasks", "workers", "classes", "per_task", "load", "seed", "rng")
     known = [name for name in inspect.signature(simulator).parameters if name not in common]

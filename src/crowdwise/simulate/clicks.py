@@ -13,7 +13,7 @@ from ..answers import Points
 from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError, nearest
 from ..kernels.layout import Floats
-from .labels import Codes, Rng, write_tables
+from .labels import Codes, Rng, check_size, write_tables
 
 BOX = (1.0, 0.0, 4.0, 5.0)
 # Centres of ten objects in BOX: five small, four medium, one large. The paper does not list its own centres. H1 to H5
@@ -88,6 +88,7 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, see
         raise ParameterError(f"layout has a centre outside the box {BOX}; move all centres inside it")
     if workers < 1 or total < workers:
         raise ParameterError(f"workers is {workers} and total is {total}; total must be at least the number of workers")
+    check_size(clicks=total)
     rng = generator([0, seed])
     reliability = np.resize(RELIABILITY, workers)
     worker = np.repeat(np.arange(workers), _loads(workers, total, rng))

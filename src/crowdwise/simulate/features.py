@@ -17,7 +17,7 @@ from ..errors import ParameterError, check_choice
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
 from ..learn.objective import ease_of
-from .labels import Codes, Crowd, Load, Rng, assign_workers, build_crowd, draw_classes, draw_labels
+from .labels import Codes, Crowd, Load, Rng, assign_workers, build_crowd, check_size, draw_classes, draw_labels
 
 SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
 # Experts, inexperts and spammers of Setup (1), as in the study's code, and their shares of the crowd. On average, tasks
@@ -60,6 +60,9 @@ def experts(
     for name, (value, minimum) in sizes.items():
         if value < minimum:
             raise ParameterError(f"{name} is {value}; it must be at least {minimum}")
+    W = 5 if workers is None else workers
+    check_size(answers=tasks * (W if per_task is None else max(per_task, 1)), numbers=(tasks + fresh) * features)
+    check_size(cells_of_confusion_matrices=W * classes**2)
     rng = generator(seed)
     truth = rng.integers(0, classes, tasks + fresh)
     means = _class_means(classes, features)
@@ -133,6 +136,7 @@ def levels(
             f"truth holds {len(truth)} classes and fresh is {fresh}; give classes from 0 to {K - 1}, and at least one "
             "more than fresh"
         )
+    check_size(workers=max(workers, 1))
     if not 0 < per_task <= workers:
         raise ParameterError(f"per_task is {per_task}; it must be above 0 and at most {workers}, the number of workers")
     rng = generator(seed)
@@ -154,6 +158,7 @@ def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_tas
     """
     if tasks < 3 or fresh < 0:
         raise ParameterError(f"tasks is {tasks} and fresh is {fresh}; they must be at least 3 and 0")
+    check_size(tasks=2 * (tasks + fresh), workers=9 * max(workers, 1))
     points, crowd = generator(seed).spawn(2)
     truth = np.concatenate([points.permutation(np.arange(n) % 3) for n in (tasks, fresh)])
     # The paper prints centres half as far apart, with which no classifier could exceed 74 %.

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from ..answers import Labels
 from ..answers.arguments import check_array, checked
-from ..errors import ParameterError
+from ..engine.resources import available
+from ..errors import MemoryNeedError, ParameterError
 from ..kernels.layout import Floats
 from ..result.files import write_whole
 from ..result.outputs import WAIT, Outputs
 
+BYTES_PER_NUMBER = 64  # while a crowd is made
 Load = Literal["even", "skewed"]
 Codes = NDArray[np.int64]
 Rng = np.random.Generator
@@ -107,6 +109,17 @@ def groups(
         raise ParameterError(f"shares is {shares!r}; give 1 to {len(kinds)} numbers of at least 0")
     member = rng.choice(len(weight), workers, p=weight / weight.sum())
     return kinds[member], member
+
+
+def check_size(**counts: int) -> None:
+    """Raise MemoryNeedError if so many numbers do not fit in memory; each count is named by what it counts."""
+    for name, count in counts.items():
+        need = BYTES_PER_NUMBER * count
+        if need > available():
+            raise MemoryNeedError(
+                f"{count:,} {name.replace('_', ' ')} need about {need / 1e9:,.1f} GB, but {available() / 1e9:,.1f} GB "
+                "are free. Simulate a smaller crowd"
+            )
 
 
 def _check_share(name: str, value: float) -> None:

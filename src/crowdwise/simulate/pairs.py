@@ -14,7 +14,7 @@ from ..answers import Pairs
 from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
-from .labels import Rng, numbered, write_tables
+from .labels import Rng, check_size, numbered, write_tables
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +65,7 @@ def pinwheel(
             f"clusters is {clusters}, per_cluster {per_cluster}, asked {asked}, workers {workers} and each {each}; "
             f"asked must be from 2 to {n}, the number of items, and the others at least 1"
         )
+    check_size(items=n, answers=workers * each)
     rng = generator([1, seed])
     truth = np.repeat(np.arange(clusters), per_cluster)
     arm = rng.standard_normal((n, 2)) * (0.3, 0.05) + (1.0, 0.0)  # long, and narrow

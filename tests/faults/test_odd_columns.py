@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import crowdwise as cw
-from crowdwise.errors import ColumnError, DataError, ParameterError
+from crowdwise.errors import ColumnError, DataError, MemoryNeedError, ParameterError
 
 
 def labels(**columns: Any) -> cw.Labels:
@@ -158,3 +158,25 @@ def test_arguments_of_other_types_are_refused_by_name() -> None:
     ):  # fmt: skip
         with pytest.raises((ParameterError, DataError), match=said):
             call()
+
+
+def test_other_columns_of_clicks_are_such_as_a_table_can_hold(tmp_path: Path) -> None:
+    table = {"image": ["a", "a"], "worker": ["u", "v"], "x": [1.0, 2.0], "y": [1.0, 2.0]}
+    others = {"tags": [["a"], ["b", "c"]], "raw": [b"a", b"\xff"], "seconds": [dt.timedelta(seconds=1), None]}
+    clicks = cw.aggregate(pl.DataFrame(table | others), "dbscan").clicks
+    assert clicks.select("tags", "seconds").rows() == [("['a']", 1.0), ("['b', 'c']", None)]
+    clicks.write_csv(tmp_path / "clicks.csv")
+
+
+def test_a_crowd_that_does_not_fit_in_memory_is_refused_in_words() -> None:
+    for simulate in (
+        lambda: cw.simulate.crowd(tasks=10**15),
+        lambda: cw.simulate.clicks(total=10**15),
+        lambda: cw.simulate.pinwheel(per_cluster=10**15),
+        lambda: cw.simulate.experts(10**15),
+        lambda: cw.simulate.triangle(tasks=10**15),
+    ):
+        with pytest.raises(
+            MemoryNeedError, match=r"[\d,]+ \w+ need about [\d,.]+ GB, but [\d,.]+ GB are free. Simulate"
+        ):
+            simulate()
