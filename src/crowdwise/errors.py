@@ -173,17 +173,18 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     crowdwise.errors.ParameterError: outside is 'keep'; it can be 'drop' or 'error'
     """
     known = list(choices)
-    if value not in known:
+    if not any(isinstance(value, type(choice)) and value == choice for choice in known):
         *first, last = (repr(choice) for choice in known if choice is not None)
         raise ParameterError(f"{name} is {value!r}; it can be {', '.join(first)} or {last}")
 
 
-def nearest(word: str, among: Iterable[object]) -> str:
+def nearest(word: object, among: Iterable[object]) -> str:
     """Return " Did you mean 'label'?" if one of `among` is close to `word`, else "".
 
     >>> nearest("lable", ["task", "label"])
     " Did you mean 'label'?"
     """
     names = {str(name).casefold(): str(name) for name in among}
-    close = difflib.get_close_matches(word.casefold(), names, n=1)
+    text = str(word) if isinstance(word, (str, int, float)) else repr(word)
+    close = difflib.get_close_matches(text.casefold(), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""

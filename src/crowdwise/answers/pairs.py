@@ -12,9 +12,12 @@ import polars as pl
 from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.rules import Bits, Real, Whole
+from .alike import look_alikes
+from .arguments import checked
 from .base import NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
-from .coding import look_alikes, places, to_text
+from .coding import normalise_ids, places, to_text
 from .columns import PAIR_ROLES, Roles
+from .frames import to_series
 from .pair_rows import CONTRADICTIONS, read_pairs, resolve_contradictions
 from .reading import Reading, given
 from .rules import Ids
@@ -50,6 +53,7 @@ class Pairs(Answers):
     weight: Annotated[Floats, Real("A", 0, 1)]  # weight of each answer
     intake: Intake
 
+    @checked
     def __init__(
         self,
         data: Any,
@@ -99,7 +103,7 @@ class Pairs(Answers):
     @classmethod
     def none(cls, ids: Any) -> Pairs:
         """Return an empty table of answers about these items, to fit models to the features alone."""
-        gap, names = np.empty(0, np.int32), pl.Series("item", ids)
+        gap, names = np.empty(0, np.int32), _items(ids)
         intake = Intake("no answers", "pairs", {}, (), (), 0, 0)
         return cls.of(
             items=names, workers=pl.Series("worker", [], dtype=pl.String), left=gap, right=gap.copy(),
@@ -135,13 +139,14 @@ class Pairs(Answers):
         new[1:] = (self.left[1:] != self.left[:-1]) | (self.right[1:] != self.right[:-1])
         return self.left[new], self.right[new], (np.cumsum(new) - 1).astype(np.int64)
 
+    @checked
     def on(self, ids: Any, unknown: Literal["error", "drop"] = "error") -> Pairs:
         """Return the same answers with items indexed as in `ids`, which may include items without answers.
 
         Pairs with items that are not in `ids` raise FeatureError, or are dropped if `unknown` is "drop".
         """
         check_choice("unknown", unknown, ("error", "drop"))
-        names = pl.Series("item", ids)
+        names = _items(ids)
         if not len(names):
             raise FeatureError("the features have no rows. Give one row per item")
         if names.null_count():
@@ -183,6 +188,10 @@ class Pairs(Answers):
         if (self.hit >= 0).any():
             table["hit"] = pl.Series(self.hit).set(pl.Series(self.hit < 0), None)
         return pl.DataFrame(table)
+
+
+def _items(ids: Any) -> pl.Series:
+    return normalise_ids(to_series("item", ids), "item", "the features")[0]
 
 
 def weights(left: Ints, right: Ints, worker: Ints, same: Bools, hit: Ints) -> Floats:

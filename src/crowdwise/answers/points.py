@@ -13,10 +13,11 @@ import polars as pl
 from ..kernels import choose_clicks
 from ..kernels.layout import Floats, Ints
 from ..kernels.rules import Real, Whole
+from .alike import look_alikes
+from .arguments import checked
 from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .boxes import boxes_of, check_units, padded, to_pixels
 from .click_rows import jobs_of, read_clicks, select_clicks, sort_clicks
-from .coding import look_alikes
 from .columns import POINT_ROLES, Roles
 from .reading import Reading, given
 from .rules import Ids, Table
@@ -68,6 +69,7 @@ class Points(Answers):
     extras: Annotated[pl.DataFrame, Table("N", optional=True)]  # other columns, one row per click
     intake: Intake
 
+    @checked
     def __init__(
         self,
         data: Any,

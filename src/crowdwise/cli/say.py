@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..errors import for_shell
@@ -23,7 +23,8 @@ def clean(value: object) -> str:
 def words(*lines: str) -> None:
     """Print messages on stderr."""
     for line in lines:
-        print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # terminals show narrow spaces badly
+        with suppress(OSError):  # stderr is full or closed: there is no other place to say it
+            print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # terminals show narrow spaces badly
 
 
 def error(text: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
+from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
 from ..limits import LIMITS, refuse_small_limits
 
@@ -44,7 +45,6 @@ def limit_threads(threads: int = 1) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-MAX_SIZE = 1e18  # bytes
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -54,11 +54,11 @@ def memory_size(value: Any, name: str = "memory") -> int:
     >>> memory_size("2GB"), memory_size("512 MiB"), memory_size(1e9)
     (2000000000, 536870912, 1000000000)
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MAX_SIZE:
+    if is_number(value) and 0 < value < MAX_WHOLE:
         return int(value)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_SIZE:
+    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_WHOLE:
         raise ParameterError(f"{option(name)} is {value!r}; give a size, for instance {option(name, '2GB')}")
     return int(float(found[1]) * unit)
 

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointError, ParameterError, option
+from ..answers.arguments import check_arguments
+from ..errors import CheckpointError, ParameterError, check_choice, option
 from ..kernels import cores
 from ..kernels.rules import Sizes
 from ..result.stored import base_of, flaw_of, kinds_of
@@ -103,13 +104,13 @@ class Run:
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_arguments(type(self).__annotations__, vars(self))
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            if value < least:
                 zero = ", 0 for all cores" if name == "threads" else ""
                 raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {least}{zero}")
-        if self.precision not in ("auto", "single", "double"):
-            raise ParameterError(f"precision is {self.precision!r}; it must be 'auto', 'single' or 'double'")
+        check_choice("precision", self.precision, ("auto", "single", "double"))
         if self.threads == 0:
             object.__setattr__(self, "threads", cores())
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
+from ..answers.arguments import checked
 from ..answers.base import Answers
 from ..errors import ChecksumError, ParameterError
 from ..result.base import BaseResult
@@ -104,6 +105,7 @@ class Stream(ABC, Generic[A, R]):
     def _worth_asking(self, item: Any) -> tuple[Any, ...]:
         """Return the workers who have not answered an item, the best first."""
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Save the stream as one file, written whole or not at all; return its path."""
         parts = self._parts()
@@ -112,6 +114,7 @@ class Stream(ABC, Generic[A, R]):
         return pack(place(Path(path), NAME), "stream", about, parts.files())
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Self:
         """Load a stream that was saved; a file that was changed, truncated or holds something else is refused."""
         file = place(Path(path), NAME)

@@ -20,7 +20,7 @@ from ..answers import Labels
 from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
 from ..answers.gold import GoldCounts, gold_table
-from ..answers.label_rows import as_datetimes, as_numbers, check_workers, looks_wide
+from ..answers.label_rows import as_datetimes, as_numbers, check_workers, listed, looks_wide
 from ..answers.times import instants, slash_orders
 from ..engine import Progress
 from ..engine.resources import available, resident
@@ -139,7 +139,7 @@ class Seen:
     """What is noticed while the rows of a table are read once."""
 
     def __init__(self, plan: Plan, options: Mapping[str, Any]) -> None:
-        self.plan, self.missing = plan, list(options.get("missing") or ())
+        self.plan, self.missing = plan, listed(options.get("missing") or ())
         timed = "timestamp" in plan.roles and options.get("duplicates") in (None, "last")
         self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
         self.slash_orders = set[bool]()  # whether dates such as 1/2/2026 have the day first

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from ..answers.arguments import check_path
 from ..errors import FileError, option
 from ..forks import refuse_lost_threads
 from .formats.base import STDIN_NAME
@@ -146,7 +147,9 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     a temporary place."""
     refuse_lost_threads()
     _check_address(str(path))
+    check_path("path", path)
     with reading(path):
+        Path(path).exists()
         _check_kind(Path(path))
         zips = zips_of(path)
         if str(path) != "-" and not _is_pipe(Path(path)) and not zips and _wide_json(Path(path)) is None:

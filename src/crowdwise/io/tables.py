@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import check_path
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from ..forks import refuse_lost_threads
@@ -60,7 +61,7 @@ def file_name(path: Any) -> Path:
         raise ParameterError(
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
-    return Path(path)
+    return check_path("path", path)
 
 
 def size_of(name: str, value: str | float | None) -> int | None:

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import checked
 from ..answers.click_rows import listed_jobs
-from ..answers.frames import to_frame
+from ..answers.frames import FOREIGN, to_frame
 from ..answers.rules import Ids
 from ..engine import Model, Run, Standing, Stream, Trace
 from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, nearest, option
@@ -145,6 +146,7 @@ class ClickStream(Stream[Points, PointsResult]):
             f"workers, {int(jobs.sum())} jobs)"
         )
 
+    @checked
     def update(self, answers: Any, *, run: Run | None = None) -> Self:
         """Learn from clicks. The clicks of a worker on an image replace those given before, so the same clicks again
         change nothing."""
@@ -172,6 +174,7 @@ class ClickStream(Stream[Points, PointsResult]):
         self._learn(changed, run)
         return self
 
+    @checked
     def remove(self, answers: Any, *, run: Run | None = None) -> int:
         """Delete the jobs listed in a table with the columns image and worker; return how many of them are unknown."""
         image, worker = listed_jobs(to_frame(answers), "the table of jobs to remove")
@@ -188,6 +191,7 @@ class ClickStream(Stream[Points, PointsResult]):
         self._learn(changed, run)
         return unknown
 
+    @checked
     def result(self, *, run: Run | None = None) -> PointsResult:
         """Return the result of all clicks held: all images are fitted jointly, from the objects found in each.
 
@@ -350,8 +354,12 @@ class ClickStream(Stream[Points, PointsResult]):
 
     def _known(self, item: Any) -> Learned:
         """Return what was learned about an image."""
-        if item not in self._images:
-            raise UnknownIdError(f"no image {item!r} in the stream.{nearest(str(item), list(self._images)[:10_000])}")
+        try:
+            known = item in self._images
+        except FOREIGN:  # it cannot be compared
+            known = False
+        if not known:
+            raise UnknownIdError(f"no image {item!r} in the stream.{nearest(item, list(self._images)[:10_000])}")
         return self._images[item].learned
 
     def _hit_rates(self) -> HitRates:

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import checked
+from ..answers.coding import place_of
 from ..engine import Executor
 from ..engine.resources import limit_threads
 from ..errors import ParameterError, UnknownIdError
@@ -17,6 +19,7 @@ from ..kernels.clicks import match
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
+from ..result.base import result_of
 from ..result.points import supporters
 from .e_step import Local, Stats
 from .em import CUT, Boxes, Mixture, object_terms, worker_terms
@@ -203,6 +206,7 @@ def _log_beta_binomial(pairs: Floats, a: float, b: float) -> Floats:
     return np.asarray(ways + parts - (whole[0] + whole[1] - whole[2]))
 
 
+@checked
 def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PROBABILITY) -> pl.DataFrame:
     """Probability that each click on an image is on each object.
 
@@ -214,13 +218,14 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PRO
     >>> cw.soft_assignments(result, "image").columns
     ['click', 'worker', 'object', 'probability']
     """
+    result = result_of(result, "points", "soft_assignments")
     if result.model.name != "click-mixture":
         raise ParameterError(
             f"{result.model.name} makes hard assignments only. Fit 'click-mixture' to get soft assignments"
         )
-    if image not in result.answers.images.to_list():
+    i = place_of(result.answers.images, image)
+    if i is None:
         raise UnknownIdError(f"no image {image!r} in these clicks")
-    i = result.answers.images.to_list().index(image)
     shares, first = _shares(result, i), result.answers.clicks_of(i).start
     click, object_ = np.nonzero(shares >= least)
     return pl.DataFrame(

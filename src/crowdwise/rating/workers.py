@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.arguments import checked
 from ..errors import DataError, ParameterError
 from ..forks import refuse_lost_threads
 from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, summed, weighted_counts
@@ -77,6 +78,7 @@ class Clusters(NamedTuple):
     rate: Floats  # (G,) probability of copying
 
 
+@checked
 def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
     """Return a table of ratings with one row per worker and the columns `COLUMNS`.
 

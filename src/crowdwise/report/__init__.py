@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..answers.arguments import check_given
 from ..errors import for_python
 from ..forks import refuse_lost_threads
 from ..limits import enough_memory
@@ -26,7 +27,7 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
     from .render import page_html
 
     refuse_lost_threads()
-
+    check_given("command", options.get("command"), str, "the line that makes the page again")
     with enough_memory("the report"):
         data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import checked
 from ..answers.base import Answers
 from ..answers.rules import Table
 from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
@@ -107,15 +108,17 @@ class BaseResult(ABC):
         return summarise(self)
 
     def to_pandas(self) -> dict[str, Any]:
-        """Return every table as a pandas frame, by name."""
+        """Return every table as a pandas frame, by name. Whole numbers beyond 64 bits become text."""
+        huge = pl.col(pl.Int128, pl.UInt128).cast(pl.String)
         try:
-            return {name: table.to_pandas() for name, table in self.tables().items()}
+            return {name: table.with_columns(huge).to_pandas() for name, table in self.tables().items()}
         except ModuleNotFoundError as error:
             raise MissingError(
                 f"pandas frames need pandas and pyarrow; {error.name} is not installed. Run: pip install "
                 "'crowdwise[pandas]'"
             ) from error
 
+    @checked
     def report(self, path: str | Path, **options: Any) -> Path:
         """Write one self-contained HTML page about this result, and return its path. No model is fitted for it.
 
@@ -130,6 +133,7 @@ class BaseResult(ABC):
 
         return write_report(self, path, **options)
 
+    @checked
     def plot(self, name: str, **options: Any) -> Chart:
         """A chart that shows itself in a notebook and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
 
@@ -147,6 +151,7 @@ class BaseResult(ABC):
 
         return notebook(self)
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Write this result to a folder, or to a file ending in .crowdwise. The write is atomic."""
         from .store import write

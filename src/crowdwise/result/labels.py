@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels, places
+from ..answers.arguments import check_array
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints, PerWorker, RowTable, sort_answers
 from ..kernels.rules import Real
@@ -136,10 +137,11 @@ class FittedLabels(BaseResult):
         shape = (new.n_tasks, len(self.classes))
         if prior is None:
             prior = np.broadcast_to(self.model.class_prior(self.params, shape[1]), shape)
-        if np.shape(prior) != shape:
-            raise ParameterError(f"prior has shape {np.shape(prior)}; it must be {shape}: tasks, classes")
+        prior = check_array("prior", prior, "probabilities (tasks, classes)")
+        if prior.shape != shape:
+            raise ParameterError(f"prior has shape {prior.shape}; it must be {shape}: tasks, classes")
         before = group_probabilities(self.grouping, places(self.answers.workers, new.workers))
-        return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
+        return Assignment(*assigned(self, recoded, prior, before), ignored)
 
     def predict(self, answers: Any) -> Prediction:
         """Predict the labels of new answers, given the workers of this fit.

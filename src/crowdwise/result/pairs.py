@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..answers import Pairs
+from ..answers.arguments import check_list, is_whole
 from ..answers.rules import Table
 from ..errors import ChecksumError, CrowdwiseError, FeatureError, ParameterError, UnknownIdError, nearest
 from ..kernels import TINY
@@ -219,7 +220,7 @@ class PairsResult(BaseResult):
 
     def of(self, cluster: int) -> pl.DataFrame:
         """Return the items of one cluster, the most probable first."""
-        if not 1 <= cluster <= self.n_clusters:
+        if not is_whole(cluster) or not 1 <= cluster <= self.n_clusters:
             raise UnknownIdError(f"no cluster {cluster!r}; clusters are numbered from 1 to {self.n_clusters}")
         return self.clusters.filter(pl.col("cluster") == cluster).sort("probability", descending=True)
 
@@ -253,13 +254,14 @@ class PairsResult(BaseResult):
         """Return the probability that left[e] and right[e] are the same, for any pairs of items of the fit."""
         numbers = {name: k for k, name in enumerate(self.answers.items.to_list())}
         ends = []
-        for names in (left, right):
-            unknown = [name for name in names if name not in numbers]
+        for side, names in (("left", left), ("right", right)):
+            ids = check_list(side, names, "a list of items")
+            unknown = [name for name in ids if not isinstance(name, Hashable) or name not in numbers]
             if unknown:
                 raise UnknownIdError(
-                    f"no item {unknown[0]!r} in this result.{nearest(str(unknown[0]), list(numbers)[:10_000])}"
+                    f"no item {unknown[0]!r} in this result.{nearest(repr(unknown[0]), list(numbers)[:10_000])}"
                 )
-            ends.append(np.array([numbers[name] for name in names], np.int64))
+            ends.append(np.array([numbers[name] for name in ids], np.int64))
         if len(ends[0]) != len(ends[1]):
             raise ParameterError(
                 f"left has {len(ends[0])} items and right {len(ends[1])}; give one of each for every pair"

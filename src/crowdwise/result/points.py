@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.coding import place_of
 from ..answers.rules import Table
 from ..errors import UnknownIdError, nearest
 from ..kernels.layout import Floats, Ints, weighted_counts
@@ -196,10 +197,8 @@ class PointsResult(BaseResult):
     def of(self, image: Any) -> pl.DataFrame:
         """Return the objects of one image."""
         names = self.answers.images
-        if image not in names.to_list():
-            raise UnknownIdError(
-                f"no image {image!r} in these clicks.{nearest(str(image), names.head(10_000).to_list())}"
-            )
+        if place_of(names, image) is None:
+            raise UnknownIdError(f"no image {image!r} in these clicks.{nearest(image, names.head(10_000).to_list())}")
         return self.objects.filter(pl.col("image") == image)
 
     def own_warnings(self) -> list[str]:

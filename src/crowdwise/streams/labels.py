@@ -9,7 +9,10 @@ import numpy as np
 import polars as pl
 
 from ..answers import Intake, Labels, rules
+from ..answers.arguments import checked
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
+from ..answers.coding import to_numbers
+from ..answers.frames import FOREIGN
 from ..engine import Decision, Executor, Model, Run, Standing, Stream, Trace, registry
 from ..engine.stream import check_bounds
 from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, check_choice, nearest
@@ -107,6 +110,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     models = _Streamed()
 
+    @checked
     def __init__(
         self,
         model: Any = None,
@@ -123,7 +127,11 @@ class LabelStream(Stream[Labels, LabelsResult]):
         super().__init__(_model(model))
         check_choice("duplicates", duplicates, REPEATS)
         self._columns = {"task": task, "worker": worker, "label": label, "gold": gold}
-        self._reading: dict[str, Any] = {"missing": list(missing), "wide": wide, "repeats": duplicates}
+        self._reading: dict[str, Any] = {
+            "missing": [missing] if isinstance(missing, str) else list(missing),
+            "wide": wide,
+            "repeats": duplicates,
+        }
         self._refit = refit
         self.ignored = 0  # rows that changed nothing: without a task or worker, or deletions of unknown answers
         self._waiting: dict[Any, Any] = {}  # gold of tasks that have no answers
@@ -156,6 +164,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
             f"{len(self._classes)} classes)"
         )
 
+    @checked
     def update(self, answers: Any, *, run: Run | None = None) -> Self:
         """Learn from a table with task, worker and label, or from `Labels`.
 
@@ -184,6 +193,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
         unknown, self.ignored = self.ignored - before, before
         return unknown
 
+    @checked
     def result(self, *, run: Run | None = None) -> LabelsResult:
         """Return the result of all answers held. They are fitted from the start, so it does not depend on the order in
         which they came. The stream then goes on from this fit."""
@@ -225,7 +235,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
     # Changes
 
     def _refuse_weights(self, extras: pl.DataFrame) -> None:
-        if "weight" in extras.columns and not (extras["weight"].cast(pl.Float64, strict=False) == 1).all():
+        if "weight" in extras.columns and not (to_numbers(extras["weight"]) == 1).all():
             raise DataError(
                 f"these answers have weights (column 'weight'), which {self.model.name} does not use. Drop the column"
             )
@@ -474,13 +484,11 @@ class LabelStream(Stream[Labels, LabelsResult]):
     def _number(self, task: Any) -> int:
         """Return the number of a task; -1 if its gold is known, but no answer."""
         try:
-            number = self._tasks.number.get(task, -1)
-            if number < 0 and task not in self._waiting:
-                raise UnknownIdError(
-                    f"no task {task!r} in the stream.{nearest(str(task), self._tasks.values[:10_000])}"
-                )
-        except TypeError:
+            number, waits = self._tasks.number.get(task, -1), task in self._waiting
+        except FOREIGN:
             raise DataError(f"{task!r} is not the id of a task; give one plain value") from None
+        if number < 0 and not waits:
+            raise UnknownIdError(f"no task {task!r} in the stream.{nearest(task, self._tasks.values[:10_000])}")
         return number
 
     def _task(self, task: Any) -> tuple[Floats, Floats, float, TaskAnswers]:
