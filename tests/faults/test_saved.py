@@ -340,3 +340,52 @@ def test_s4_streams_are_checked(tmp_path):
     change(file, tmp_path, lambda head, _: head.update(notes=[]))
     with pytest.raises(ChecksumError, match="its notes have no names"):
         cw.LabelStream.load(tmp_path)
+
+
+COMMANDS = dict.fromkeys(("report", "workers", "tasks", "next", "inspect", "agreement"), ()) | {
+    "plan": ("--target", 0.9),
+    "export": ("--to", "argilla", "--out", "records.json"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_s4_commands_refuse_a_crafted_result(name, saved, command, tmp_path):
+    change(saved / NAME, tmp_path, array("answers.layout.pair", put(0, 10**6)))
+    status, _, err = command(name, tmp_path, *COMMANDS[name])
+    assert status == 1, err
+    assert "answers.layout.pair has the value 1000000; it must be from 0 to 14" in " ".join(err.split())
+
+
+def test_s4_resume_refuses_a_crafted_checkpoint(command, table, checkpoint, tmp_path):
+    frame = SIM.answers.frame()
+    answers = table(frame.write_csv())
+    out = checkpoint.parent
+    change(checkpoint, out, lambda head, _: head.update(mark=[]))
+    status, _, err = command("aggregate", answers, "--model", "dawid-skene", "--out", out, "--resume")
+    assert status == 1
+    assert "is not a complete saved checkpoint: mark is []" in " ".join(err.split())
+
+
+def test_s4_watch_refuses_notes_that_it_did_not_write(command, tmp_path):
+    answers, out = tmp_path / "answers", tmp_path / "out"
+    answers.mkdir()
+    SIM.answers.frame().write_csv(answers / "one.csv")
+    words = ["watch", answers, "--out", out, "--once"]
+    status, _, err = command(*words)
+    assert status == 0, err
+    change(out / "stream.crowdwise", out, lambda head, _: head["notes"].update(taken={"one.csv": "x"}))
+    status, _, err = command(*words)
+    assert status == 1
+    assert "stream.crowdwise does not say which files were read. Give another --out" in " ".join(err.split())
+
+
+def test_s4_curves_beside_a_result_are_checked(command, tmp_path):
+    cw.aggregate(SIM.answers, "dawid-skene").save(tmp_path)
+    pl.DataFrame(
+        {"method": ["a"], "auc": [7.0], "threshold": [0.5], "false_positive": [0.0], "true_positive": [1.0]}
+    ).write_csv(tmp_path / "roc.csv")
+    sums = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("roc.csv", NAME)}
+    (tmp_path / "crowdwise.json").write_text(json.dumps({"files": sums}))
+    status, _, err = command("report", tmp_path)
+    assert status == 1
+    assert "roc.csv is not a complete saved table of ROC curves: it has shares that cannot be" in " ".join(err.split())

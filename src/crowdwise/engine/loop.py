@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import CheckpointError, CrowdwiseError, Interrupted
 from ..kernels.rules import Real
 from ..result.base import Trace
+from ..result.stored import flaw_of
 from .run import WITHOUT_IT, Arrays, Progress, Run, packed, sound, under, unpacked
 
 T = TypeVar("T")
@@ -115,12 +116,24 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
             f"differ. {WITHOUT_IT}"
         )
     try:
-        return fit(run.begin(mark))
+        found = fit(run.begin(mark))
+        if run.resume is not None:
+            _check_found(found)
+        return found
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         if run.resume is None or isinstance(error, CrowdwiseError):
             raise
         why = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"the fit cannot be continued from the checkpoint ({why}). {WITHOUT_IT}") from error
+
+
+def _check_found(result: Any) -> None:
+    """Raise ValueError if the parameters of a resumed fit are none: what it began with was no state of a fit."""
+    for name in ("params", "left_out"):
+        value = getattr(result, name, None)
+        flaw = flaw_of(value, {}) if hasattr(value, "_fields") else ""
+        if flaw:
+            raise ValueError(f"{name}.{flaw}")
 
 
 def best_of(

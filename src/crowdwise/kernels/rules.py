@@ -6,13 +6,13 @@ given. Axes are named by their sizes, `"W K"` or `"T+1"`, or are numbers; one na
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 ROUNDING = 1e-3  # by which sums of probabilities in single precision may differ from 1
+HUGE = 1e100  # larger numbers overflow when they are squared
 EXCESS = 1e-6  # by which such a number may be too large
 
 
@@ -40,8 +40,8 @@ class Real:
     """Numbers from `low` to `high`; with `sums`, those along the last axis sum to 1."""
 
     axes: str
-    low: float = -math.inf
-    high: float = math.inf
+    low: float = -HUGE
+    high: float = HUGE
     sums: bool = False
     finite: bool = True  # if not, they may be infinite
     optional: bool = False  # whether there may be none at all

@@ -37,7 +37,7 @@ MIN_EASE = 0.05
 class Params(NamedTuple):
     rho: Annotated[Floats, Real("K", 0, 1, sums=True)]
     ability: Annotated[PerWorker, Real("W")]
-    ease: Annotated[Floats, Real("T", 0, later=True)]  # in the shards during the fit, copied here at the end
+    ease: Annotated[Floats, Real("T", 0, optional=True)]  # in the shards during the fit, copied here at the end
     shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
 
 

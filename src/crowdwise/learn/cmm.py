@@ -45,7 +45,7 @@ class Params(NamedTuple):
     matrices: Annotated[Floats, Real("M K K", 0, 1, sums=True)]  # beta
     log_prior: Annotated[Floats, Real("")]  # last term of (2), plus the log-prior of the classifier
     shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean consensus
-    member: Annotated[Floats, Real("W M", 0, 1, sums=True)]  # group probabilities of workers, computed after the fit
+    member: Annotated[Floats, Real("W M", 0, 1, sums=True, later=True)]  # of workers, computed after the fit
     mix: Annotated[Floats, Real("T M", 0, 1, optional=True)] = np.empty(
         (0, 0)
     )  # alpha of every task with gating, else (0, M)

@@ -48,7 +48,7 @@ class Params(NamedTuple):
     log_prior: Annotated[Floats, Real("")]  # of both sides
     shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
     votes: Annotated[Floats, Real("T", 0)]  # ease computed from the votes
-    start: Annotated[Floats, Real("W K K")]  # initial log-odds
+    start: Annotated[Floats, Real("W K K", optional=True)]  # initial log-odds
 
 
 def relation_of(params: Params) -> Relation:

@@ -481,7 +481,8 @@ class ClickStream(Stream[Points, PointsResult]):
             return "its sums are not those of its images"
         if self._start is None:
             return "" if not self._clicks else "it has clicks, but no start of searches"
-        if self._rates is not None and self._rates.weight.shape != HIT_RATE_GRID:
+        weight = None if self._rates is None else self._rates.weight
+        if weight is not None and (weight.shape != HIT_RATE_GRID or not np.isclose(weight.sum(), 1)):
             return "its hit rates are none"
         definite = is_definite(self._start[0].shape) and isinstance(self._start[1], int)
         return "" if definite else "its start of searches is none"

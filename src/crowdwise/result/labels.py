@@ -172,6 +172,12 @@ class LabelsResult(FittedLabels):
     answers: Labels
     posterior: Annotated[Floats, Real("T K", 0, 1, sums=True)]
 
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a result that was read from a file, or ""."""
+        hard = self.model.difficulty(self.params)
+        return "" if hard is None or len(hard) == self.answers.n_tasks else "has the difficulty of other tasks"
+
     @cached_property
     def labels(self) -> pl.DataFrame:
         """One row per task: task, label, probability, votes, tie, status."""

@@ -611,12 +611,15 @@ class LabelStream(Stream[Labels, LabelsResult]):
         size, (worker, label, extra) = values["size"], values["answers"].T
         if size.max(initial=0) > len(worker) or size.sum() != len(worker):
             return "its tasks have other answers than there are"
-        sizes = (worker, len(values["worker"])), (label, len(values["class"])), (extra, values["extras"].height)
+        sizes = (worker, len(values["worker"])), (label, len(values["class"])), (extra, Extras(values["extras"]).height)
         if (
             any(each.max(initial=-1) >= count for each, count in sizes)
             or min(worker.min(initial=0), label.min(initial=0)) < 0
         ):
             return "its answers are by workers, or of classes, that there are not"
+        types = [values[name].dtype for name in ("task", "class")]
+        if values["waiting"].dtypes != types or None in [each for row in values["waiting"].iter_rows() for each in row]:
+            return "its gold that waits for answers is of other types than its tasks and classes"
         if not ascends(worker, np.append(0, np.cumsum(size)), strictly=True):
             return "its answers are not in the order of their workers"
         if values["known"]:
