@@ -141,3 +141,8 @@ def test_f3_rows_that_are_lost_between_the_parts_of_a_table_are_noticed(
     monkeypatch.setattr(large, "read_arrow", lambda file: read(file).head(1))
     with pytest.raises(FileError, match=r"answers\.csv has 3 rows by a count while it was split, but 1 were read"):
         split_labels(Source((table(ANSWERS),)), 500_000_000, None, {})
+
+
+def test_f3_a_column_beside_the_labels_may_be_named_label(table: Any) -> None:
+    answers = cw.read(table("task,worker,verdict,label\nt1,ann,cat,x\n"), label="verdict")
+    assert answers.frame().to_dicts() == [{"task": "t1", "worker": "ann", "label": "cat", "label_other": "x"}]

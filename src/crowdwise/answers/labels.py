@@ -148,14 +148,16 @@ class Labels(Answers):
         return task, self.layout.row_worker[self.layout.pair], self.layout.row_label[self.layout.pair]
 
     def frame(self) -> pl.DataFrame:
-        """Return the answers as a table: task, worker, label and the other columns."""
+        """Return the answers as a table: task, worker, label and the other columns; one of these names among the other
+        columns is followed by `_other`."""
         task, worker, label = self.codes()
         columns = [
             self.tasks[task].alias("task"),
             self.workers[worker].alias("worker"),
             self.classes[label].alias("label"),
         ]
-        return pl.DataFrame([*columns, *self.extras.get_columns()])
+        taken = {name: f"{name}_other" for name in ("task", "worker", "label") if name in self.extras.columns}
+        return pl.DataFrame([*columns, *self.extras.rename(taken).get_columns()])
 
     @checked
     def numbers(self, column: str) -> Floats:
