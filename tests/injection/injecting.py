@@ -18,6 +18,7 @@ import importlib
 import json
 import mmap
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -76,6 +77,10 @@ def lacking() -> str:
     """Why faults cannot be injected here; empty if they can."""
     if not sys.platform.startswith("linux"):
         return "system calls are made to fail on Linux only"
+    if platform.machine() not in ("x86_64", "aarch64"):
+        return "system calls are made to fail on x86-64 and 64-bit ARM only"
+    if "Seccomp:" not in Path("/proc/self/status").read_text():
+        return "this kernel has no filter of system calls (seccomp)"
     if shutil.which("cc") is None:
         return "there is no C compiler (cc) to build tests/injection/faults.c"
     return ""
