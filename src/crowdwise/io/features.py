@@ -25,7 +25,7 @@ class Features(NamedTuple):
 
 
 @checked
-def read_features(path: str | Path, like: pl.Series | None = None, *, array: str | None = None) -> Features:
+def read_features(path: Any, like: pl.Series | None = None, *, array: str | None = None) -> Features:
     """Read features from a table (Parquet, CSV, ...) or from npz, where `array` names the array (default `x`).
 
     `like` are the tasks of the answers: if they are text, the ids are converted to text. Empty cells become NaN.
