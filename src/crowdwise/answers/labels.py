@@ -150,7 +150,9 @@ class Labels(Answers):
             self.workers[worker].alias("worker"),
             self.classes[label].alias("label"),
         ]
-        taken = {name: f"{name}_other" for name in ("task", "worker", "label") if name in self.extras.columns}
+        taken: dict[str, str] = {
+            name: f"{name}_other" for name in ("task", "worker", "label") if name in self.extras.columns
+        }
         return pl.DataFrame([*columns, *self.extras.rename(taken).get_columns()])
 
     def numbers(self, column: str) -> Floats:
