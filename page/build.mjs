@@ -1,10 +1,11 @@
-// Writes page.js, page.css and plot.css, by default to where the Python package looks for them.
+// Writes page.js, page.css, plot.css and THIRD_PARTY_NOTICES.txt, by default to where the Python package looks for them.
 //   node build.mjs [folder]
 // The same sources give the same bytes: nothing of the machine or the day goes into them.
 import { build } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { notices } from "./notices.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ? resolve(process.argv[2]) : join(here, "../src/crowdwise/report/static");
@@ -12,15 +13,15 @@ const common = {
   absWorkingDir: here,
   minify: true,
   charset: "ascii",
-  legalComments: "none",
+  legalComments: "eof", // those of files; notices.mjs collects the licences of packages
   write: false,
   logLevel: "warning",
 };
 
-/** The text of the one file that esbuild made. */
+/** The text of the one file that esbuild made, and what it made it of. */
 async function bundle(entry, options) {
-  const made = await build({ ...common, entryPoints: [entry], ...options });
-  return made.outputFiles[0].text;
+  const { outputFiles, metafile } = await build({ ...common, entryPoints: [entry], metafile: true, ...options });
+  return { text: outputFiles[0].text, metafile };
 }
 
 /**
@@ -43,13 +44,14 @@ function refuse(script) {
 
 const script = await bundle("src/main.ts", { bundle: true, format: "iife", target: "es2020", treeShaking: true });
 const style = await bundle("src/page.css", { target: "es2022" });
-refuse(script);
+refuse(script.text);
 
 await mkdir(out, { recursive: true });
 for (const [name, text] of [
-  ["page.js", script],
-  ["page.css", style],
+  ["page.js", script.text],
+  ["page.css", style.text],
   ["plot.css", await plotStyle()],
+  ["THIRD_PARTY_NOTICES.txt", await notices(here, script.metafile)],
 ]) {
   await writeFile(join(out, name), text);
   console.log(`${name}: ${Buffer.byteLength(text)} bytes`);

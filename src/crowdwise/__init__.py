@@ -13,6 +13,11 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from . import (
+    forks as _forks,  # noqa: F401 - it notices forks from now on
+    limits as _limits,
+)
+
 __version__ = "0.1.0"
 
 # Public name -> the module it lives in. Loaded at first use, so that `import crowdwise` costs nothing.
@@ -92,6 +97,8 @@ def __getattr__(name: str) -> Any:
     home = "" if name.startswith("_") else _homes().get(name)
     if not home:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
+    if name != "errors":
+        _limits.refuse_small_limits()
     module = importlib.import_module(home)
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from .answers import KINDS, Answers, options_of, recognise
+from .answers.arguments import checked
 from .answers.frames import to_frame
 from .discovery import PACKAGES
 from .engine import Model, Run, registry
@@ -33,6 +34,7 @@ def registered(kind: str) -> list[str]:
     return sorted(registry.MODELS[kind])
 
 
+@checked
 def model(name: str, /, **settings: Any) -> Any:
     """Return a model by its name, with hyperparameters.
 
@@ -44,6 +46,7 @@ def model(name: str, /, **settings: Any) -> Any:
     return registry.make(model_class(name), settings)
 
 
+@checked
 def models(kind: str | None = None) -> pl.DataFrame:
     """List all models, or those of one kind of answers: name, kind, description, features (none, optional or required),
     extras (optional libraries that it needs) and default (whether it is the default model of its kind).
@@ -54,7 +57,7 @@ def models(kind: str | None = None) -> pl.DataFrame:
     _discover()
     if kind is not None and kind not in registry.MODELS:
         known = ", ".join(registry.MODELS)
-        raise ParameterError(f"no kind {kind!r}; there are {known}.{nearest(str(kind), registry.MODELS)}")
+        raise ParameterError(f"no kind {kind!r}; there are {known}.{nearest(kind, registry.MODELS)}")
     rows = [
         (name, each, found.description, found.features, ", ".join(found.extras), registry.DEFAULTS.get(each) == name)
         for each, known in registry.MODELS.items()
@@ -64,6 +67,7 @@ def models(kind: str | None = None) -> pl.DataFrame:
     return pl.DataFrame(rows, ["name", "kind", "description", "features", "extras", "default"], orient="row")
 
 
+@checked
 def aggregate(
     answers: Any,
     model: str | type[Model[Any, Any]] | Model[Any, Any] | None = None,
@@ -126,7 +130,7 @@ def _chosen(kind: str | None, model: Any) -> Any:
     if model is not None and not isinstance(model, str):
         raise ParameterError(f"model is {model!r}; give a name, a model class or a model")
     _discover()
-    return registry.find(model or registry.DEFAULTS[str(kind)], kind)
+    return registry.find(registry.DEFAULTS[str(kind)] if model is None else model, kind)
 
 
 def _reads(model: type[Model[Any, Any]], name: str) -> bool:

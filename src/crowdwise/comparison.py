@@ -12,6 +12,7 @@ import polars as pl
 
 from .aggregation import model, model_class, registered
 from .answers import Labels, Pairs, Points, as_answers
+from .answers.arguments import check_list, checked
 from .engine import Model, Run
 from .engine.registry import DEFAULTS
 from .engine.resources import require
@@ -23,6 +24,7 @@ from .kernels.special import TIE
 from .labels.model import LabelModel
 from .metrics import known_classes, match_clusters, match_objects
 from .result import BaseResult, LabelsResult, PairsResult, PointsResult
+from .result.base import result_of
 
 MAX_BATCH_ANSWERS = 1_000_000  # held-out answers scored at a time
 DEFAULT_FOLDS = 5
@@ -30,6 +32,7 @@ MIN_CERTAIN_PROBABILITY = 0.9  # objects below it are counted as doubtful
 Watch: TypeAlias = Callable[[str], None] | None
 
 
+@checked
 def compare(
     answers: Any,
     models: Sequence[str | Model[Any, Any]] | None = None,
@@ -62,6 +65,8 @@ def compare(
     ['majority-vote', 'pooled']
     """
     data = as_answers(answers)
+    if against is not None:
+        against = result_of(against, data.kind, "compare", argument="against")
     chosen = chosen_models(models, folds, data.kind, features is not None)
     given = {"folds": folds, "against": against, "features": features, "truth": truth, "within": within}
     return perform("compare", data, chosen, run or Run(), watch, **given)  # type: ignore[no-any-return]
@@ -78,7 +83,10 @@ def chosen_models(
         everything = (model_class(name, kind) for name in registered(kind))
         usable = [each for each in everything if _usable(each, features)]
         return [each() for each in usable]
-    wanted = [models] if isinstance(models, str) else models
+    wanted = [models] if isinstance(models, str) else check_list("models", models, "a list of names or models")
+    for each in wanted:
+        if not isinstance(each, (str, Model)):
+            raise ParameterError(f"models has {each!r}; give names or models")
     return [model_class(each, kind)() if isinstance(each, str) else each for each in wanted]
 
 

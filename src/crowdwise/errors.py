@@ -14,6 +14,7 @@
     +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
     |   +-- CheckpointError    a checkpoint belongs to a different fit
     +-- MissingError           an optional library is not installed (an ImportError)   exit status 2
+    +-- ForkError              a forked process cannot use tables                      exit status 1
     +-- Interrupted            a signal stopped the fit; it has a checkpoint           exit status 130 or 143
 
 Each message says what is wrong, where, what was found and what to do. Options in messages are written with `option`,
@@ -150,6 +151,10 @@ class MissingError(CrowdwiseError, ImportError):
     exit_status = 2
 
 
+class ForkError(CrowdwiseError):
+    """A forked process cannot use tables, because polars cannot work in it."""
+
+
 class Interrupted(CrowdwiseError):  # noqa: N818 - not an error in the data
     """A signal stopped the fit. To continue it, pass `checkpoint` as `Run(resume=...)`."""
 
@@ -168,17 +173,18 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     crowdwise.errors.ParameterError: outside is 'keep'; it can be 'drop' or 'error'
     """
     known = list(choices)
-    if value not in known:
+    if not any(isinstance(value, type(choice)) and value == choice for choice in known):
         *first, last = (repr(choice) for choice in known if choice is not None)
         raise ParameterError(f"{name} is {value!r}; it can be {', '.join(first)} or {last}")
 
 
-def nearest(word: str, among: Iterable[object]) -> str:
+def nearest(word: object, among: Iterable[object]) -> str:
     """Return " Did you mean 'label'?" if one of `among` is close to `word`, else "".
 
     >>> nearest("lable", ["task", "label"])
     " Did you mean 'label'?"
     """
     names = {str(name).casefold(): str(name) for name in among}
-    close = difflib.get_close_matches(word.casefold(), names, n=1)
+    text = str(word) if isinstance(word, (str, int, float)) else repr(word)
+    close = difflib.get_close_matches(text.casefold(), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""

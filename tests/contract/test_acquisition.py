@@ -164,7 +164,7 @@ def test_next_tasks_describes_the_task(result: cw.LabelsResult) -> None:
         assert np.isclose(probability, result.posterior[i].max())
 
 
-def test_a_task_without_answers_can_be_asked() -> None:  # D2
+def test_d2_a_task_without_answers_can_be_asked() -> None:
     frame = one_coin(4).answers.frame()
     blank = pl.DataFrame({"task": ["new"], "worker": ["w01"], "label": [None]}).cast(frame.schema)
     table = cw.next_tasks(cw.aggregate(pl.concat([frame, blank])), 30)
@@ -199,7 +199,7 @@ def test_those_named_are_not_flagged(mixed: cw.LabelsResult) -> None:
     assert not flagged & {name for _, _, names in named(mixed) for name in names}
 
 
-def test_inverted_workers_are_not_named() -> None:  # D32
+def test_d32_inverted_workers_are_not_named() -> None:
     kind = {"tasks": 400, "workers": 20, "classes": 2, "per_task": 5, "spammers": 0, "accuracy": 0.7}
     frame = cw.simulate.crowd("hammer-spammer", seed=3, **kind).answers.frame().sort("task", "worker")
     wrong = dict(frame.group_by("task").agg(pl.col("label").mode().sort().first()).rows())
@@ -417,7 +417,7 @@ def test_the_curve_is_the_same_every_time(result: cw.LabelsResult) -> None:
 # --------------------------------------------------------------------------------------------------------------- edges
 
 
-def test_one_class_leaves_nothing_to_ask() -> None:  # D7
+def test_d7_one_class_leaves_nothing_to_ask() -> None:
     fit = cw.aggregate({"task": [0, 0, 1], "worker": [0, 1, 0], "label": ["x"] * 3})
     table, curve = cw.next_tasks(fit, 3), cw.cost_curve(fit)
     assert (tasks.expected(fit) == 1).all()
@@ -442,7 +442,7 @@ def test_where_all_is_known_there_is_nothing_to_ask() -> None:
     assert curve.points.height == 0
 
 
-def test_one_worker_and_one_answer_a_task_can_be_asked() -> None:  # D6
+def test_d6_one_worker_and_one_answer_a_task_can_be_asked() -> None:
     fit = cw.aggregate({"task": [0, 1, 2], "worker": ["w"] * 3, "label": ["x", "y", "x"]})
     assert cw.next_tasks(fit, 4)["ask"].sum() == 4
     assert cw.expected_accuracy(fit) is None  # nothing shows how often workers agree

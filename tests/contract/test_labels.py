@@ -210,7 +210,7 @@ def test_order_of_rows_does_not_matter(name: str, kernels: Any, crowd: Any, fitt
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_renaming_permutes_the_result(name: str, kernels: Any, crowd: Any, fitted: Fitted) -> None:  # D16
+def test_d16_renaming_permutes_the_result(name: str, kernels: Any, crowd: Any, fitted: Fitted) -> None:
     rng, old = np.random.default_rng(3), crowd.answers
     turn = [rng.permutation(n) for n in (old.n_tasks, old.n_workers, old.n_classes)]
     new = cw.Labels(*(place[codes] for place, codes in zip(turn, old.codes(), strict=True)))
@@ -738,7 +738,7 @@ RULED = [
 
 @pytest.mark.parametrize(("name", "field", "rule"), RULED, ids=[f"{name}-{field}" for name, field, _ in RULED])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "many", True, None])
-def test_settings_out_of_range_are_refused(name: str, field: str, rule: Any, value: Any) -> None:  # D30
+def test_d30_settings_out_of_range_are_refused(name: str, field: str, rule: Any, value: Any) -> None:
     if value is not True and value == 0 == rule.low:
         assert getattr(cw.model(name, **{field: value}), field) == 0
     elif value is True and True in rule.choices:

@@ -569,7 +569,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("chosen", WRONG, ids=str)
-def test_wrong_settings_are_refused_before_any_work(chosen: dict[str, Any]) -> None:  # D30
+def test_d30_wrong_settings_are_refused_before_any_work(chosen: dict[str, Any]) -> None:
     name = next(iter(chosen))
     with pytest.raises(ParameterError, match=rf"{name} is |no setting '{name}'"):
         cw.aggregate(cw.Pairs.none([]), features="no features either", **chosen)

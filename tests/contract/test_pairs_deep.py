@@ -342,7 +342,7 @@ BAYES: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("name", "chosen"), [(n, c) for n in DEEP for c in WRONG] + [("bayes-scdc", c) for c in BAYES], ids=str
 )
-def test_wrong_settings_are_refused_before_any_work(name: str, chosen: dict[str, Any]) -> None:  # D30
+def test_d30_wrong_settings_are_refused_before_any_work(name: str, chosen: dict[str, Any]) -> None:
     setting = next(iter(chosen))
     with pytest.raises(ParameterError, match=rf"{setting} is |no setting '{setting}'"):
         cw.aggregate(cw.Pairs.none([]), name, features="no features either", **chosen)

@@ -147,8 +147,7 @@ def test_typed_workers_and_labels_keep_their_type(labels: list[Any], column: str
 
 
 @pytest.mark.parametrize("workers", ["ints", "texts"])
-def test_anonymous_answers_are_by_different_workers_in_all_parts(workers: str, tmp_path: Path) -> None:
-    """D3"""
+def test_d3_anonymous_answers_are_by_different_workers_in_all_parts(workers: str, tmp_path: Path) -> None:
     named = COLUMNS[workers].to_list()
     frame = pl.DataFrame(
         {"task": TASKS, "worker": [w if n < 60 else None for n, w in enumerate(named)], "label": ["a", "b"] * 60}
@@ -216,8 +215,7 @@ def gold_file(folder: Path, extra: str = "") -> Path:
 
 
 @pytest.mark.parametrize("form", ["file", "frame", "mapping"])
-def test_gold_of_any_form(form: str, tmp_path: Path) -> None:
-    """D25, D26"""
+def test_d25_d26_gold_of_any_form(form: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(csv(rows()))
     file = gold_file(tmp_path)
     gold = {
@@ -266,8 +264,7 @@ TIMES = {
 
 @pytest.mark.parametrize("policy", ["last", "first", "each", None])
 @pytest.mark.parametrize("times", TIMES)
-def test_repeated_answers_are_resolved_as_in_memory(times: str, policy: str | None, tmp_path: Path) -> None:
-    """D8, D9"""
+def test_d8_d9_repeated_answers_are_resolved_as_in_memory(times: str, policy: str | None, tmp_path: Path) -> None:
     every = [(f"t{n % 13:02d}", f"w{n % 3}", "" if n == 3 else "abc"[n % 5 % 3], TIMES[times](n)) for n in range(100)]
     header = "task,worker,label,timestamp" if times != "none" else "task,worker,label"
     path = tmp_path / "a.csv"
@@ -325,15 +322,16 @@ BROKEN: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_refused_in_memory_is_refused_in_parts_with_the_same_words(name: str, tmp_path: Path) -> None:
-    """F2, F3, F6, D5"""
+def test_f2_f3_f6_d5_what_is_refused_in_memory_is_refused_in_parts_with_the_same_words(
+    name: str, tmp_path: Path
+) -> None:
     file, data, options = BROKEN[name]
     (tmp_path / file).write_bytes(data)
     assert refusal(tmp_path / file, **options) == refusal_in_memory(tmp_path / file, **options)
 
 
-def test_an_open_quote_is_noticed_with_little_memory(tmp_path: Path) -> None:
-    """F3: the rest of the file is not read as one field."""
+def test_f3_an_open_quote_is_noticed_with_little_memory(tmp_path: Path) -> None:
+    """The rest of the file is not read as one field."""
     with (tmp_path / "a.csv").open("w") as file:
         file.write(csv(rows()) + 't1,w1,"tape\n')
         for _ in range(100):
@@ -345,16 +343,14 @@ def test_an_open_quote_is_noticed_with_little_memory(tmp_path: Path) -> None:
         list(Source((tmp_path / "b.csv",)).chunks(1000))
 
 
-def test_damaged_parquet_is_refused(tmp_path: Path) -> None:
-    """F5"""
+def test_f5_damaged_parquet_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"task": TASKS, "worker": TASKS, "label": TASKS}).write_parquet(tmp_path / "a.parquet")
     data = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(data[:40] + data[-8:])
     assert "a.parquet is not a complete Parquet file" in refusal(tmp_path / "a.parquet")
 
 
-def test_numbers_that_are_not_finite_are_refused_with_their_row(tmp_path: Path) -> None:
-    """D20"""
+def test_d20_numbers_that_are_not_finite_are_refused_with_their_row(tmp_path: Path) -> None:
     labels = [float("nan") if n == 95 else float(n % 2) for n in range(120)]
     pl.DataFrame({"task": TASKS, "worker": TASKS, "label": labels}).write_parquet(tmp_path / "a.parquet")
     assert refusal(tmp_path / "a.parquet", 200) == refusal_in_memory(tmp_path / "a.parquet")

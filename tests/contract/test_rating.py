@@ -266,7 +266,7 @@ def test_seconds_are_the_median_of_a_worker() -> None:
 
 
 @pytest.mark.parametrize("bad", [-4.0, 0.0, float("nan"), float("inf"), -float("inf"), None])
-def test_impossible_times_are_ignored(bad: float | None) -> None:  # D27
+def test_d27_impossible_times_are_ignored(bad: float | None) -> None:
     taken: list[Any] = [float(3 + n % 6) for n in range(60)]
     taken[:30] = [bad] * 30
     taken[5::6] = [bad] * 10
@@ -292,7 +292,7 @@ SPANS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", SPANS)
-def test_seconds_lie_between_start_and_end(kind: str) -> None:
+def test_d27_seconds_lie_between_start_and_end(kind: str) -> None:
     start, end = SPANS[kind]
     assert rated(small(started=[start] * 60, timestamp=[end] * 60))["seconds"].to_list() == [7.0] * 6
     assert rated(small(started=[end] * 60, timestamp=[start] * 60))["seconds"].null_count() == 6  # D27
@@ -334,7 +334,7 @@ def too_fast(frame: pl.DataFrame) -> list[int]:
 
 
 @pytest.mark.parametrize(("between", "most"), [(0.25, 0.0), (0.6, 0.005)])
-def test_no_worker_is_too_fast_among_usual_times(between: float, most: float) -> None:  # D31
+def test_d31_no_worker_is_too_fast_among_usual_times(between: float, most: float) -> None:
     assert sum(len(too_fast(timed(seed, between))) for seed in range(10, 35)) <= most * 25 * 40
 
 
@@ -399,7 +399,7 @@ CLEAN: dict[str, tuple[str, dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_of_honest_workers_one_in_a_hundred_is_flagged_at_most(name: str) -> None:  # D31
+def test_d31_of_honest_workers_one_in_a_hundred_is_flagged_at_most(name: str) -> None:
     """Two classes with 65 % accuracy are the hardest, as the estimated truth may be wrong, so they occur thrice."""
     kind, settings = CLEAN[name]
     flags: list[str] = []
@@ -424,21 +424,21 @@ def flagged(K: int, spammers: float, seeds: Iterable[int]) -> tuple[float, float
     return float(np.mean(spam)), float(np.mean(hammers))
 
 
-def test_spammers_are_found() -> None:
+def test_d32_spammers_are_found() -> None:
     spam, hammers = flagged(3, 0.3, range(5))
     assert spam >= 0.8
     assert hammers <= 0.01
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])
-def test_where_most_are_spammers_the_honest_are_not_called_so(K: int) -> None:  # D32
+def test_d32_where_most_are_spammers_the_honest_are_not_called_so(K: int) -> None:
     spam, hammers = flagged(K, 0.6, (0, 3, 4))
     assert hammers <= 0.01
     assert spam >= 0.8 or K == 2
 
 
 @pytest.mark.parametrize("K", [2, 4])
-def test_in_pure_noise_no_worker_is_rated_with_certainty(K: int) -> None:  # D31
+def test_d31_in_pure_noise_no_worker_is_rated_with_certainty(K: int) -> None:
     flags: list[str] = []
     for seed in (2, 3):
         sim = cw.simulate.crowd("hammer-spammer", tasks=100, workers=20, classes=K, per_task=5, spammers=1, seed=seed)
@@ -480,7 +480,7 @@ def test_one_label_is_fine_where_nothing_else_is_true() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_workers_who_swap_labels_are_inverted(seed: int) -> None:  # D32
+def test_d32_workers_who_swap_labels_are_inverted(seed: int) -> None:
     kind = {"tasks": 400, "workers": 20, "classes": 2, "per_task": 6, "spammers": 0, "accuracy": 0.8}
     frame = cw.simulate.crowd("hammer-spammer", seed=seed, **kind).answers.frame()
     table = rated(turned(frame, "w03", pl.col("label").replace({"c1": "c2", "c2": "c1"})), "pooled")
@@ -493,7 +493,7 @@ def test_workers_who_swap_labels_are_inverted(seed: int) -> None:  # D32
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_copies_name_each_other(seed: int) -> None:  # D32
+def test_d32_copies_name_each_other(seed: int) -> None:
     frame = honest(3, 400, seed)
     own = frame.filter(worker="w03")
     table = rated(pl.concat([frame, own.with_columns(worker=pl.lit("twin"))]), "pooled")
@@ -519,7 +519,7 @@ def nearly_copied(name: str) -> pl.DataFrame:
     return pl.concat([frame, own.with_columns(worker=pl.lit(name), label=other)])
 
 
-def test_copies_are_found_in_either_order_of_names() -> None:  # D16, D32
+def test_d16_d32_copies_are_found_in_either_order_of_names() -> None:
     copied = [
         set(rated(nearly_copied(name), "pooled").filter(pl.col("flags").str.contains("copies"))["worker"])
         for name in ("aa", "zz")
@@ -528,7 +528,7 @@ def test_copies_are_found_in_either_order_of_names() -> None:  # D16, D32
     assert ("aa" in copied[0]) == ("zz" in copied[1])
 
 
-def test_a_pair_weighs_the_same_from_both_sides() -> None:  # D16
+def test_d16_a_pair_weighs_the_same_from_both_sides() -> None:
     result = cw.aggregate(nearly_copied("zz"))
     one, two = (result.answers.worker_number(name) for name in ("w03", "zz"))
     lists = _Lists(pieces_of(result.answers, result.posterior))
@@ -638,7 +638,7 @@ def test_ranks_follow_the_lower_end(crowd: cw.simulate.Crowd) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_order_of_rows_does_not_matter(seed: int) -> None:  # D15
+def test_d15_the_order_of_rows_does_not_matter(seed: int) -> None:
     frame = small(seconds=np.arange(60.0), is_check=np.arange(60) % 2 == 0).frame()
     order = np.random.default_rng(seed).permutation(60)
     one, two = (rated(cw.Labels(rows, gold=GOLD), "pooled") for rows in (frame, frame[order]))
@@ -646,7 +646,7 @@ def test_the_order_of_rows_does_not_matter(seed: int) -> None:  # D15
 
 
 @pytest.mark.parametrize("model", ["pooled", "one-coin", "majority-vote"])
-def test_renaming_permutes_the_table(model: str) -> None:  # D16
+def test_d16_renaming_permutes_the_table(model: str) -> None:
     rng = np.random.default_rng(4)
     frame = guessed(turned(honest(3, 400), "w05", pl.lit("c2")), "w03").with_columns(seconds=rng.gamma(3, 4, 2400))
     gold = dict(frame.select("task", "label").unique("task").sort("task").head(60).rows())
@@ -665,7 +665,7 @@ def test_renaming_permutes_the_table(model: str) -> None:  # D16
     assert (old["flags"] != "").sum() >= 1
 
 
-def test_one_worker_is_not_rated() -> None:  # D6
+def test_d6_one_worker_is_not_rated() -> None:
     table = rated({"task": [1, 2, 3], "worker": ["w"] * 3, "label": ["x", "y", "x"]}, "pooled")
     row = table.row(0, named=True)
     assert row["status"] == "not identifiable"
@@ -674,7 +674,7 @@ def test_one_worker_is_not_rated() -> None:  # D6
     assert (row["answers"], row["flags"], row["reasons"]) == (3, "", "")
 
 
-def test_one_worker_with_checks_is_rated() -> None:  # D6
+def test_d6_one_worker_with_checks_is_rated() -> None:
     answers = cw.Labels([1, 2, 3], ["w"] * 3, ["x", "y", "x"], gold={1: "x", 2: "x"})
     row = rated(answers, "pooled").row(0, named=True)
     assert (row["status"], row["rank"], row["checks"], row["check_score"]) == ("ok", 1, 2, 0.5)
@@ -682,7 +682,7 @@ def test_one_worker_with_checks_is_rated() -> None:  # D6
 
 
 @pytest.mark.parametrize("model", cw.models("labels")["name"].to_list())
-def test_one_class_is_rated_without_flags(model: str) -> None:  # D7
+def test_d7_one_class_is_rated_without_flags(model: str) -> None:
     table = rated({"task": np.repeat(np.arange(20), 3), "worker": [1, 2, 3] * 20, "label": ["x"] * 60}, model)
     assert table["spam_score"].null_count() == table["spam_distance"].null_count() == 3
     assert table["overuses"].null_count() == 3
@@ -742,7 +742,7 @@ def test_the_same_answers_can_bring_other_gold_times_and_marks(crowd: cw.simulat
     assert table.select("skill", "spam_score").equals(result.workers.select("skill", "spam_score"))
 
 
-def test_many_workers_with_one_answer_are_rated_without_a_table_of_pairs() -> None:  # D21
+def test_d21_many_workers_with_one_answer_are_rated_without_a_table_of_pairs() -> None:
     W, rng = 10_000, np.random.default_rng(0)
     task = np.repeat(np.arange(W // 5), 5)
     label = np.where(rng.random(W) < 0.8, task % 3, rng.integers(0, 3, W))
@@ -759,7 +759,7 @@ def test_many_workers_with_one_answer_are_rated_without_a_table_of_pairs() -> No
 
 
 @pytest.mark.parametrize("ids", [[7, 2**60, -3], ["007", "7", "é"]])
-def test_ids_come_back_as_they_went_in(ids: list[Any]) -> None:  # D12, D13
+def test_d12_d13_ids_come_back_as_they_went_in(ids: list[Any]) -> None:
     frame = {"task": np.repeat(np.arange(12), 3), "worker": ids * 12, "label": [5, 5, 9, 9, 5, 9] * 6}
     table = rated(frame, "one-coin")
     assert sorted(table["worker"]) == sorted(ids)
@@ -798,8 +798,7 @@ def test_times_as_mechanical_turk_writes_them_are_read() -> None:
 
 
 @pytest.mark.parametrize("values", [["soon"] * 4, [[1], [2], [3], [4]], [{"s": 1}] * 4, [b"1"] * 4])
-def test_times_that_cannot_be_read_are_null_and_warned_of(values: list[object]) -> None:
-    """D27"""
+def test_d27_times_that_cannot_be_read_are_null_and_warned_of(values: list[object]) -> None:
     result = cw.aggregate(carrying(seconds=values))
     assert result.workers["seconds"].null_count() == 2
     assert any(text.startswith("the columns of times contain no readable time") for text in result.warnings)

@@ -106,7 +106,7 @@ PARTITIONS = dict(zip(sorted(cw.models("labels")["name"]), (12, 3, 2, 4, 50, 1, 
 
 
 @pytest.mark.parametrize(("model", "partitions"), list(PARTITIONS.items()))
-def test_every_model_agrees_with_the_fit_in_memory(
+def test_r8_every_model_agrees_with_the_fit_in_memory(
     spark: Any, crowd: cw.simulate.Crowd, model: str, partitions: int
 ) -> None:
     settings = {"max_iter": 2} if model in ITERATIVE else {}
@@ -117,7 +117,7 @@ def test_every_model_agrees_with_the_fit_in_memory(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_tables_agree_with_gold_and_dropped_rows(spark: Any, seed: int) -> None:
+def test_r8_random_tables_agree_with_gold_and_dropped_rows(spark: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 300
     frame = pl.DataFrame(
@@ -147,7 +147,7 @@ def test_random_tables_agree_with_gold_and_dropped_rows(spark: Any, seed: int) -
     assert sorted(after.warnings) == sorted(before.warnings)
 
 
-def test_real_sets_agree(spark: Any, shared_data: Path) -> None:
+def test_r8_real_sets_agree(spark: Any, shared_data: Path) -> None:
     """Some sets in one table, which saves jobs: they share names of classes, but no tasks and no workers."""
     frames = []
     for name in REAL:
@@ -236,7 +236,7 @@ def test_images_are_fitted_by_the_executors(spark: Any, settings: dict[str, Any]
 # --------------------------------------------------------------------------------------------- states, runs and files
 
 
-def test_lost_states_are_rebuilt_with_the_same_bits(spark: Any, crowd: cw.simulate.Crowd, folder: Path) -> None:
+def test_r7_lost_states_are_rebuilt_with_the_same_bits(spark: Any, crowd: cw.simulate.Crowd, folder: Path) -> None:
     lost = []
 
     def lose(progress: Any) -> None:
@@ -264,7 +264,7 @@ def test_only_the_states_of_the_last_updates_are_kept(spark: Any, crowd: cw.simu
     assert len(found.task_tables.executor.updates) == 2
 
 
-def test_an_interrupted_fit_resumes_with_the_same_bits(spark: Any, crowd: cw.simulate.Crowd) -> None:
+def test_r7_an_interrupted_fit_resumes_with_the_same_bits(spark: Any, crowd: cw.simulate.Crowd) -> None:
     frame, steps = table_of(spark, crowd.answers.frame()), []
     run = cw.Run(watch=steps.append, stop=lambda: len(steps) == 3)
     with pytest.raises(Interrupted) as broken:
@@ -448,10 +448,10 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
         each.wait(60)
 
 
-def test_a_killed_executor_does_not_change_the_numbers(
+def test_r7_a_killed_executor_does_not_change_the_numbers(
     cluster: tuple[str, list[int]], crowd: cw.simulate.Crowd, tmp_path: Path
 ) -> None:
-    """R7: an executor is killed in the middle of a fit on a cluster."""
+    """An executor is killed in the middle of a fit on a cluster."""
     master, workers = cluster
     answers, script = tmp_path / "answers.parquet", tmp_path / "fit.py"
     crowd.answers.frame().write_parquet(answers)

@@ -66,7 +66,7 @@ def split(splits: dict[int, StoredLabels]) -> StoredLabels:
 
 @pytest.mark.parametrize("kernels", ["plain", "compiled"])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_gives_the_same_in_shards_and_in_parts(
+def test_r8_every_model_gives_the_same_in_shards_and_in_parts(
     name: str, kernels: str, request: pytest.FixtureRequest, table: Path, splits: dict[int, StoredLabels]
 ) -> None:
     if kernels == "compiled":
@@ -85,7 +85,7 @@ def test_every_model_gives_the_same_in_shards_and_in_parts(
 
 
 @pytest.mark.parametrize("seed", seeds(22))
-def test_random_tables_give_the_same(seed: int, tmp_path: Path) -> None:
+def test_r8_random_tables_give_the_same(seed: int, tmp_path: Path) -> None:
     frame = random_table(seed)
     answers, split = cw.Labels(frame), frame_in_parts(frame, tmp_path, PARTS[seed % 3])
     for number, name in enumerate(("dawid-skene", "pooled")):

@@ -111,7 +111,7 @@ def test_a_long_text_is_cut() -> None:
     ["../secret.png", "{folder}/../secret.png", "{folder}/1.png", "/etc/passwd", "..\\secret.png", "link.png",
      "https://example.org/cat.png", "file:///etc/passwd", "data:image/png;base64,AAAA", "<img src=x>", "nul\0"],
 )  # fmt: skip
-def test_no_picture_comes_from_outside_the_folder(photos: Path, tmp_path: Path, name: str) -> None:
+def test_s8_no_picture_comes_from_outside_the_folder(photos: Path, tmp_path: Path, name: str) -> None:
     result = cw.aggregate(cw.Labels({"task": ["1", "1"], "worker": ["a", "b"], "label": [0, 1]}), "majority-vote")
     about = cw.read_content({"task": ["1"], "image": [name.format(folder=photos)]}, pictures=photos)
     path = result.report(tmp_path / "page.html", content=about)
@@ -124,7 +124,7 @@ def test_no_picture_comes_from_outside_the_folder(photos: Path, tmp_path: Path, 
     )
 
 
-def test_hostile_texts_are_data_and_not_markup(hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
+def test_s1_hostile_texts_are_data_and_not_markup(hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
     about = cw.read_content({"task": list(HOSTILE), "text": list(reversed(HOSTILE))})
     html = hostile_result.report(tmp_path / "page.html", content=about).read_text()
     rows = data_of(tmp_path / "page.html")["tasks"]["rows"]

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import crowdwise as cw
+from crowdwise.answers.alike import look_alikes
 from crowdwise.answers.coding import MIN_ROWS_TO_HASH
 from crowdwise.errors import ColumnError, DataError, DuplicateError, EmptyDataError, MemoryNeedError, ParameterError
 from crowdwise.kernels import fast, plain
@@ -301,6 +302,38 @@ def test_d9_the_default_is_the_last_by_time_whatever_the_order_of_rows(kind, tur
     answers = cw.read(table(csv_of(rows[::-1] if turned else rows, "task,worker,label,timestamp")))
     assert answers.frame().select("worker", "label").rows() == [("a", "y"), ("b", "x")]
     assert dropped(answers) == {OTHER.format("last by time"): 1}
+
+
+EQUAL = csv_of(
+    [("t", "a", "x", 9), ("t", "a", "y", 9), ("u", "a", "x", 8), ("u", "a", "y", 9)], "task,worker,label,time"
+)
+
+
+def test_d9_equal_times_do_not_decide_which_answer_is_the_last(table):
+    said = (
+        r"1 time\(s\) .* answers.csv:2: t, a, x and answers.csv:3: t, a, y. Their times are equal, so they do not say"
+    )
+    with pytest.raises(DuplicateError, match=said):
+        cw.read(table(EQUAL))
+
+
+def test_d9_equal_times_are_not_called_the_last_by_time(command, table):
+    answers = cw.read(table(EQUAL), duplicates="last")
+    assert answers.frame().select("task", "label").rows() == [("t", "y"), ("u", "y")]
+    tied = "another label by the same worker at the same time (kept the last in the table)"
+    assert dropped(answers) == {OTHER.format("last by time"): 1, tied: 1}
+    assert f"dropped 1: {tied}" in command("inspect", table(EQUAL), "--duplicates", "last")[1]
+    assert dropped(cw.read(table(EQUAL), duplicates="first")) == {OTHER.format("first"): 2}
+
+
+@pytest.mark.parametrize("missing", ["", "soon"])
+def test_d9_missing_times_are_not_called_the_last_by_time(missing, table):
+    file = table(csv_of([("t", "a", "x", 9), ("t", "a", "y", missing)], "task,worker,label,time"))
+    with pytest.raises(DuplicateError, match="Not every answer has a time that can be read, so the times do not say"):
+        cw.read(file)
+    assert dropped(cw.read(file, duplicates="last")) == {OTHER.format("last"): 1}
+    frame = pl.DataFrame({"task": [1, 1], "worker": ["a", "a"], "label": ["x", "y"], "time": [1.0, float("nan")]})
+    assert dropped(cw.Labels(frame, duplicates="last")) == {OTHER.format("last"): 1}
 
 
 def test_d9_times_that_cannot_be_read_do_not_decide(table):
@@ -816,8 +849,62 @@ def test_d24_labels_that_look_alike_are_kept_apart_and_reported(pair, command, t
     assert "1 label name(s) look alike" in err
 
 
-def test_d24_labels_that_differ_are_not_reported():
-    assert cw.Labels([1, 1, 2], ["a", "b", "a"], ["cat", "cart", "dog"]).intake.warnings == ()
+ALIKE = {
+    "case": ("Ann", "ann "),
+    "cyrillic": ("Ann", "\u0410nn"),
+    "greek": ("Ann", "\u0391nn"),
+    "cyrillic words": ("\u0412\u043e\u0432\u0430", "\u0432\u043e\u0432\u0430"),
+    "a whole word": ("pay", "\u0440\u0430\u0443"),
+    "full-width": ("ann", "\uff41\uff4e\uff4e"),
+    "zero-width": ("ann", "an\u200bn"),
+    "a byte order mark": ("ann", "\ufeffann"),
+    "accents": ("ren\u00e9", "rene\u0301"),
+    "a hard space": ("ann b", "ann\u00a0b"),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_d24_workers_and_labels_that_look_alike_are_reported(name):
+    one, other = ALIKE[name]
+    for workers, labels, role in (
+        ([one, other, "bob"], ["x", "y", "x"], "worker"),
+        ("abc", [one, other, "bob"], "label"),
+    ):
+        answers = cw.Labels([1, 1, 2], list(workers), labels)
+        assert (answers.n_workers, answers.n_classes) == (3, len({*labels}))
+        assert [text for text in answers.intake.warnings if f"1 {role} name(s) look alike" in text]
+        assert "bob" not in answers.intake.warnings[0]
+
+
+def test_d24_letters_of_other_scripts_are_written_so_that_they_differ():
+    warning = cw.Labels([1, 1], ["Ann", "\u0410nn"], ["x", "y"]).intake.warnings[0]
+    assert warning == r"1 worker name(s) look alike but are kept as different names: 'Ann' and '\u0410nn'"
+
+
+def test_d24_names_that_differ_are_not_reported():
+    workers = [
+        "a1",
+        "a2",
+        "w10",
+        "w1O",
+        "\u0430\u0431",
+        "\u0430\u0432",
+        "\u03b1\u03b2",
+        "re",
+        "r\u00e9",
+        "",
+        "ann.b",
+        "ann b",
+    ]
+    answers = cw.Labels(range(len(workers)), workers, ["cat", "cart", "dog"] * 4, anonymous="each")
+    assert answers.intake.warnings == ()
+
+
+def test_d24_look_alikes_among_a_million_names_are_found():
+    names = pl.Series([f"w{n}" for n in range(1_000_000)] + ["W7", "\u0430nn", "ann"])
+    assert look_alikes(names, "worker") == [
+        r"2 worker name(s) look alike but are kept as different names: 'w7' and 'W7'; '\u0430nn' and 'ann'"
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ D25, D26: gold
@@ -1024,7 +1111,8 @@ ATTACKS = ["inverters", "copycats 20 %", "copycats 30 %", "spam at random", "spa
 @pytest.mark.parametrize(("kind", "classes"), [*itertools.product(ATTACKS, [2, 4])])
 def test_d32_a_bad_crowd_is_never_confidently_wrong(kind, classes):
     right, sure, _ = confident(kind, classes)
-    assert sure == 0 or right >= 0.85
+    least = 0.9 if (kind, classes) == ("spam of one label", 2) else 0.98  # where the label of 60 % may be the truth
+    assert sure == 0 or right >= least
 
 
 def test_d32_an_honest_crowd_is_confident_and_right():

@@ -355,16 +355,18 @@ def test_the_limits_of_control_groups_are_seen(version, tmp_path):
 
 @pytest.mark.parametrize(("limit", "name"), [("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")])
 def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
-    monkeypatch.setattr(resources, "_status", lambda: {name: 300})
+    monkeypatch.setattr(resources, "_status", lambda: {name: 3 * 10**9})
     monkeypatch.setattr(resources, "_machine", lambda: 10**12)
     monkeypatch.setattr(resources, "_control_group", lambda *_: [10**11])
     assert resources.available() == 10**11
 
     def limits(which):
-        return (1000, 1000) if which == getattr(resource, limit) else (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        return (
+            (10**10, 10**10) if which == getattr(resource, limit) else (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        )
 
     monkeypatch.setattr(resource, "getrlimit", limits)
-    assert resources.available() == 700
+    assert resources.available() == 7 * 10**9
 
 
 def test_what_needs_all_answers_is_refused_before_a_fit_of_parts(answers, command, monkeypatch, tmp_path):

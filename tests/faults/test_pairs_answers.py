@@ -71,7 +71,9 @@ def mixed_up(frame: pl.DataFrame, random: Any) -> pl.DataFrame:
 
 @given(tables(), st.sampled_from(["drop", "each"]), st.randoms(use_true_random=False))
 @settings(max_examples=60)
-def test_neither_the_order_of_rows_nor_of_the_two_items_matters(frame: pl.DataFrame, rule: Any, random: Any) -> None:
+def test_d15_neither_the_order_of_rows_nor_of_the_two_items_matters(
+    frame: pl.DataFrame, rule: Any, random: Any
+) -> None:
     one, two = (cw.Pairs(f, contradictions=rule) for f in (frame, mixed_up(frame, random)))
     assert alike(one, two)
     assert dropped(one) == dropped(two)
@@ -95,7 +97,7 @@ def test_answers_stand_by_left_right_and_worker() -> None:
 # ------------------------------------------------------------------------------------------------------ what is counted
 
 
-def test_an_item_with_itself_is_dropped_and_counted() -> None:
+def test_d29_an_item_with_itself_is_dropped_and_counted() -> None:
     pairs = cw.Pairs({"left": ["a", "b", "c"], "right": ["a", "a", "c"], "worker": ["w"] * 3, "answer": [0, 1, 1]})
     assert dropped(pairs) == {"both items are the same": 2}
     assert pairs.intake.dropped[0].examples[0] == "row 1: a, a, w, 0"

@@ -198,7 +198,7 @@ def test_what_is_no_table_of_clicks_is_refused(data: Any, error: Any, said: str)
 
 @pytest.mark.parametrize("nothing", [float("nan"), float("inf"), float("-inf"), None])
 @pytest.mark.parametrize("axis", ["x", "y"])
-def test_a_click_that_is_nowhere_is_dropped_and_counted(nothing: Any, axis: str) -> None:
+def test_d20_a_click_that_is_nowhere_is_dropped_and_counted(nothing: Any, axis: str) -> None:
     points = cw.Points({**SMALL, axis: [1.0, nothing, 3.0]}, box=BOX)
     assert dropped(points) == {"no finite coordinates": 1}
     assert points.intake.dropped[0].examples[0].startswith("row 2: a, bob")
@@ -213,7 +213,7 @@ def test_text_that_says_nothing_is_nowhere_too(text: str) -> None:
 
 
 @pytest.mark.parametrize("x", [["1", "two", "3"], [1, "two", 3.5]])
-def test_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
+def test_d20_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
     with pytest.raises(ColumnError, match="coordinate column 'x' of table has 'two' at row 2, which is not a number"):
         cw.Points({**SMALL, "x": x})
 
@@ -275,7 +275,7 @@ def tables(draw: Any) -> pl.DataFrame:
 
 
 @given(tables(), st.sampled_from(["first", "each"]), st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_no_bit_of_the_clicks(frame: pl.DataFrame, rule: str, random: Any) -> None:
+def test_d15_the_order_of_rows_changes_no_bit_of_the_clicks(frame: pl.DataFrame, rule: str, random: Any) -> None:
     """Nor, then, of what is fitted to them."""
     order = list(range(frame.height))
     random.shuffle(order)
@@ -355,7 +355,7 @@ def test_without_a_box_it_is_taken_from_the_clicks_and_said() -> None:
     {"a": (0, 0, 9, 9), "b": (9, 9, 0, 0)},
     {"image": ["a", "b"], "width": [9, -9], "height": [9, 9]},
 ], ids=str)  # fmt: skip
-def test_a_box_without_area_is_refused(box: Any) -> None:  # D28
+def test_d28_a_box_without_area_is_refused(box: Any) -> None:
     with pytest.raises(ParameterError, match=r"has no area\. Give the low corner, then the high one"):
         cw.Points(SMALL, box=box)
 
@@ -379,7 +379,7 @@ def test_a_box_that_is_missing_or_double_is_named(box: Any, said: str) -> None:
         cw.Points(SMALL, box=box)
 
 
-def test_clicks_outside_are_dropped_and_counted_or_refused() -> None:  # D28
+def test_d28_clicks_outside_are_dropped_and_counted_or_refused() -> None:
     frame = {"image": ["a"] * 4, "worker": [1, 2, 3, 4], "x": [0, 100, 101, -0.5], "y": [0, 100, 50, 50]}
     points = cw.Points(frame, box=BOX)
     assert dropped(points) == {"outside the box of the image": 2}
@@ -439,7 +439,7 @@ def mixed(n: int = 40, seed: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("box", [(0, 0, 1000, 800), None])
-def test_percent_among_pixels_is_refused(box: Any) -> None:  # D28
+def test_d28_percent_among_pixels_is_refused(box: Any) -> None:
     with pytest.raises(DataError, match=r"all 40 clicks of worker 'odd' in table lie between 0 and 100.*percent"):
         cw.Points(mixed(), box=box)
     assert cw.Points(mixed(), box=box, unit="pixels").n_clicks == 160  # said to be pixels after all

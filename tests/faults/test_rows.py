@@ -11,6 +11,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.errors import ColumnError, FileError
+from crowdwise.io import large
 from crowdwise.io.chunks import Source
 from crowdwise.io.large import split_labels
 
@@ -136,8 +137,8 @@ def test_f3_json_records_that_are_lost_are_noticed(table: Any, monkeypatch: pyte
 def test_f3_rows_that_are_lost_between_the_parts_of_a_table_are_noticed(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = pl.read_ipc
-    monkeypatch.setattr("crowdwise.io.large.pl.read_ipc", lambda file: read(file).head(1))
+    read = large.read_arrow
+    monkeypatch.setattr(large, "read_arrow", lambda file: read(file).head(1))
     with pytest.raises(FileError, match=r"answers\.csv has 3 rows by a count while it was split, but 1 were read"):
         split_labels(Source((table(ANSWERS),)), 500_000_000, None, {})
 

@@ -19,7 +19,7 @@ HAND = {
 }
 
 
-def test_f1_between_two_workers_by_hand() -> None:
+def test_the_f1_between_two_workers_by_hand() -> None:
     """Image i: one match of 4 clicks. Image j: one match of 3 clicks, because a click matches once."""
     table = cw.agreement(cw.Points(HAND, box=(0, 0, 100, 100)), within=2.0)
     assert table["measure"].to_list() == ["f1", "f1-beyond-chance"]
@@ -28,7 +28,7 @@ def test_f1_between_two_workers_by_hand() -> None:
     assert cw.agreement(cw.Points(HAND, box=(0, 0, 100, 100)), within=0.5)["value"][0] == pytest.approx(2 / 7)
 
 
-def test_f1_agrees_with_a_slow_matching() -> None:
+def test_the_f1_agrees_with_a_slow_matching() -> None:
     points, radius = cw.simulate.clicks("P1", seed=3).points, 0.2
     jobs = [points.X[points.job_ptr[n] : points.job_ptr[n + 1]] for n in range(points.n_jobs)]
     matched = clicks = 0

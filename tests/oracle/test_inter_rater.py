@@ -261,7 +261,7 @@ def test_full_agreement_on_several_classes_is_one(kernels: Any) -> None:
     assert table["note"].to_list() == [""] * 5
 
 
-def test_one_class_has_no_alpha_and_says_why(kernels: Any) -> None:  # D7
+def test_d7_one_class_has_no_alpha_and_says_why(kernels: Any) -> None:
     table = cw.agreement({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4})
     for measure, value, low, high, note in table.filter(~pl.col("measure").is_in([PERCENT, COHEN])).rows():
         assert (value, low, high) == (None, None, None), measure
@@ -270,7 +270,7 @@ def test_one_class_has_no_alpha_and_says_why(kernels: Any) -> None:  # D7
     assert row({"task": [0, 0, 1, 1], "worker": [0, 1] * 2, "label": ["x"] * 4}, PERCENT)["value"] == 1
 
 
-def test_one_class_has_no_cohen_and_says_why() -> None:  # D7
+def test_d7_one_class_has_no_cohen_and_says_why() -> None:
     alike = {"task": np.repeat(np.arange(12), 2), "worker": [0, 1] * 12, "label": ["x"] * 24}
     found = row(alike, COHEN)
     assert found["value"] is None
@@ -338,7 +338,7 @@ def test_a_few_disputed_tasks_beside_a_busy_one_stay_within_bounds() -> None:
 
 
 @given(tables(), st.randoms(use_true_random=False))
-def test_order_and_missing_labels_change_nothing(frame: pl.DataFrame, random: Any) -> None:  # D1, D15
+def test_d1_d15_order_and_missing_labels_change_nothing(frame: pl.DataFrame, random: Any) -> None:
     order = list(range(frame.height))
     random.shuffle(order)
     silent = frame.with_columns(worker=pl.lit(99, pl.Int64), label=pl.lit(None, pl.Int64))
@@ -348,7 +348,7 @@ def test_order_and_missing_labels_change_nothing(frame: pl.DataFrame, random: An
 
 
 @given(tables(), st.integers(0, 99))
-def test_names_do_not_matter(frame: pl.DataFrame, seed: int) -> None:  # D16
+def test_d16_names_do_not_matter(frame: pl.DataFrame, seed: int) -> None:
     rng = np.random.default_rng(seed)
     new = [pl.Series(rng.permutation(20)[frame[name].to_numpy()]).alias(name) for name in ("task", "worker", "label")]
     numbers = ("value", "low", "high")

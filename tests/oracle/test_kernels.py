@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -888,3 +891,41 @@ def test_small_pseudo_counts_do_not_underflow() -> None:
     both = [of.dirichlet_rows(rows, counts, a, np.float64, 1) for of in (fast, plain)]
     for ours, theirs in zip(*both, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+OUT_OF_BOUNDS = """
+import numba, numpy as np
+from crowdwise.kernels.fast.blocks import at
+from crowdwise.kernels.fast.vectors import filled, load, store, total
+
+@numba.njit
+def element(x, i):
+    return at(x, i)
+
+@numba.njit
+def of_vector(x, i, j):
+    return total(load(x, i, j, 3))
+
+@numba.njit
+def to_vector(x, i, j):
+    store(x, i, j, filled(0.0, 3))
+
+x = np.arange(12.0).reshape(3, 4)
+assert (element(x[0], 3), of_vector(x, 2, 1)) == (3.0, 30.0)
+calls = (
+    lambda: element(x[0], 4), lambda: element(x[0], -1), lambda: of_vector(x, 2, 2), lambda: of_vector(x, 3, 0),
+    lambda: to_vector(x, 0, -1), lambda: to_vector(x, 1, 2),
+)
+for call in calls:
+    try:
+        call()
+    except IndexError as error:
+        print(error)
+"""
+
+
+def test_make_boundscheck_also_checks_pointers(tmp_path):
+    checked = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    start = [sys.executable, "-c", OUT_OF_BOUNDS]
+    done = subprocess.run(start, capture_output=True, text=True, env=checked, timeout=120)
+    assert done.stdout == 6 * "index is out of bounds\n", done.stderr

@@ -333,7 +333,7 @@ def test_groups_and_compared_workers_show_the_numbers_of_the_data(read: Any) -> 
     assert matrices(pair)[0][6:] == ["\u2013"] * 3, "a class that was never met"
 
 
-def test_hostile_names_of_groups_and_costs_are_words_that_turn_nothing(read: Any) -> None:
+def test_s1_hostile_names_of_groups_and_costs_are_words_that_turn_nothing(read: Any) -> None:
     page = read("groups")
     drawn = page.locator(":is(#groups, #scaling) .body")
     assert drawn.locator("img, script, b, [onerror]").count() == 0
@@ -559,8 +559,7 @@ def test_the_list_is_saved_whole(read: Any, demo: cw.LabelsResult) -> None:
     assert {task: label for task, label, *_ in rows} == {task: labels[task] for task, *_ in rows}
 
 
-def test_no_cell_of_a_saved_list_is_a_formula(read: Any) -> None:
-    """S3."""
+def test_s3_no_cell_of_a_saved_list_is_a_formula(read: Any) -> None:
     rows = saved(read("hostile"))
     assert {len(row) for row in rows} == {11}
     cells = [cell for row in rows for cell in row]
@@ -571,7 +570,7 @@ def test_no_cell_of_a_saved_list_is_a_formula(read: Any) -> None:
 # --------------------------------------------------------------------------------------------------- hostile names (S1)
 
 
-def test_hostile_names_are_shown_as_text(show: Any) -> None:
+def test_s1_hostile_names_are_shown_as_text(show: Any) -> None:
     page = show("hostile")
     shown = page.locator("table.workers .pick").all_text_contents()
     assert set(HOSTILE[:-1]) <= set(shown)
@@ -594,7 +593,7 @@ def test_hostile_names_are_shown_as_text(show: Any) -> None:
     assert page.evaluate("document.scripts.length") == 2
 
 
-def test_a_hostile_source_and_label_stay_words(show: Any, hostile: cw.Labels) -> None:
+def test_s1_a_hostile_source_and_label_stay_words(show: Any, hostile: cw.Labels) -> None:
     page = show("hostile")
     assert page.title().startswith("Crowdwise report: </title><script>alert(1)</script>")
     assert hostile.intake.source in page.locator(".facts bdi").first.evaluate("e => e.textContent")
@@ -606,7 +605,7 @@ def test_a_hostile_source_and_label_stay_words(show: Any, hostile: cw.Labels) ->
     assert "\u202e" not in str(page.locator(".detail").get_attribute("aria-label"))
 
 
-def test_names_cannot_turn_the_text_around_them(read: Any) -> None:
+def test_s1_names_cannot_turn_the_text_around_them(read: Any) -> None:
     page = read("hostile")
     loose = page.locator("main").evaluate(
         r"""main => {
@@ -621,8 +620,8 @@ def test_names_cannot_turn_the_text_around_them(read: Any) -> None:
     assert loose == []
 
 
-def test_the_policy_stops_what_would_slip_through(browser: Browser, reports: Any, tmp_path: Path) -> None:
-    """S2; and it shows that the other tests would notice."""
+def test_s2_the_policy_stops_what_would_slip_through(browser: Browser, reports: Any, tmp_path: Path) -> None:
+    """It shows that the other tests would notice."""
     bad = (
         "<script>alert(1)</script><img src=x onerror=alert(2)><img src='http://127.0.0.1:9/'><b style='color:red'></b>"
     )

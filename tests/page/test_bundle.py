@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, STATIC = ROOT / "page", ROOT / "src" / "crowdwise" / "report" / "static"
+NOTICES = STATIC / "THIRD_PARTY_NOTICES.txt"
 
 
 def run(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -41,13 +42,47 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_kept_bundle_is_what_the_sources_give(page: Path, tmp_path: Path) -> None:
+def test_s15_the_kept_bundle_is_what_the_sources_give(page: Path, tmp_path: Path) -> None:
     done = run("node", "build.mjs", tmp_path / "out", cwd=page)
     assert done.returncode == 0, done.stdout + done.stderr
     built = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
     kept = {file.name: file.read_bytes() for file in STATIC.iterdir()}
-    assert built.keys() == kept.keys() == {"page.js", "page.css", "plot.css"}
+    assert built.keys() == kept.keys() == {"page.js", "page.css", "plot.css", NOTICES.name}
     assert [name for name in kept if built[name] != kept[name]] == [], "run `make page`"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def noticed() -> dict[str, str]:
+    """The packages of the notices, with their versions."""
+    return dict(re.findall(r"^(\S+) (\S+) \([^)]+\): Copyright", NOTICES.read_text(), re.MULTILINE))
+
+
+def test_s15_every_package_in_the_script_has_its_notice(page: Path, tmp_path: Path) -> None:
+    options = ("--bundle", "--format=iife", "--minify", f"--metafile={tmp_path / 'meta.json'}")
+    done = run("node_modules/.bin/esbuild", "src/main.ts", *options, f"--outfile={tmp_path / 'page.js'}", cwd=page)
+    assert done.returncode == 0, done.stderr
+    (output,) = json.loads((tmp_path / "meta.json").read_text())["outputs"].values()
+    kept = {
+        re.sub(r".*node_modules/((?:@[^/]+/)?[^/]+)/.*", r"\1", file) for file in output["inputs"] if "_mod" in file
+    }
+    assert {"@observablehq/plot", "d3-array", "d3-scale"} <= kept
+    assert kept | {"internmap"} == noticed().keys(), "d3-array has internmap inside its own file"
+    assert noticed() == {name: locked()[f"node_modules/{name}"]["version"] for name in noticed()}
+
+
+def test_s15_the_notices_are_the_licences_word_for_word() -> None:
+    notices, licences = one_line(NOTICES.read_text()), {}
+    for name in noticed():
+        licences[name] = (PAGE / "node_modules" / name / "LICENSE").read_text()
+        owner, text = licences[name].strip().split("\n", 1)
+        assert one_line(owner) in notices, name
+        assert one_line(text) in notices, name
+    assert "GeographicLib" in licences["d3-geo"]
+    assert "ISC license, Copyright 2018 Vladimir Agafonkin." in notices, "the notice of quickselect, inside d3-array"
+    assert len(NOTICES.read_text()) < 8000, "a text for every page: a licence stands there once for all its packages"
 
 
 def test_nothing_of_the_machine_is_in_the_bundle() -> None:
@@ -68,7 +103,7 @@ def test_types_hold_and_a_wrong_one_is_noticed(page: Path) -> None:
     assert done.stdout.count("error") == 1, done.stdout
 
 
-def test_versions_are_exact_and_locked() -> None:
+def test_s15_versions_are_exact_and_locked() -> None:
     package = json.loads((PAGE / "package.json").read_text())
     wanted = package["devDependencies"]
     assert [version for version in wanted.values() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
@@ -76,10 +111,10 @@ def test_versions_are_exact_and_locked() -> None:
     assert {name: locked()[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-def test_the_lock_names_no_host_and_pins_every_package() -> None:
+def test_s15_the_lock_names_no_host_and_pins_every_package() -> None:
     assert "://" not in (PAGE / "package-lock.json").read_text()
     assert [name for name, each in locked().items() if not str(each["integrity"]).startswith("sha512-")] == []
 
 
-def test_no_package_runs_a_script_when_it_is_installed_but_the_builder() -> None:
+def test_s15_no_package_runs_a_script_when_it_is_installed_but_the_builder() -> None:
     assert [name for name, each in locked().items() if each.get("hasInstallScript")] == ["node_modules/esbuild"]

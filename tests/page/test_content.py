@@ -137,7 +137,7 @@ def test_the_command_line_takes_content_and_pictures(
     expect(visit(out / "report.html").locator("article[aria-label*='001'] .about")).to_contain_text("a cat")
 
 
-def test_hostile_texts_are_text_in_the_browser(visit: Any, hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
+def test_s1_hostile_texts_are_text_in_the_browser(visit: Any, hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
     about = cw.read_content({"task": list(HOSTILE), "text": list(reversed(HOSTILE))})
     page = visit(hostile_result.report(tmp_path / "page.html", content=about), width=360)
     while page.locator("#tasks .more").is_visible():

@@ -174,7 +174,7 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def test_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_else(html: str) -> None:
+def test_s2_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_else(html: str) -> None:
     parsed = Parsed(html)
     [(meta, _)] = parsed.all("meta", **{"http-equiv": "Content-Security-Policy"})
     policy = {words[0]: words[1:] for words in (part.split() for part in meta["content"].split(";"))}
@@ -190,14 +190,14 @@ def test_the_policy_allows_the_pages_own_script_and_styles_by_hash_and_nothing_e
     }
 
 
-def test_the_policy_stands_before_anything_it_must_rule(html: str) -> None:
+def test_s2_the_policy_stands_before_anything_it_must_rule(html: str) -> None:
     tags = [tag for tag, _ in Parsed(html).elements]
     assert tags[:4] == ["html", "head", "meta", "meta"]
     assert "http-equiv" in Parsed(html).elements[3][1]
 
 
 @pytest.mark.parametrize("which", ["html", "hostile_html"])
-def test_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.FixtureRequest) -> None:
+def test_s2_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.FixtureRequest) -> None:
     parsed = Parsed(request.getfixturevalue(which))
     links = [value for _, attributes in parsed.elements for name, value in attributes.items() if name in LINKS]
     assert links
@@ -207,7 +207,7 @@ def test_nothing_in_the_page_leads_to_a_network(which: str, request: pytest.Fixt
     assert [a for _, a in parsed.elements if "style" in a] == []
 
 
-def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
+def test_s2_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
     script = (STATIC / "page.js").read_text()
     asks = r"\beval\(|new Function\b|\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import(Scripts)?\("
     assert re.findall(asks, script) == []
@@ -221,7 +221,7 @@ def test_script_and_styles_ask_for_nothing_and_compute_no_code() -> None:
 # ----------------------------------------------------------------------------------------------- hostile names (S1)
 
 
-def test_hostile_names_add_no_element_to_the_page(hostile: cw.Labels, hostile_html: str) -> None:
+def test_s1_hostile_names_add_no_element_to_the_page(hostile: cw.Labels, hostile_html: str) -> None:
     frame = hostile.frame().with_columns(
         pl.col(name).rank("dense").cast(pl.String) + "th" for name in ("task", "worker", "label")
     )
@@ -240,18 +240,18 @@ def test_hostile_names_are_in_the_data_as_they_are(hostile_html: str) -> None:
     assert short <= {row["task"] for row in data["sections"]["tasks"]["rows"]}
 
 
-def test_no_character_of_the_data_can_end_its_element(hostile_html: str) -> None:
+def test_s1_no_character_of_the_data_can_end_its_element(hostile_html: str) -> None:
     data = hostile_html.split('id="data">')[1].split("</script>")[0]
     assert json.loads(data)["classes"]
     assert re.findall("[<>&\u2028\u2029\x00-\x1f]", data) == []
 
 
-def test_templates_do_not_compute_what_names_say(hostile_html: str) -> None:
+def test_s1_templates_do_not_compute_what_names_say(hostile_html: str) -> None:
     assert "{{7*7}}" in hostile_html
     assert "49" not in {row["worker"] for row in json.loads(Parsed(hostile_html).data)["sections"]["workers"]["rows"]}
 
 
-def test_the_name_of_the_file_stays_text(hostile_html: str, hostile: cw.Labels) -> None:
+def test_s1_the_name_of_the_file_stays_text(hostile_html: str, hostile: cw.Labels) -> None:
     parsed = Parsed(hostile_html)
     assert parsed.all("title")[0][1] == f"Crowdwise report: {hostile.intake.source}"
     assert hostile.intake.source in [text for _, text in parsed.all("bdi")]
@@ -291,7 +291,7 @@ def test_text_that_cannot_be_written_is_refused(table: Any, command: Any) -> Non
 
 
 @pytest.mark.parametrize("which", ["result", "hostile_result"])
-def test_the_notebook_has_no_script_no_ids_and_rules_of_its_own_only(
+def test_s1_the_notebook_has_no_script_no_ids_and_rules_of_its_own_only(
     which: str, request: pytest.FixtureRequest
 ) -> None:
     parsed = Parsed(request.getfixturevalue(which)._repr_html_())
@@ -305,7 +305,7 @@ def test_the_notebook_has_no_script_no_ids_and_rules_of_its_own_only(
     assert re.findall(r"url\(|@", style) == []
 
 
-def test_the_notebook_shows_hostile_names_as_text(hostile_result: cw.LabelsResult) -> None:
+def test_s1_the_notebook_shows_hostile_names_as_text(hostile_result: cw.LabelsResult) -> None:
     parsed = Parsed(hostile_result._repr_html_())
     assert not {"img", "script"} & set(parsed.tags())
     told = {text for _, text in parsed.all("bdi")}

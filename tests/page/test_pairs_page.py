@@ -198,7 +198,7 @@ def test_the_line_of_python_names_the_features_of_a_fit_that_had_some(page: Page
     assert "features" not in page_of(bare, {}).command
 
 
-def test_hostile_names_are_inert_and_short(hostile_wheel: cw.PairsResult, tmp_path: Path) -> None:
+def test_s1_hostile_names_are_inert_and_short(hostile_wheel: cw.PairsResult, tmp_path: Path) -> None:
     tame = [f"{n:02d}" for n in range(len(HOSTILE))]
     path = hostile_wheel.report(tmp_path / "page.html")
     plain = changed(hostile_wheel, items=tame, workers=tame).report(tmp_path / "plain.html")
@@ -543,7 +543,7 @@ def hostile_file(hostile_wheel: cw.PairsResult, tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_hostile_names_are_text_and_nothing_scrolls_sideways(visit: Any, hostile_file: Path, width: int) -> None:
+def test_s1_hostile_names_are_text_and_nothing_scrolls_sideways(visit: Any, hostile_file: Path, width: int) -> None:
     page = visit(hostile_file, width=width)
     assert page.locator("main :is(script, b)").count() == 0
     expect(page.locator("#items .legend")).to_contain_text("2 further clusters")

@@ -483,7 +483,7 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_hostile_names_are_text_and_nothing_scrolls_sideways(visit: Any, hostile_file: Path, width: int) -> None:
+def test_s1_hostile_names_are_text_and_nothing_scrolls_sideways(visit: Any, hostile_file: Path, width: int) -> None:
     page = visit(hostile_file, width=width)
     assert page.locator("main :is(img:not(.picture), script, b)").count() == 0
     page.locator("#images .pick").first.click()

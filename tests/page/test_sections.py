@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import importlib.util
 import inspect
@@ -55,6 +56,15 @@ def results() -> dict[str, Any]:
         "pairs": cw.aggregate(pinwheel.pairs, features=pinwheel.features),
         "bare pairs": cw.aggregate(cw.Pairs(pinwheel.pairs.frame()), "pair-vote"),
     }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_s15_every_page_has_the_notices_of_the_software_in_it(results: dict[str, Any], kind: str) -> None:
+    made = page_html(page_of(results[kind], {}))
+    notices = (Path(reporting.__file__).parent / "static" / "THIRD_PARTY_NOTICES.txt").read_text()
+    (shown,) = re.findall(r"<summary>Licences of the software in this page</summary><pre>(.*?)</pre>", made, re.DOTALL)
+    assert html.unescape(shown) == notices
+    assert "Copyright 2020-2025 Observable, Inc." in shown
 
 
 @pytest.fixture

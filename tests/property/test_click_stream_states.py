@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import crowdwise as cw
 from crowdwise.points.held import COUNTS, Sums
@@ -116,5 +116,5 @@ class Machine(RuleBasedStateMachine):
         assert (one.workers["skill"] - two.workers["skill"]).abs().max() < 0.03
 
 
-TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=12, stateful_step_count=8)
+def test_r14_clicks_added_corrected_and_removed_are_those_of_one_update() -> None:
+    run_state_machine_as_test(Machine, settings=settings(max_examples=12, stateful_step_count=8))

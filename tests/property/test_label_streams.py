@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 import crowdwise as cw
 from crowdwise.labels.em import Local
@@ -127,5 +127,5 @@ class StreamBesideDict(RuleBasedStateMachine):
         assert learned.rows.answers.sum() == len(self.answers)
 
 
-StreamBesideDict.TestCase.settings = settings(max_examples=25, stateful_step_count=12)
-TestStreamBesideDict = StreamBesideDict.TestCase
+def test_r14_labels_added_corrected_and_removed_are_those_of_one_fit() -> None:
+    run_state_machine_as_test(StreamBesideDict, settings=settings(max_examples=25, stateful_step_count=12))

@@ -48,8 +48,10 @@ def same(one: cw.LabelsResult, two: cw.LabelsResult) -> bool:
 
 @given(tables(), names, st.randoms(use_true_random=False))
 @settings(max_examples=30)
-def test_shuffled_repeated_and_silent_rows_change_nothing(frame: pl.DataFrame, name: str, random: Any) -> None:
-    """D1, D8, D15: the order of rows, repeated rows and a worker without labels change nothing."""
+def test_d1_d8_d15_shuffled_repeated_and_silent_rows_change_nothing(
+    frame: pl.DataFrame, name: str, random: Any
+) -> None:
+    """The order of rows, repeated rows and a worker without labels change nothing."""
     plain, order = cw.aggregate(frame, name), list(range(frame.height))
     random.shuffle(order)
     assert same(plain, cw.aggregate(frame[order], name))
@@ -66,7 +68,7 @@ def test_shuffled_repeated_and_silent_rows_change_nothing(frame: pl.DataFrame, n
 
 @given(tables(), names)
 @settings(max_examples=30)
-def test_a_task_without_answers_gets_no_label(frame: pl.DataFrame, name: str) -> None:  # D2
+def test_d2_a_task_without_answers_gets_no_label(frame: pl.DataFrame, name: str) -> None:
     blank = pl.DataFrame({"task": [1000], "worker": [0], "label": [None]}).cast(frame.schema)
     one, two = cw.aggregate(frame, name), cw.aggregate(pl.concat([frame, blank]), name)
     row = two.labels.filter(pl.col("task") == 1000).row(0, named=True)
@@ -75,7 +77,7 @@ def test_a_task_without_answers_gets_no_label(frame: pl.DataFrame, name: str) ->
 
 
 @given(tables(), st.integers(0, 3))
-def test_repeated_answers_follow_the_duplicates_rule(frame: pl.DataFrame, label: int) -> None:  # D9
+def test_d9_repeated_answers_follow_the_duplicates_rule(frame: pl.DataFrame, label: int) -> None:
     again = pl.concat([frame, frame.with_columns(label=pl.lit(label, pl.Int64))])
     clash = (frame["label"] != label).any()
     key = ["task", "worker"]
@@ -91,7 +93,7 @@ def test_repeated_answers_follow_the_duplicates_rule(frame: pl.DataFrame, label:
 
 
 @given(tables(), st.randoms(use_true_random=False))
-def test_the_last_answer_is_the_last_by_time(frame: pl.DataFrame, random: Any) -> None:  # D9
+def test_d9_the_last_answer_is_the_last_by_time(frame: pl.DataFrame, random: Any) -> None:
     later = frame.with_columns(label=(pl.col("label") + 1) % 4)
     both = pl.concat([frame.with_columns(timestamp=pl.lit(10)), later.with_columns(timestamp=pl.lit(20))])
     order = list(range(both.height))
@@ -204,7 +206,7 @@ def through(path: Path, frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
 @given(text_tables())
 @settings(max_examples=60)
 @example(pl.DataFrame({"task": SPOILT, "worker": SPOILT, "label": SPOILT}))
-def test_any_text_survives_csv(tmp_path: Path, frame: pl.DataFrame) -> None:  # D11, D12, D24
+def test_d11_d12_d24_any_text_survives_csv(tmp_path: Path, frame: pl.DataFrame) -> None:
     key = ["task", "worker"]
     assert through(tmp_path / "answers.csv", frame).sort(key).equals(frame.sort(key))
 
@@ -216,9 +218,9 @@ def test_each_spoilt_text_survives_csv_alone(tmp_path: Path, text: str) -> None:
 
 @given(text_tables(), st.sampled_from([",", ";", "\t", "|"]), st.sampled_from(["\n", "\r\n"]))
 @settings(max_examples=60)
-def test_any_text_survives_any_delimiter_and_line_end(
+def test_f1_any_text_survives_any_delimiter_and_line_end(
     tmp_path: Path, frame: pl.DataFrame, delimiter: str, end: str
-) -> None:  # F1
+) -> None:
     read = through(tmp_path / "a.csv", frame, separator=delimiter, line_terminator=end, include_bom=end == "\r\n")
     assert read.sort("task", "worker").equals(frame.sort("task", "worker"))
 
@@ -250,7 +252,7 @@ IDS = {
 
 
 @pytest.mark.parametrize("kind", IDS)
-def test_ids_of_any_type_come_back(kind: str) -> None:  # D13
+def test_d13_ids_of_any_type_come_back(kind: str) -> None:
     @given(st.lists(st.tuples(IDS[kind], IDS[kind], IDS[kind]), min_size=1, max_size=10, unique_by=lambda r: r[:2]))
     @settings(max_examples=25)
     def check(rows: list[Any]) -> None:
@@ -266,7 +268,7 @@ def test_ids_of_any_type_come_back(kind: str) -> None:  # D13
 
 
 @given(st.lists(st.sampled_from([1, "1", 1.0, True, "True", 2.5, None]), min_size=2, max_size=8))
-def test_mixed_objects_become_text_by_one_rule(values: list[Any]) -> None:  # D10
+def test_d10_mixed_objects_become_text_by_one_rule(values: list[Any]) -> None:
     assume(any(value is not None for value in values))
     assume(len({type(value) for value in values if value is not None}) > 1)
     answers = cw.Labels(list(range(len(values))), ["w"] * len(values), values)

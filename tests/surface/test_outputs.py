@@ -21,6 +21,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.cli import main
+from crowdwise.cli.say import clean, progress
 from crowdwise.io.writing import spreadsheet_safe
 from crowdwise.reproduce import STUDIES, study
 
@@ -220,7 +221,7 @@ def formula_cells(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["workers", "tasks", "next"])
-def test_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_path: Path, command: Any) -> None:
+def test_s3_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_path: Path, command: Any) -> None:
     for file, more in (("safe.csv", ()), ("raw.csv", ("--raw",))):
         assert command(name, formulas, "--out", tmp_path / file, *more)[0] == 0
     safe, raw = (list(csv.reader((tmp_path / file).open(newline=""))) for file in ("safe.csv", "raw.csv"))
@@ -230,7 +231,7 @@ def test_tables_for_people_are_safe_unless_raw(name: str, formulas: Path, tmp_pa
     assert [[cell.removeprefix("'") for cell in row] for row in safe] == raw
 
 
-def test_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_path: Path, command: Any) -> None:
+def test_s3_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_path: Path, command: Any) -> None:
     assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "raw")[0] == 0
     assert command("aggregate", formulas, "--no-page", "--out", tmp_path / "safe", "--excel-safe")[0] == 0
     for name in ("labels", "workers", "tasks"):
@@ -241,19 +242,19 @@ def test_tables_for_programs_are_as_they_are_unless_asked(formulas: Path, tmp_pa
     assert pl.read_csv(tmp_path / "raw" / "labels.csv")["task"].to_list() == labels["task"].to_list()
 
 
-def test_json_for_programs_is_as_it_is(formulas: Path, command: Any) -> None:
+def test_s3_json_for_programs_is_as_it_is(formulas: Path, command: Any) -> None:
     assert {row["worker"][0] for row in json.loads(command("workers", formulas, "--json")[1])} == {"-"}
     assert {row["task"][0] for row in json.loads(command("tasks", formulas, "--json")[1])} == {"="}
 
 
-def test_labels_on_stdout_follow_excel_safe(formulas: Path, command: Any) -> None:
+def test_s3_labels_on_stdout_follow_excel_safe(formulas: Path, command: Any) -> None:
     raw = list(csv.DictReader(command("aggregate", formulas)[1].splitlines()))
     safe = list(csv.DictReader(command("aggregate", formulas, "--excel-safe")[1].splitlines()))
     assert {row["task"][0] for row in raw} == {"="}
     assert [row["task"] for row in safe] == ["'" + row["task"] for row in raw]
 
 
-def test_spreadsheet_safe_leaves_all_but_formulas() -> None:
+def test_s3_spreadsheet_safe_leaves_all_but_formulas() -> None:
     text = ["=1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "'=1", " x", "", None]
     table = pl.DataFrame({"=head": text, "n": range(-1, len(text) - 1), "x": [-1.5] * len(text)})
     safe = spreadsheet_safe(table)
@@ -285,7 +286,7 @@ def obeyed(*said: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [*RATING, "inspect"])
-def test_no_name_reaches_the_terminal_as_a_command(
+def test_s16_no_name_reaches_the_terminal_as_a_command(
     name: str, hostile_file: Path, hostile_folder: Path, command: Any
 ) -> None:
     status, out, err = command(name, hostile_file if name in ("workers", "inspect") else hostile_folder)
@@ -295,14 +296,14 @@ def test_no_name_reaches_the_terminal_as_a_command(
     assert max(map(len, out.splitlines())) < 1000, "a name of a megabyte is cut"
 
 
-def test_no_flag_or_reason_reaches_the_terminal_as_a_command(hostile_folder: Path, command: Any) -> None:
+def test_s16_no_flag_or_reason_reaches_the_terminal_as_a_command(hostile_folder: Path, command: Any) -> None:
     status, out, err = command("workers", hostile_folder, "--flagged", "--top", 100)
     assert status == 0
     assert "at chance; one label" in out
     assert obeyed(out, err) == set()
 
 
-def test_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, command: Any, tmp_path: Path) -> None:
+def test_s16_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, command: Any, tmp_path: Path) -> None:
     status, out, err = command("aggregate", hostile_file, "--no-page", "--out", tmp_path / "o\x1b[2J")
     assert (status, out, obeyed(err)) == (0, "", set())
     status, out, err = command("compare", hostile_file, "--folds", 0, "--model", "majority-vote")
@@ -325,14 +326,43 @@ def test_no_summary_reaches_the_terminal_as_a_command(hostile_file: Path, comman
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )
-def test_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: Path, command: Any) -> None:
+def test_s16_no_refusal_obeys_what_it_refuses(words: tuple[str, ...], hostile_file: Path, command: Any) -> None:
     status, out, err = command(*(word.replace("{file}", str(hostile_file)) for word in words))
     assert status in (1, 2)
     assert out == ""
     assert obeyed(err) == set()
 
 
-def test_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:
+class Terminal(io.StringIO):
+    """A terminal in place of stderr; for anything else, typer leaves out what a terminal would obey."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("words", [("workers", "--no\x1b[2J"), ("no\x1b[2J",), ("workers", "x", "--seed", "\x1b[2J")])
+def test_s16_no_wrong_usage_reaches_a_terminal_as_a_command(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["crowdwise", *words])
+    with contextlib.redirect_stderr(Terminal()) as terminal, pytest.raises(SystemExit):
+        main()
+    assert "Usage: crowdwise" in terminal.getvalue()
+    assert obeyed(terminal.getvalue()) == set()
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb.csv", "[link=http://x]a[/link].csv", "[/].csv", "[red]a", "\x1b]8;;x\x07"])
+def test_s16_a_name_in_a_progress_bar_is_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress(f"reading {name}") as update:
+        assert update is not None
+    shown = re.sub(r"\x1b\[[\d;?]*[mhlAK]", "", terminal.getvalue())  # colours, and moves of the bar itself
+    assert f"reading {clean(name)}" in shown
+    assert obeyed(shown) <= {"\r"}
+
+
+def test_s16_refusals_of_data_do_not_obey_its_names(table: Any, command: Any) -> None:
     twice = table(
         "task,worker,label\nt\x1b[2J,w\x1b]8;;x\x07,a\u202eb\nt\x1b[2J,w\x1b]8;;x\x07,\x9bm\n", "x\x1b[2J.csv"
     )

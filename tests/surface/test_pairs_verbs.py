@@ -372,7 +372,7 @@ def test_everything_that_is_promised_is_written(
     assert status == 0
     assert out.splitlines()[0].split() == COLUMNS["sizes"]
     assert len(out.splitlines()) == 6
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FILES, "crowdwise.json"])
     for name, columns in COLUMNS.items():
         table = rows(tmp_path / "out" / f"{name}.csv")
         assert list(table[0])[: len(columns)] == columns
@@ -476,7 +476,7 @@ def test_jobs_and_contradictions(table: Any, tmp_path: Path, command: Any) -> No
     ("--contradictions", "last"), ("--seed", -1), ("--threads", -1),
     ("--model", "k-means-items", "--set", "clusters=2"),
 ], ids=lambda words: " ".join(map(str, words)))  # fmt: skip
-def test_wrong_usage_is_refused_before_anything_is_read(words: Any, tmp_path: Path, command: Any) -> None:  # D30
+def test_d30_wrong_usage_is_refused_before_anything_is_read(words: Any, tmp_path: Path, command: Any) -> None:
     status, out, err = command("pairs", tmp_path / "nowhere.csv", "--out", tmp_path / "out", *words)
     assert (status, out) == (2, "")
     assert "nowhere.csv" not in err

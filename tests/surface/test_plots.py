@@ -340,7 +340,7 @@ def test_clusters_have_a_bar_each_or_are_counted_by_size(results: dict[str, Any]
 
 
 @pytest.mark.parametrize("name", NAMES["labels"])
-def test_hostile_names_are_drawn_as_text(name: str, hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
+def test_s1_hostile_names_are_drawn_as_text(name: str, hostile_result: cw.LabelsResult, tmp_path: Path) -> None:
     with no_warnings():
         drawn = hostile_result.plot(name)
         svg = rendered(drawn, tmp_path, "svg")

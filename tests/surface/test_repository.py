@@ -66,15 +66,24 @@ def test_lowest_versions_are_the_lower_bounds(tmp_path: Path) -> None:
     spec.loader.exec_module(script)  # type: ignore[union-attr]
     pins = {pin.name: pin for pin in map(Requirement, script.lowest(ROOT / "pyproject.toml"))}
     ours = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] for extra in script.EXTRAS)]
-    for each in (Requirement(line) for group in ours for line in group if not line.startswith("crowdwise")):
-        assert str(each.specifier).removeprefix(">=") == str(pins.pop(each.name).specifier).removeprefix("==")
-    assert pins == {}
+    bounds = {each.name: each for each in (Requirement(line) for group in ours for line in group)}
+    bounds.pop("crowdwise")
+    assert {name: str(each.specifier).removeprefix(">=") for name, each in bounds.items()} == {
+        name: str(pin.specifier).removeprefix("==") for name, pin in pins.items()
+    }
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "crowdwise"\ndependencies = ["numpy"]\n'
-        "[project.optional-dependencies]\nlearn = []\ndeep = []\npandas = []\n"
+        "[project.optional-dependencies]\nlearn = []\ndeep = []\npandas = []\nplot = []\nspark = []\n"
     )
     with pytest.raises(SystemExit, match=r"'numpy' in pyproject.toml has no lower bound"):
         script.lowest(tmp_path / "pyproject.toml")
+
+
+def test_tests_of_the_lowest_versions_find_their_tools_in_the_lock() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "lowest.py", "tools"], capture_output=True, text=True)
+    found = {canonicalize_name(pin.name): str(pin.specifier) for pin in map(Requirement, done.stdout.splitlines())}
+    assert found.keys() >= {"pytest", "hypothesis", "psutil", "crowd-kit"}
+    assert found == {name: f"=={locked('3.11')[name]}" for name in found}
 
 
 # ----------------------------------------------------------------------------------------------- workflows and hooks
@@ -89,7 +98,9 @@ def test_workflows_test_every_python_that_is_supported() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
     assert set(jobs) == {"tests", "lowest", "wheel", "docs"}
     assert jobs["tests"]["strategy"]["matrix"]["python"] == PYTHONS
-    assert all("timeout-minutes" in job for job in jobs.values())
+    weekly = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text())["jobs"]
+    assert set(weekly) >= {"fuzz", "audit"}
+    assert all("timeout-minutes" in job for job in [*jobs.values(), *weekly.values()])
 
 
 def test_what_workflows_run_is_shell_and_calls_targets_that_exist() -> None:
@@ -100,7 +111,7 @@ def test_what_workflows_run_is_shell_and_calls_targets_that_exist() -> None:
         assert (done.returncode, done.stderr) == (0, ""), script
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     called = {name for script in scripts for name in re.findall(r"\bmake ([a-z]+)", script)}
-    assert called >= {"test", "lowest", "docs"}
+    assert called >= {"test", "lowest", "docs", "fuzz", "audit"}
     assert called <= targets
     phony = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None

@@ -33,9 +33,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(cw.__file__).parent
 # Lowest first; a package imports only itself and what stands before it.
 ORDER = (
-    "errors", "discovery", "kernels", "answers", "rating", "result", "engine", "labels", "points", "pairs", "learn",
-    "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition", "simulate", "compat",
-    "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
+    "errors", "discovery", "forks", "limits", "kernels", "answers", "rating", "result", "engine", "labels", "points",
+    "pairs", "learn", "streams", "aggregation", "inspection", "inter_rater", "metrics", "comparison", "acquisition",
+    "simulate", "compat", "io", "spark", "report", "plots", "reproduce", "cli", "__main__",
 )  # fmt: skip
 # Reports and charts of results, and reports of classifiers, are the only imports upwards, made when called:
 # decision 0008 says why.
@@ -153,7 +153,9 @@ def test_only_the_command_line_knows_flags() -> None:
 
 def test_types_are_shipped() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel == {"packages": ["src/crowdwise"]}, "whole, with nothing left out"
+    assert wheel == {"packages": ["src/crowdwise"], "sbom-files": ["crowdwise.cdx.json"]}, (
+        "whole, with nothing left out"
+    )
     assert (ROOT / "src" / "crowdwise" / "py.typed").exists()
     assert not any("py.typed" in line for line in (ROOT / ".gitignore").read_text().splitlines())
 

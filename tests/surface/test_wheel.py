@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -60,9 +61,24 @@ def test_everything_that_the_package_needs_is_in_the_wheel(wheel: Path) -> None:
     info = f"crowdwise-{cw.__version__}.dist-info"
     assert {name for name in inside if not name.startswith(info)} == wanted
     assert {f"{info}/licenses/LICENSE", f"{info}/entry_points.txt", f"{info}/METADATA"} <= inside
+    assert f"{info}/licenses/src/crowdwise/report/static/THIRD_PARTY_NOTICES.txt" in inside, "S15"
+    assert f"{info}/sboms/crowdwise.cdx.json" in inside, "S15, where PEP 770 wants it"
     assert "crowdwise/py.typed" in wanted
     for folder, ending in (("templates", "html"), ("static", "js"), ("static", "css")):
         assert any(re.fullmatch(rf"crowdwise/report/{folder}/.*\.{ending}", name) for name in inside), folder
+
+
+def test_s15_the_same_sources_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere"
+    shutil.copytree(PACKAGE, other / "src" / "crowdwise", ignore=shutil.ignore_patterns("__pycache__", "*.nb[ic]"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "crowdwise.cdx.json", ".gitignore"):
+        shutil.copy(ROOT / name, other)
+    for path in (path for path in other.rglob("*") if path.is_file()):
+        path.chmod(0o600)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    done = run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path, cwd=other)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
 def test_the_installed_wheel_is_all_that_is_needed(empty: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..answers.arguments import checked
 from ..engine.verbs import perform, verb
 from ..errors import ParameterError
 from ..result.base import any_result
@@ -22,6 +23,7 @@ verb("next", "points")(next_images)
 verb("next", "pairs")(next_pairs)
 
 
+@checked
 def review(result: Any, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
     """Return what to review, the most useful first: tasks (labels), objects (clicks) or items (pairs); all or `top`.
 
@@ -41,6 +43,7 @@ def review(result: Any, top: int | None = None, *, models: Sequence[str] | None 
     return perform("review", any_result(result, "review"), top, models=models)  # type: ignore[no-any-return]
 
 
+@checked
 def next_answers(result: Any, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
     """Return what to ask next, best first: `next_tasks` for labels, `next_images` for clicks, `next_pairs` for pairs.
 

@@ -14,7 +14,6 @@ and the coverage is approximate.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.arguments import checked, is_number
 from ..engine import Run
 from ..errors import ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
@@ -131,7 +131,7 @@ def _interval(share: float, n: int, z: float = 1.645) -> tuple[float, float]:
 
 def check_coverage(coverage: float, answers: Labels) -> None:
     """Refuse a coverage that these answers cannot have."""
-    if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0 < float(coverage) < 1:
+    if not is_number(coverage) or not 0 < float(coverage) < 1:
         raise ParameterError(f"{option('coverage', coverage)} is not a number above 0 and below 1, such as 0.9")
     known, needed = len(_known(answers)), known_needed(float(coverage))
     if known < needed:
@@ -153,6 +153,7 @@ def threshold(found: Judged, coverage: float) -> float:
     return float(p[min(max(place, 1), len(p)) - 1])
 
 
+@checked
 def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame:
     """Return sets of labels that contain the true one with probability `coverage`: one row per task and label of its
     set, with columns task, label, probability and size (labels of the set). It needs known labels (gold) of tasks that

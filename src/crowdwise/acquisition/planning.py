@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import checked
 from ..errors import ParameterError, option
 from ..kernels.layout import Floats
 from ..result import LabelsResult
@@ -49,6 +50,7 @@ class AnswerPlan:
         return {**numbers, "pilot": self.pilot, "points": self.points.to_dicts()}
 
 
+@checked
 def plan(
     target: float,
     *,

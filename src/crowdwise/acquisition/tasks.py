@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.arguments import checked
 from ..errors import ParameterError
 from ..kernels.ahead import expected_right, information, label_rival_other, with_other
 from ..kernels.layout import Bools, Floats, Ints, weighted_counts
@@ -120,6 +121,7 @@ def hull_slopes(V: Floats) -> Floats:
     return slopes
 
 
+@checked
 def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
     """Return the tasks to ask again, best first: task, ask (number of answers to ask for now), label, probability,
     rival, gain (expected increase of the probability of being right, by these answers), per_answer (value of each of

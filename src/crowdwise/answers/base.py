@@ -117,6 +117,12 @@ class Intake:
     options: dict[str, Any] = field(default_factory=dict)  # arguments given to the reader: {"label": "verdict"}
     path: str = ""  # the file as the caller named it; empty for a frame
 
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a record that was read from a file, or ""."""
+        numbers = (self.rows_read, self.rows_used, *(each.count for each in self.dropped))
+        return "" if min(numbers) >= 0 else "has a negative number of rows"
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         values = asdict(self)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ..errors import DataError, ParameterError, option
 from ..kernels.layout import Floats, Ints
-from .coding import normalise_ids, to_text
+from .coding import normalise_ids, to_numbers, to_type
 from .columns import POINT_ROLES
 from .frames import to_frame
 
@@ -65,12 +65,17 @@ def _from_table(table: pl.DataFrame, images: pl.Series, axes: tuple[str, ...], s
             f"{source} has columns {', '.join(table.columns)}; it needs image and {wanted}, or image, width, height"
         )
     column, _ = normalise_ids(table[name], "image", source)
+    same = to_type(column, images.dtype)
+    if same is None:
+        raise DataError(
+            f"{source} has images of {column.dtype}, the clicks have {images.dtype}. Give both in the same type"
+        )
     sizes = "width" in table.columns and f"{axes[0]}0" not in table.columns
     columns = ["width", "height"] if sizes else [f"{axis}{end}" for end in (0, 1) for axis in axes]
-    values = np.column_stack([to_text(table[name]).cast(pl.Float64, strict=False).to_numpy() for name in columns])
+    values = np.column_stack([to_numbers(table[name]).to_numpy() for name in columns])
     found = np.full((len(images), 2, len(axes)), np.nan)
     at = {value: k for k, value in enumerate(images.to_list())}
-    for image, row in zip(column.cast(images.dtype, strict=False).to_list(), values, strict=True):
+    for image, row in zip(same.to_list(), values, strict=True):
         if image in at:
             corners = np.stack([np.zeros(2), row]) if sizes else row.reshape(2, len(axes))
             before = found[at[image]]

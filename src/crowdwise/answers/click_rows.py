@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import ColumnError, DataError, DuplicateError, EmptyDataError, ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
 from .base import Dropped, Where
-from .coding import code, normalise_ids, to_text
+from .coding import code, normalise_ids, to_numbers, to_text, to_type
 from .columns import POINT_ROLES
 from .frames import to_frame
 from .reading import Reading
@@ -48,6 +48,8 @@ def read_clicks(reading: Reading, given: Mapping[str, str | None], axes: Sequenc
     advice = "Name the worker of every click; if the workers are unknown, use one name for all"
     reading.check(worker, advice, "with an image and coordinates")
     extras = reading.extras([reading.columns["image"], reading.columns["worker"], *places])
+    durations = [name for name, kind in extras.schema.items() if isinstance(kind, pl.Duration)]
+    extras = extras.with_columns(pl.col(durations).dt.total_microseconds() / 1e6)  # a table in CSV has no durations
     reserved = {"image", "worker", "object", "probability", "outlier", *axes}
     extras = extras.rename({name: f"{name}_" for name in extras.columns if name in reserved})
     return Clicks(reading, axes, reading.kept(image), reading.kept(worker), X[reading.used], extras)
@@ -131,8 +133,8 @@ def _with_jobs(image: pl.Series, worker: pl.Series, table: pl.DataFrame) -> tupl
     both = []
     for role, have, column in zip(("image", "worker"), (image, worker), listed_jobs(table, source), strict=True):
         kind = have.dtype if len(have) else column.dtype
-        same = column.cast(kind, strict=False)
-        if not (same.cast(column.dtype, strict=False) == column).fill_null(False).all():
+        same = to_type(column, kind)
+        if same is None:
             raise DataError(
                 f"{source} has {role}s of {column.dtype}, the clicks have {have.dtype}. Give both in the same type"
             )
@@ -216,5 +218,5 @@ def sort_clicks(X: Floats, jobs: Jobs, keep: Bools, extras: pl.DataFrame) -> dic
 def _times(extras: pl.DataFrame) -> list[Floats]:
     """Sort keys of time for lexsort, the primary key last; a constant if no time is known."""
     timed = [name for name in ("seconds", "order") if name in extras.columns]
-    known = [extras[name].cast(pl.Float64, strict=False).fill_null(np.inf).to_numpy() for name in timed]
+    known = [to_numbers(extras[name]).fill_null(np.inf).to_numpy() for name in timed]
     return [*known, np.zeros(extras.height)]

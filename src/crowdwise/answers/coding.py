@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import secrets
-from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import polars as pl
 
 from ..errors import ColumnError
 from ..kernels.layout import Ints
+from .arguments import brief
+from .frames import FOREIGN, converting, surrogate
 
 MIN_ROWS_TO_HASH = 200_000  # with fewer rows of text, hashing is slower
 SEEDS = (secrets.randbits(63), secrets.randbits(63))
@@ -28,7 +31,7 @@ def normalise_ids(
     kind = column.dtype
     if kind == pl.Object:
         return _mixed(column, role, source, before)
-    if isinstance(kind, (pl.List, pl.Array, pl.Struct)):
+    if kind.is_nested():
         row = int(column.is_not_null().arg_max() or 0)
         value = column[row].to_list() if isinstance(column[row], pl.Series) else column[row]
         raise ColumnError(
@@ -38,8 +41,7 @@ def normalise_ids(
         )
     if isinstance(kind, (pl.Categorical, pl.Enum)):
         column = column if keep_coded and not (column == "").any() else column.cast(pl.String)
-    if kind == pl.Null:
-        column = column.cast(pl.String)
+    column = _portable(column)
     if column.dtype.is_float():
         bad = ~column.is_finite()
         if bad.any():
@@ -53,17 +55,33 @@ def normalise_ids(
     return column, []
 
 
+def _portable(column: pl.Series) -> pl.Series:
+    """Return ids in a type that files and other libraries have too: else as text, without a loss of digits."""
+    kind = column.dtype
+    if kind == pl.Null:
+        return column.cast(pl.String)
+    if kind == pl.Binary:
+        with converting(f"column {column.name!r} of bytes", ColumnError):
+            return column.cast(pl.String)
+    if isinstance(kind, pl.Duration):
+        return column.dt.to_string("iso")
+    if isinstance(kind, (pl.Datetime, pl.Time)):
+        nanoseconds = getattr(kind, "time_unit", "ns") == "ns"  # of which Python has none
+        if nanoseconds and (column.to_physical() % 1000 != 0).any():
+            return column.dt.to_string("iso")
+    return column.dt.cast_time_unit("us") if isinstance(kind, pl.Datetime) else column
+
+
 def _mixed(column: pl.Series, role: str, source: str, before: int) -> tuple[pl.Series, list[str]]:
     values = column.to_list()
     for row, value in enumerate(values):
-        plain = value is None or isinstance(value, (str, numbers.Real, np.generic))
-        if not plain or (isinstance(value, numbers.Real) and np.isinf(float(value))):
+        if not _is_plain(value):
             raise ColumnError(
-                f"{role} column {column.name!r} of {source} has {value!r} in row {row + 1 + before}, a "
+                f"{role} column {column.name!r} of {source} has {brief(value)} in row {row + 1 + before}, a "
                 f"{type(value).__name__}; each cell must hold one plain value: text, a finite number or a boolean"
             )
     kinds = sorted({type(v).__name__ for v in values if v is not None})
-    text = pl.Series(column.name, [as_text(v) for v in values], dtype=pl.String)
+    text = _texts(column.name, values)
     text = text.set(text == "", None) if (text == "").any() else text
     warnings = []
     if len(kinds) > 1:
@@ -72,6 +90,15 @@ def _mixed(column: pl.Series, role: str, source: str, before: int) -> tuple[pl.S
             "become '1', True becomes 'True'"
         )
     return text, warnings
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value is text, a boolean or a number that is not infinite."""
+    if isinstance(value, (float, np.floating)):
+        return not np.isinf(value)
+    if isinstance(value, Decimal):
+        return not value.is_infinite()
+    return value is None or isinstance(value, (str, numbers.Real, np.bool_))
 
 
 def as_text(value: object) -> str | None:
@@ -87,7 +114,39 @@ def to_text(column: pl.Series) -> pl.Series:
     """Convert a column to text with `as_text`."""
     if column.dtype == pl.String or column.dtype.is_integer():
         return column.cast(pl.String)
-    return pl.Series(column.name, [as_text(value) for value in column.to_list()], dtype=pl.String)
+    return _texts(column.name, column.to_list())
+
+
+def _texts(name: str, values: Sequence[Any]) -> pl.Series:
+    with converting(f"column {name!r}", ColumnError):  # the values may be objects of any class
+        texts = [as_text(value) for value in values]
+    try:
+        return pl.Series(name, texts, dtype=pl.String)
+    except UnicodeEncodeError as error:
+        raise surrogate(f"column {name!r}", texts, error) from None
+
+
+def to_numbers(column: pl.Series) -> pl.Series:
+    """Convert a column to numbers; what is no number, time or text of a number becomes null."""
+    if column.dtype.is_numeric() or column.dtype.is_temporal() or column.dtype in (pl.Boolean, pl.Null):
+        return column.to_physical().cast(pl.Float64)
+    if column.dtype.is_nested() or column.dtype == pl.Binary:
+        return pl.Series(column.name, [None], dtype=pl.Float64).new_from_index(0, len(column))
+    return to_text(column).str.strip_chars().cast(pl.Float64, strict=False)
+
+
+def to_type(column: pl.Series, kind: pl.DataType) -> pl.Series | None:
+    """Convert a column to the type of another; None if its values are then no longer the same."""
+    if column.dtype == kind:
+        return column
+    if kind == pl.String:
+        return to_text(column)
+    try:
+        converted = column.cast(kind, strict=False)
+        back = converted.cast(column.dtype, strict=False)
+    except pl.exceptions.PolarsError:
+        return None
+    return converted if back.eq_missing(column).all() else None
 
 
 def code(column: pl.Series) -> tuple[pl.Series, Ints]:
@@ -147,6 +206,8 @@ def _hashes(column: pl.Series) -> tuple[Ints, Ints]:
 
 
 def _dense(column: pl.Series) -> bool:
+    if column.dtype in (pl.Int128, pl.UInt128):  # which numpy lacks
+        return False
     low, high = int(column.min()), int(column.max())  # type: ignore[arg-type]
     return low >= 0 and high < 4 * len(column) + 1000
 
@@ -171,17 +232,15 @@ def places(known: pl.Series, wanted: pl.Series) -> Ints:
     return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
 
 
-def look_alikes(ids: pl.Series, role: str) -> list[str]:
-    """Return warnings about text ids that differ only in case, blanks or the encoding of accents: "cat" and "Cat "."""
-    if ids.dtype != pl.String or len(ids) > 100_000:
-        return []
-    import unicodedata
-
-    alike = defaultdict(list)
-    for text in ids.to_list():
-        alike[" ".join(unicodedata.normalize("NFC", text[:1000]).casefold().split())].append(text)
-    groups = [same for same in alike.values() if len(same) > 1]
-    if not groups:
-        return []
-    shown = "; ".join(" and ".join(repr(t[:40]) for t in same[:3]) for same in groups[:3])
-    return [f"{len(groups)} {role} name(s) look alike but are kept as different names: {shown}"]
+def place_of(ids: pl.Series, wanted: Any) -> int | None:
+    """Return the index of a value among ids; None if it is not there, whatever it is."""
+    if isinstance(wanted, Decimal) and not wanted.is_finite():  # at which polars panics
+        return None
+    try:
+        return ids.index_of(wanted)
+    except FOREIGN:  # a value of another type
+        pass
+    try:
+        return ids.to_list().index(wanted)
+    except FOREIGN:  # it is not there, or cannot be compared
+        return None

@@ -63,8 +63,8 @@ class Roles:
                 return ""
             found[role] = usual or likely_ones[0]
         new = [option(role, found[role]) for role in self.required if found[role] != self.guess(role, columns)]
-        first, *others = (f"{found[role]!r} {{}} the {role}" for role in self.required)
-        what = ", ".join([first.format("may be"), *(each.replace("{} ", "") for each in others)])
+        first, *others = self.required
+        what = ", ".join([f"{found[first]!r} may be the {first}", *(f"{found[role]!r} the {role}" for role in others)])
         return f"{what}: use {phrase(', ', ' ').join(new)}" if new else ""
 
     def missing(

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from ..errors import ParameterError, check_choice, nearest, option
+from .arguments import check_arguments
 from .base import KINDS, Answers, check_options
 from .frames import to_frame
 
@@ -34,6 +35,8 @@ def candidates(options: Mapping[str, Any], kind: str | Sequence[str] | None = No
                 f"{option(name)} is not an option for reading answers{of}.{_other_kinds(name)}{nearest(name, known)}"
             )
     fitting = [each for each in among if set(options) <= set(options_of(each))]
+    for each in fitting:
+        check_arguments(KINDS[each].__init__.__annotations__, options)
     if not fitting:
         raise ParameterError(f"{_contradiction(options, among)}. A table has one kind of answers: omit an option")
     possible = [each for each in fitting if _possible(each, options)]

@@ -12,9 +12,11 @@ import polars as pl
 
 from ..errors import ColumnError, DuplicateError, ParameterError, flags, nearest, option, phrase
 from ..kernels.layout import Bools, Floats, Ints, Layout
+from .alike import look_alikes
 from .base import MAX_EXAMPLES, Dropped
-from .coding import code, look_alikes
+from .coding import code, to_text
 from .columns import LABEL_ROLES, likely
+from .frames import to_series
 from .gold import code_labels, gold_codes, known_labels
 from .reading import Reading
 from .times import instants
@@ -30,6 +32,9 @@ NO_WORKERS = {
     "consensus", "majority", "final", "note", "notes", "comment", "comments", "remark", "remarks", "text", "title",
     "url", "timestamp",
 }  # fmt: skip
+NO_TIMES = "There is no column of times to decide which is the last. "
+UNREADABLE_TIMES = "Not every answer has a time that can be read, so the times do not say which is the last. "
+EQUAL_TIMES = "Their times are equal, so they do not say which is the last. "
 TIMESTAMP = "timestamp"  # column of the times of answers
 POLICIES = ("last", "first", "error", "each", None)
 
@@ -125,10 +130,27 @@ def id_columns(reading: Reading, columns: Sequence[str], missing: Sequence[str])
     """Return task, worker and label of every row; labels listed in `missing` become null."""
     task, worker, label = (reading.frame[name] for name in columns)
     if missing:
-        text = pl.Series([None if v is None else str(v) for v in label.to_list()], dtype=pl.String)
-        label = label.set(text.is_in(list(missing)).fill_null(value=False), None)
+        label = _without(label, missing)
     columns_of = (("task", task), ("worker", worker), ("label", label))
     return {role: reading.ids(role, column, keep_coded=True) for role, column in columns_of}
+
+
+def listed(missing: Sequence[Any]) -> list[str]:
+    """Return the labels that mean no answer as texts; one text is one of them."""
+    values = [missing] if isinstance(missing, str) else missing
+    return to_text(to_series("missing", values)).drop_nulls().to_list()
+
+
+def _without(label: pl.Series, missing: Sequence[Any]) -> pl.Series:
+    """Return labels of which those listed are null. They are compared as text: -1, -1.0 and "-1" are the same."""
+    gone = to_text(label).is_in(listed(missing))
+    if label.dtype.is_float():
+        gone |= label.cast(pl.String).is_in(listed(missing))
+    gone = gone.fill_null(value=False)
+    if label.dtype != pl.Object:
+        return label.set(gone, None)
+    kept = [None if mark else value for value, mark in zip(label.to_list(), gone.to_list(), strict=True)]
+    return pl.Series(label.name, kept, dtype=pl.Object)
 
 
 def _name_workers(reading: Reading, ids: Mapping[str, pl.Series], anonymous: Anonymous) -> pl.Series:
@@ -160,7 +182,7 @@ def _code_rows(
     classes, label, added = code_labels(reading.kept(ids["label"]), known)
     if reading.part is None:
         reading.notes += notes
-        reading.warnings += [*added, *look_alikes(classes, "label")]
+        reading.warnings += [*added, *look_alikes(classes, "label"), *look_alikes(workers, "worker")]
     return LabelRows(
         reading, shape, tasks, workers, classes, task if reading.used.all() else task[reading.used], worker, label,
         gold_codes(known, tasks, classes), reading.rows, reading.others(columns),
@@ -271,8 +293,8 @@ def repeated(layout: Layout, order: Ints) -> pl.DataFrame:
 def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -> tuple[LabelRows, list[Dropped]]:
     """Keep one answer of each group of answers of one worker to one task, and return the answers dropped.
 
-    Without a policy, a repeated label is kept once; of different labels the last by time is kept, and without times
-    they raise DuplicateError.
+    Without a policy, a repeated label is kept once; of different labels the last by time is kept, and without times, or
+    if the last ones have the same time, they raise DuplicateError.
     """
     labels = p.label[groups["answer"].to_numpy()]
     groups = groups.with_columns(pl.Series("label", labels))
@@ -283,10 +305,14 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
         raise _clash_error(p, groups, clash, policy)
     if times is None and p.reading.exported:
         groups = _by_known_times(p, groups)
+    elif times is None or policy == "first":
+        groups = groups.with_columns(rank=pl.col("answer"), timed=pl.lit(value=False))
     else:
-        by_row = times is None or policy == "first"
-        rank = groups["answer"].to_numpy() if times is None or by_row else times[groups["answer"].to_numpy()]
-        groups = groups.with_columns(pl.Series("rank", rank))
+        groups = groups.with_columns(pl.Series("rank", times[groups["answer"].to_numpy()]), timed=pl.lit(value=True))
+    tied = _tied(groups)
+    if policy is None and tied.any():
+        raise _clash_error(p, groups, tied, policy, equal=True)
+    groups = groups.with_columns(pl.Series("tied", tied))
     ranked = groups.sort("group", "rank", "answer")
     by_group = ranked.group_by("group", maintain_order=True)
     kept = by_group.first() if policy == "first" else by_group.last()
@@ -295,14 +321,17 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
     mask[drop["answer"].to_numpy()] = False
     again = ~drop["group"].is_in(differ.implode()).to_numpy()
     word = "first" if policy == "first" else "last"
-    by = " by time" if times is not None and policy != "first" else ""
-    reasons = (
-        ("same label again by the same worker (kept once)", drop["answer"].to_numpy()[again]),
-        (
-            f"another label by the same worker (kept the {word}{by})",
-            drop["answer"].to_numpy()[~again],
-        ),
-    )
+    other = "another label by the same worker"
+    timed, tied = drop["timed"].to_numpy() & (policy != "first"), drop["tied"].to_numpy()
+    reasons = [
+        (reason, drop["answer"].to_numpy()[which])
+        for reason, which in (
+            ("same label again by the same worker (kept once)", again),
+            (f"{other} (kept the {word} by time)", ~again & timed & ~tied),
+            (f"{other} (kept the {word})", ~again & ~timed),
+            (f"{other} at the same time (kept the {word} in the table)", ~again & timed & tied),
+        )
+    ]
     return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in reasons if len(answers)]
 
 
@@ -310,11 +339,19 @@ def _by_known_times(p: LabelRows, groups: pl.DataFrame) -> pl.DataFrame:
     """Rank the answers of a group by time if all of them have one, else by row: of an export, where answers of one
     worker to another task may have none."""
     if TIMESTAMP not in p.extras.columns:
-        return groups.with_columns(rank=pl.col("answer"))
+        return groups.with_columns(rank=pl.col("answer"), timed=pl.lit(value=False))
     at = pl.Series(p.row[groups["answer"].to_numpy()])
     timed = groups.with_columns(p.extras[TIMESTAMP].gather(at).cast(pl.Int64).alias("time"))
     whole = (pl.col("time").null_count() == 0).over("group")
-    return timed.with_columns(rank=pl.when(whole).then("time").otherwise(pl.col("answer").cast(pl.Int64))).drop("time")
+    rank = pl.when(whole).then("time").otherwise(pl.col("answer").cast(pl.Int64))
+    return timed.with_columns(rank=rank, timed=whole).drop("time")
+
+
+def _tied(groups: pl.DataFrame) -> Bools:
+    """Return the answers of groups whose last answers by time have one time and different labels."""
+    last = pl.col("label").filter(pl.col("rank") == pl.col("rank").max())
+    found = groups.filter("timed").group_by("group").agg(last.n_unique().alias("labels")).filter(pl.col("labels") > 1)
+    return groups["group"].is_in(found["group"].implode()).to_numpy()
 
 
 def _line(p: LabelRows, answer: int) -> str:
@@ -342,6 +379,8 @@ def answer_times(extras: pl.DataFrame) -> Floats | Ints | None:
 def as_numbers(times: pl.Series) -> pl.Series | None:
     """Return times that are numbers or texts of numbers; None unless all are."""
     number = times.cast(pl.Float64, strict=False) if times.dtype == pl.String else times
+    if number.dtype.is_float():
+        number = number.fill_nan(None)
     return None if number.null_count() or not number.dtype.is_numeric() else number
 
 
@@ -362,12 +401,15 @@ def in_time_order(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     return frame.sort(key, *frame.columns)
 
 
-def _clash_error(p: LabelRows, groups: pl.DataFrame, clash: Bools, policy: Policy | None) -> DuplicateError:
+def _clash_error(
+    p: LabelRows, groups: pl.DataFrame, clash: Bools, policy: Policy | None, equal: bool = False
+) -> DuplicateError:
     clashing = groups.filter(pl.Series(clash))
     first = clashing.filter(pl.col("group") == clashing["group"][0])["answer"].sort().to_list()
     count = p.reading.counted(clashing["group"].n_unique())
     word = "first" if p.reading.part is None else "for instance"
-    why = "" if policy == "error" else "There is no column of times to decide which is the last. "
+    times = EQUAL_TIMES if equal else UNREADABLE_TIMES if TIMESTAMP in p.extras.columns else NO_TIMES
+    why = "" if policy == "error" else times
     return DuplicateError(
         f"{count} time(s) a worker gave different labels to one task in {p.reading.source}, {word} "
         f"{_line(p, first[0])} and {_line(p, first[1])}. {why}Use "

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from ..errors import ColumnError, EmptyDataError, ParameterError, UnknownIdError, nearest
+from ..forks import refuse_lost_threads
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
+from ..kernels.rules import Whole
+from .arguments import check_list, checked
 from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
+from .coding import place_of, to_numbers
 from .columns import LABEL_ROLES, Roles
 from .label_rows import POLICIES, Anonymous, LabelRows, Policy, read_labels, repeated, resolve_repeats
 from .reading import Reading, given
 from .rows import Rows
+from .rules import Ids, Table
 
 TASK_KEY = "key of the task"  # name of a column of `task_keys` in place of ids
 
@@ -40,14 +45,15 @@ class Labels(Answers):
     tables: ClassVar[tuple[str, ...]] = ("gold",)
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"duplicates": POLICIES, "anonymous": ("refuse", "each")}
 
-    tasks: pl.Series  # sorted ids; a task whose answers were all dropped is among them
-    workers: pl.Series
-    classes: pl.Series
+    tasks: Annotated[pl.Series, Ids("T")]  # sorted ids; a task whose answers were all dropped is among them
+    workers: Annotated[pl.Series, Ids("W")]
+    classes: Annotated[pl.Series, Ids("K")]
     layout: Layout
-    gold: Ints  # (T,) known class, or -1
-    extras: pl.DataFrame  # other columns (seconds, timestamp, ...), one row per answer in task order
+    gold: Annotated[Ints, Whole("T", -1, below="K")]  # known class, or -1
+    extras: Annotated[pl.DataFrame, Table("N", optional=True)]  # other columns, in task order
     intake: Intake
 
+    @checked
     def __init__(
         self,
         data: Any,
@@ -76,11 +82,11 @@ class Labels(Answers):
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where, part=part)
-        ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+        ignored, missing = ([each] if isinstance(each, str) else list(each) for each in (ignore, missing))
         reading.ignore(ignored)
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,
-            missing=list(missing) or None, wide=wide, ignore=ignored or None,
+            missing=missing or None, wide=wide, ignore=ignored or None,
         )  # fmt: skip
         self._fill(
             **_build_fields(
@@ -155,13 +161,14 @@ class Labels(Answers):
         }
         return pl.DataFrame([*columns, *self.extras.rename(taken).get_columns()])
 
+    @checked
     def numbers(self, column: str) -> Floats:
         """Return another column of the answers as numbers (N,), in task order."""
         if column not in self.extras.columns:
             raise ColumnError(
                 f"the answers have no column {column!r}; other columns are {', '.join(self.extras.columns) or 'none'}"
             )
-        values = self.extras[column].cast(pl.Float64, strict=False)
+        values = to_numbers(self.extras[column])
         bad = values.is_null()
         if bad.any():
             value = self.extras[column][int(bad.arg_max() or 0)]
@@ -247,6 +254,7 @@ class Labels(Answers):
         extras = self.extras.filter(pl.Series(keep))[order] if self.extras.width else self.extras
         return self.replaced(layout=layout, extras=extras)
 
+    @checked
     def without(self, workers: Iterable[Any], reason: str = "worker left out") -> Labels:
         """Return the answers of all but some workers. Tasks and classes are kept, also those without answers; the
         record of the reading counts the answers dropped for `reason`.
@@ -257,7 +265,8 @@ class Labels(Answers):
         """
         if isinstance(workers, str):
             raise ParameterError(f"without takes a list of workers; got the text {workers!r}. Write [{workers!r}]")
-        gone = sorted({self.worker_number(worker) for worker in workers})
+        listed = check_list("workers", workers, "a list of workers")
+        gone = sorted({self.worker_number(worker) for worker in listed})
         if not gone:
             return self
         if len(gone) == self.n_workers:
@@ -317,12 +326,8 @@ def _sorted(kernels: Kernels, p: LabelRows) -> tuple[Layout, Ints]:
 
 
 def _place(ids: pl.Series, wanted: Any, role: str) -> int:
-    try:
-        at = ids.index_of(wanted)
-    except (pl.exceptions.PolarsError, TypeError):
-        at = None
+    refuse_lost_threads()
+    at = place_of(ids, wanted)
     if at is None:
-        raise UnknownIdError(
-            f"no {role} {wanted!r} in these answers.{nearest(str(wanted), ids.head(10_000).to_list())}"
-        )
+        raise UnknownIdError(f"no {role} {wanted!r} in these answers.{nearest(wanted, ids.head(10_000).to_list())}")
     return int(at)

@@ -77,7 +77,9 @@ def _alike(reading: Reading, left: pl.Series, right: pl.Series) -> tuple[pl.Seri
     if left.dtype == right.dtype:
         return left, right
     if left.dtype.is_integer() and right.dtype.is_integer():
-        return left.cast(pl.Int64), right.cast(pl.Int64)
+        wide = {left.dtype, right.dtype} & {pl.UInt64(), pl.Int128(), pl.UInt128()}
+        kind = pl.Int128 if wide else pl.Int64
+        return left.cast(kind), right.cast(kind)
     reading.warnings.append(
         f"columns {reading.columns['left']!r} and {reading.columns['right']!r} hold {left.dtype} and {right.dtype}: "
         "items were converted to text"

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from ..errors import FeatureError, check_choice, option
 from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.rules import Bits, Real, Whole
+from .alike import look_alikes
+from .arguments import checked
 from .base import NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
-from .coding import look_alikes, places, to_text
+from .coding import normalise_ids, places, to_text
 from .columns import PAIR_ROLES, Roles
+from .frames import to_series
 from .pair_rows import CONTRADICTIONS, read_pairs, resolve_contradictions
 from .reading import Reading, given
+from .rules import Ids
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -38,16 +43,17 @@ class Pairs(Answers):
     roles: ClassVar[Roles] = PAIR_ROLES
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = {"contradictions": CONTRADICTIONS}
 
-    items: pl.Series  # sorted ids, or the ids of the features
-    workers: pl.Series
-    left: Ints  # (A,) the item with the smaller index; answers are sorted by left, right, worker
-    right: Ints
-    worker: Ints  # (A,)
-    same: Bools  # (A,)
-    hit: Ints  # (A,) index of the job, or -1
-    weight: Floats  # (A,) weight of each answer
+    items: Annotated[pl.Series, Ids("N")]  # sorted ids, or the ids of the features
+    workers: Annotated[pl.Series, Ids("W")]
+    left: Annotated[Ints, Whole("A", below="N")]  # the smaller index; sorted by left, right, worker
+    right: Annotated[Ints, Whole("A", below="N")]
+    worker: Annotated[Ints, Whole("A", below="W")]
+    same: Annotated[Bools, Bits("A")]
+    hit: Annotated[Ints, Whole("A", -1)]  # index of the job, or -1
+    weight: Annotated[Floats, Real("A", 0, 1)]  # weight of each answer
     intake: Intake
 
+    @checked
     def __init__(
         self,
         data: Any,
@@ -97,12 +103,19 @@ class Pairs(Answers):
     @classmethod
     def none(cls, ids: Any) -> Pairs:
         """Return an empty table of answers about these items, to fit models to the features alone."""
-        gap, names = np.empty(0, np.int32), pl.Series("item", ids)
+        gap, names = np.empty(0, np.int32), _items(ids)
         intake = Intake("no answers", "pairs", {}, (), (), 0, 0)
         return cls.of(
             items=names, workers=pl.Series("worker", [], dtype=pl.String), left=gap, right=gap.copy(),
             worker=gap.copy(), same=np.empty(0, bool), hit=gap.copy(), weight=np.empty(0), intake=intake,
         )  # fmt: skip
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in answers that were read from a file, or ""."""
+        pair = self.left.astype(np.int64) * self.n_items + self.right
+        sound = (self.left < self.right).all() and (np.diff(pair) >= 0).all()
+        return "" if sound else "has pairs that are not in their order"
 
     def __repr__(self) -> str:
         counts = {
@@ -126,13 +139,14 @@ class Pairs(Answers):
         new[1:] = (self.left[1:] != self.left[:-1]) | (self.right[1:] != self.right[:-1])
         return self.left[new], self.right[new], (np.cumsum(new) - 1).astype(np.int64)
 
+    @checked
     def on(self, ids: Any, unknown: Literal["error", "drop"] = "error") -> Pairs:
         """Return the same answers with items indexed as in `ids`, which may include items without answers.
 
         Pairs with items that are not in `ids` raise FeatureError, or are dropped if `unknown` is "drop".
         """
         check_choice("unknown", unknown, ("error", "drop"))
-        names = pl.Series("item", ids)
+        names = _items(ids)
         if not len(names):
             raise FeatureError("the features have no rows. Give one row per item")
         if names.null_count():
@@ -174,6 +188,10 @@ class Pairs(Answers):
         if (self.hit >= 0).any():
             table["hit"] = pl.Series(self.hit).set(pl.Series(self.hit < 0), None)
         return pl.DataFrame(table)
+
+
+def _items(ids: Any) -> pl.Series:
+    return normalise_ids(to_series("item", ids), "item", "the features")[0]
 
 
 def weights(left: Ints, right: Ints, worker: Ints, same: Bools, hit: Ints) -> Floats:

@@ -16,8 +16,9 @@ import polars as pl
 
 from ..errors import DataError, EmptyDataError
 from ..kernels.layout import Ints, Layout, Subset, WorkerRows
+from .alike import look_alikes
 from .base import MAX_EXAMPLES, Dropped, Intake
-from .coding import look_alikes, places
+from .coding import places
 from .gold import GoldCounts, gold_notes, gold_warnings
 from .label_rows import REASONS
 from .labels import Labels
@@ -84,7 +85,12 @@ class Merged(NamedTuple):
             read,
             rows_used=rows.n_answers,
             notes=(*read.notes, *([] if gold is None else gold_notes(known, gold))),
-            warnings=(*read.warnings, *gold_warnings(ungiven), *look_alikes(classes.ids, "label")),
+            warnings=(
+                *read.warnings,
+                *gold_warnings(ungiven),
+                *look_alikes(classes.ids, "label"),
+                *look_alikes(workers.ids, "worker"),
+            ),
         )
         if rows.n_answers == 0:
             raise EmptyDataError(

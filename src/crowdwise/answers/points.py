@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from ..kernels import choose_clicks
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real, Whole
+from .alike import look_alikes
+from .arguments import checked
 from .base import NO_OPTIONS, Answers, Intake, Where, check_options
 from .boxes import boxes_of, check_units, padded, to_pixels
 from .click_rows import jobs_of, read_clicks, select_clicks, sort_clicks
-from .coding import look_alikes
 from .columns import POINT_ROLES, Roles
 from .reading import Reading, given
+from .rules import Ids, Table
 
 CHOICES = {
     "outside": ("drop", "error"),
@@ -52,20 +55,21 @@ class Points(Answers):
     tables: ClassVar[tuple[str, ...]] = ("jobs", "box")
     choices: ClassVar[Mapping[str, tuple[object, ...]]] = CHOICES
 
-    images: pl.Series  # sorted ids
-    workers: pl.Series
+    images: Annotated[pl.Series, Ids("I")]  # sorted ids
+    workers: Annotated[pl.Series, Ids("W")]
     axes: tuple[str, ...]  # names of the coordinates
-    X: Floats  # (N, D) clicks, sorted by image, worker, time
-    worker: Ints  # (N,)
-    job_image: Ints  # (J,) jobs, sorted by image and worker
-    job_worker: Ints
-    job_ptr: Ints  # (J+1,) clicks of a job
-    image_ptr: Ints  # (I+1,) jobs of an image
-    box: Floats  # (I, 2, D) low and high corner
+    X: Annotated[Floats, Real("N D")]  # clicks, sorted by image, worker, time
+    worker: Annotated[Ints, Whole("N", below="W")]
+    job_image: Annotated[Ints, Whole("J", below="I")]  # jobs, sorted by image and worker
+    job_worker: Annotated[Ints, Whole("J", below="W")]
+    job_ptr: Annotated[Ints, Whole("J+1", ends="N", dtype="int64")]  # clicks of a job
+    image_ptr: Annotated[Ints, Whole("I+1", ends="J", dtype="int64")]  # jobs of an image
+    box: Annotated[Floats, Real("I 2 D")]  # low and high corner
     box_from: str  # "given", "jobs" or "clicks"
-    extras: pl.DataFrame  # other columns, one row per click
+    extras: Annotated[pl.DataFrame, Table("N", optional=True)]  # other columns, one row per click
     intake: Intake
 
+    @checked
     def __init__(
         self,
         data: Any,
@@ -107,6 +111,22 @@ class Points(Answers):
             images=done.images, workers=done.workers, axes=read.axes, box=corners, box_from=box_from,
             intake=reading.intake("clicks", int(keep.sum()), extras=extras.columns, dropped=dropped, options=recorded),
         )  # fmt: skip
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in clicks that were read from a file, or ""."""
+        jobs = self.job_image.astype(np.int64) * self.n_workers + self.job_worker
+        owners = (
+            np.repeat(np.arange(self.n_images), np.diff(self.image_ptr)),
+            np.repeat(self.job_worker, np.diff(self.job_ptr)),
+        )
+        if not (all(map(np.array_equal, owners, (self.job_image, self.worker))) and (np.diff(jobs) > 0).all()):
+            return "has clicks that are not in the order of image and worker"
+        names = ["image", "worker", *self.axes, *self.extras.columns]
+        if not self.axes or len(self.axes) != self.n_axes or len(set(names)) < len(names):
+            return f"has the columns {names}"
+        sides_flaw = "" if (self.sides > 0).all() else "has boxes without an area"
+        return sides_flaw if self.box_from in ("given", "jobs", "clicks") else f"has a box from {self.box_from!r}"
 
     def __repr__(self) -> str:
         return (

@@ -17,6 +17,7 @@ from .columns import LABEL_ROLES, Roles
 from .frames import to_frame
 from .proposals import proposed
 
+NOT_PLAIN = (pl.Object, pl.Binary)
 SET_ASIDE = "__set_aside__"  # column of reasons why rows of an export are not answers; null for answers
 
 
@@ -141,12 +142,12 @@ class Reading:
         return pl.DataFrame([self.kept(column) for column in self.others(taken).get_columns()])
 
     def others(self, taken: Iterable[str]) -> pl.DataFrame:
-        """Return the other columns, renamed to their roles; columns of mixed types become text."""
+        """Return the other columns, renamed to their roles; those of mixed types or of no plain values become text."""
         extras = self.frame.select(self.other_columns(taken))
         names = {
             name: role for role, name in self.columns.items() if name in extras.columns and role not in extras.columns
         }
-        mixed = [to_text(column) for column in extras.get_columns() if column.dtype == pl.Object]
+        mixed = [to_text(each) for each in extras.get_columns() if each.dtype.is_nested() or each.dtype in NOT_PLAIN]
         return extras.with_columns(mixed).rename(names)
 
     def release(self) -> None:

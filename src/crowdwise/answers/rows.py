@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import FeatureError
 from ..kernels.layout import Bools, Ints
+from .coding import normalise_ids
+from .frames import to_series
 
 if TYPE_CHECKING:
     from .labels import Labels
@@ -36,9 +38,7 @@ class Rows(Sequence[Any]):
     @classmethod
     def of(cls, answers: Labels, tasks: Any) -> Rows:
         """Align answers with rows; `tasks` are the ids of the rows, all different."""
-        plain = isinstance(tasks, pl.Series) or (isinstance(tasks, np.ndarray) and tasks.dtype != object)
-        ids = pl.Series("task", tasks if plain else list(tasks))
-        ids = ids.cast(pl.String) if ids.dtype in (pl.Categorical, pl.Enum) else ids
+        ids, _ = normalise_ids(to_series("task", tasks), "task", "the rows")
         if ids.is_duplicated().any():
             twice = ids.filter(ids.is_duplicated())
             raise FeatureError(
@@ -47,7 +47,9 @@ class Rows(Sequence[Any]):
         keys, known = ids, answers.tasks.alias("task")
         if ids.dtype.is_integer() and known.dtype.is_integer():
             keys, known = (series.cast(pl.Int64, strict=False) for series in (ids, known))
-        elif ids.dtype != known.dtype and len(ids) and len(known):
+        elif ids.dtype != known.dtype and not len(ids):
+            keys = ids.cast(known.dtype)
+        elif ids.dtype != known.dtype and len(known):
             raise FeatureError(
                 f"tasks of the rows are {ids.dtype} (for instance {ids[0]!r}), those of the answers {known.dtype} "
                 f"({known[0]!r}), so they cannot be matched. Give both in the same type"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,12 @@ import polars as pl
 from ..errors import ColumnError
 from ..kernels import Kernels, choose
 from ..kernels.layout import Ints, Subset, WorkerRows, sort_answers
+from ..kernels.rules import Size
 from .base import Answers, Intake
 from .columns import Roles
 from .labels import Labels
 from .parts import Merged
+from .rules import Ids
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -28,11 +30,11 @@ class SplitLabels(Answers, ABC, listed=False):
     in_parts: ClassVar[bool] = True
     roles: ClassVar[Roles] = Labels.roles
 
-    workers: pl.Series
-    classes: pl.Series
+    workers: Annotated[pl.Series, Ids("W")]
+    classes: Annotated[pl.Series, Ids("K")]
     rows: WorkerRows
-    n_tasks: int
-    n_gold: int  # tasks with gold
+    n_tasks: Annotated[int, Size("T")]
+    n_gold: Annotated[int, Size("gold")]  # tasks with gold
     weighted: bool
     intake: Intake
 

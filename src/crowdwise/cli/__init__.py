@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from typing import Any
 
 
 class Terminated(BaseException):
@@ -17,39 +20,82 @@ def main() -> None:
     """Run `crowdwise`; exit status 0 success, 1 bad data, 2 usage error, 3 not converged, 130 or 143 interrupted."""
     import signal
 
+    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
+    _open_streams()
+    try:
+        status = _run()
+        if status == 130:  # how typer reports Ctrl-C
+            raise KeyboardInterrupt
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = _ended("interrupted; no incomplete files are left", 130)
+        exec("")  # an interrupt within an `exec` would end Python by SIGINT, unless another `exec` ends well
+    except Terminated:
+        status = _ended("terminated; no incomplete files are left", 143)
+    except (BrokenPipeError, SystemExit):  # the reader of the output has closed the pipe; typer then exits
+        _discard_output()
+        status = 0
+    except OSError as problem:  # a failure at a place where no command expects one
+        status = _ended(_cause(problem), 1)
+        _discard_output()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _run() -> Any:
+    """Run the command line and return its exit status."""
     import typer
 
     from ..errors import CrowdwiseError
+    from ..limits import enough_memory
     from .app import app
     from .say import error
 
+    try:
+        with enough_memory("the command"):
+            return app(prog_name="crowdwise", standalone_mode=False)
+    except CrowdwiseError as problem:
+        error(str(problem.args[0]) if problem.args else "")
+        return problem.exit_status
+    except typer.TyperException as problem:
+        with contextlib.suppress(OSError):  # stderr is full
+            show = getattr(problem, "show", None)
+            show() if show else error(problem.format_message())
+        return problem.exit_code
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except typer.Abort:
+        return 130
+
+
+def _ended(why: str, status: int) -> int:
+    from .say import error
+
+    error(why)
+    return status
+
+
+def _cause(problem: OSError) -> str:
+    """Describe an error of the file system, or of standard output."""
+    try:
+        sys.stdout.flush()  # it fails again if it was the output
+    except OSError:
+        return f"cannot write to standard output: {problem.strerror or problem}. Write to another place"
+    name = problem.filename or "a file"
+    return f"cannot use {name}: {problem.strerror or problem}. Check the disk, the name and the permissions"
+
+
+def _open_streams() -> None:
+    """Have standard streams, also where the caller closed them, that can show every text."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if started by a script in the background
-    try:
-        status = app(prog_name="crowdwise", standalone_mode=False)
-        if status == 130:  # how some versions of typer report Ctrl-C
-            raise KeyboardInterrupt
-    except CrowdwiseError as problem:
-        error(str(problem.args[0]) if problem.args else "")
-        status = problem.exit_status
-    except typer.TyperException as problem:
-        show = getattr(problem, "show", None)
-        show() if show else error(problem.format_message())
-        status = problem.exit_code
-    except typer.Exit as leaving:
-        status = leaving.exit_code
-        if status == 130:  # how typer reports Ctrl-C
-            error("interrupted; no incomplete files are left")
-    except (typer.Abort, KeyboardInterrupt):
-        error("interrupted; no incomplete files are left")
-        status = 130
-    except Terminated:
-        error("terminated; no incomplete files are left")
-        status = 143
-    except BrokenPipeError:  # the reader of the output has closed the pipe
-        sys.stderr.close()
-        status = 0
-    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _discard_output() -> None:
+    """Let what is left of the output go nowhere, so that the interpreter does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

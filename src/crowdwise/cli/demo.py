@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..aggregation import aggregate
@@ -15,16 +16,19 @@ from .fits import quick_page
 from .job import write_result
 from .say import table
 
+ANSWERS, TRUTH = "answers.csv", "truth.csv"
+
 
 def run(out: Path, seed: int) -> None:
     """Run `crowdwise demo`."""
     made = crowd("hammer-spammer", tasks=300, workers=30, classes=3, per_task=6, seed=seed, spammers=0.5, accuracy=0.8)
-    made.save(out)
-    answers = read(out / "answers.csv")
-    gold = read(out / "answers.csv", gold=made.truth).gold
-    result = aggregate(answers)
     with Outputs(out) as outputs:
-        write_result(outputs, result, **quick_page(result))
+        made.save(outputs.new)
+        file = outputs.new / ANSWERS
+        answers, gold = read(file), read(file, gold=made.truth).gold
+        answers = answers.replaced(intake=replace(answers.intake, path=str(out / ANSWERS)))
+        result = aggregate(answers)
+        write_result(outputs, result, unlisted=(ANSWERS, TRUTH), **quick_page(result))
     vote = aggregate(answers, "majority-vote")
     print(f"A simulated crowd: {answers.n_workers} workers, half of them spammers, gave {answers.n_answers} answers.")
     for name, fit in (("majority vote", vote), (f"crowdwise ({result.model.name})", result)):

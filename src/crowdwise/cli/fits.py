@@ -19,6 +19,7 @@ from ..io.writing import spreadsheet_safe
 from ..result.base import refuse_parts
 from ..result.outputs import Outputs, together
 from ..result.store import NAME
+from ..result.stored import complete
 from .job import Job, check_file, check_folder
 from .say import table, words
 from .show import watch_models
@@ -26,6 +27,10 @@ from .show import watch_models
 MAX_ROWS_SHOWN = 20
 MAX_ANSWERS_COMPARED = 50_000  # up to which `report` compares all models by default
 ROC_FILE = "roc.csv"  # as written by `learn`
+ROC_COLUMNS = {
+    "method": pl.String, "auc": pl.Float64, "threshold": pl.Float64, "false_positive": pl.Float64,
+    "true_positive": pl.Float64,
+}  # fmt: skip
 WITHIN = 4.0  # distance at which an object found matches a true one
 
 
@@ -252,7 +257,11 @@ def _saved_curves(result: Any, folder: Path | None) -> dict[str, Any]:
 
     if folder is None or not together(folder, ROC_FILE, NAME):
         return {}
-    table = pl.read_csv(folder / ROC_FILE)
+    with complete(folder / ROC_FILE, "table of ROC curves"):
+        table = pl.read_csv(folder / ROC_FILE, schema=ROC_COLUMNS, glob=False)  # a folder may be called like a pattern
+        shares = table.select("auc", "false_positive", "true_positive").to_numpy()
+        if table["method"].null_count() or not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError("it has shares that cannot be")
     return {"judged": Evaluation.from_table(table, evaluate({result.model.name: result}).skills)}
 
 

@@ -226,10 +226,11 @@ def write_result(
     *,
     saved: Sequence[Any] = (),
     inputs: Sequence[Path | None] = (),
+    unlisted: Sequence[str] = (),
     **options: Any,
 ) -> list[Path]:
     """Write every table of a result and `further` ones as CSV, report.html, the saved result, and what else is to be
-    `saved`: all of them, or none."""
+    `saved`: all of them, or none. The next run leaves `unlisted` outputs alone."""
     new = outputs.new
     for name, table in (result.tables() | (further or {})).items():
         if table is not None:
@@ -238,7 +239,7 @@ def write_result(
         result.report(new / PAGE, command=command_line(result), **options)
     for each in (result, *saved):
         each.save(new)
-    return outputs.publish(without=(CHECKPOINT, PARTS, PAGE), inputs=inputs)
+    return outputs.publish(without=(CHECKPOINT, PARTS, PAGE), unlisted=unlisted, inputs=inputs)
 
 
 def settings_of(pairs: list[str], **options: Any) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from ..limits import refuse_small_limits
+
 LABELS, CLICKS, PAIRS = "Reading labels", "Reading clicks", "Reading pairs"  # groups of options in --help
 READING, FITTING = "Reading the file", "Fitting"
 GROUPS = ("Arguments", "Options", FITTING, READING, LABELS, CLICKS, PAIRS)
@@ -24,6 +26,10 @@ FILE_HELP = (
 
 class GroupedCommand(TyperCommand):
     """A command whose --help lists options in groups, as plain text."""
+
+    def invoke(self, ctx: Any) -> Any:
+        refuse_small_limits()
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -287,18 +293,20 @@ def _axes(text: str) -> list[str]:
 
 
 def _gold(name: str) -> Path:
+    from ..answers.arguments import check_path
     from ..errors import FileError
 
-    if not Path(name).exists():
+    if not check_path("--gold", name).exists():
         raise FileError(f"no gold file {name}. Give a table with task and label, or name a column with --gold-column")
     return Path(name)
 
 
 def _box(text: str) -> Any:
     """Return the numbers of a box, or the path of a table of boxes."""
+    from ..answers.arguments import is_path
     from ..errors import ParameterError
 
-    if Path(text).exists():
+    if is_path(text) and Path(text).exists():
         return Path(text)
     try:
         return tuple(float(part) for part in text.split(","))
@@ -558,6 +566,15 @@ class PilotSource(FittedSource):
         return None
 
 
+def _check_paths(given: dict[str, Any]) -> None:
+    """Raise ParameterError for a file or folder whose name no system has."""
+    from ..answers.arguments import check_path
+
+    for name, value in given.items():
+        if isinstance(value, Path) or (name == "file" and value is not None):
+            check_path("FILE" if name == "file" else f"--{name.replace('_', '-')}", value)
+
+
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
@@ -584,6 +601,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             )
 
     def run(**given: Any) -> None:
+        _check_paths(given)
         made = {
             name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()
         }

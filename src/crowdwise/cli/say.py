@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..errors import for_shell
@@ -23,7 +23,8 @@ def clean(value: object) -> str:
 def words(*lines: str) -> None:
     """Print messages on stderr."""
     for line in lines:
-        print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # terminals show narrow spaces badly
+        with suppress(OSError):  # stderr is full or closed: there is no other place to say it
+            print(clean(for_shell(line)).replace("\u202f", " "), file=sys.stderr)  # terminals show narrow spaces badly
 
 
 def error(text: str) -> None:
@@ -56,7 +57,7 @@ def _cell(value: object, digits: int) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Any]:
+def progress(name: str) -> Iterator[Any]:
     """Show progress on stderr; yield a function that updates it, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -64,9 +65,10 @@ def progress(what: str) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
+    what, state = (TextColumn(each, markup=False) for each in ("{task.description}", "{task.fields[state]}"))
+    columns = (what, BarColumn(), state, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task(what, total=None, state="starting (the first large fit compiles for some seconds)")
+        line = bar.add_task(clean(name), total=None, state="starting (the first large fit compiles for some seconds)")
         began: dict[str, float] = {}
 
         def update(step: Any) -> None:

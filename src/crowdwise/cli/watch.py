@@ -17,14 +17,16 @@ from ..answers.gold import gold_columns
 from ..engine import Run, Stream
 from ..engine.registry import make
 from ..engine.stream import NAME
-from ..errors import CrowdwiseError, DataError, FileError, ParameterError, for_shell
+from ..errors import ChecksumError, CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import is_export, read_table
+from ..io.opening import disk_error
 from ..io.tables import Reading
 from ..io.writing import write_csv
 from ..points import ClickStream
 from ..result.outputs import Outputs
 from ..result.store import NAME as SAVED
 from ..result.store import unpack
+from ..result.stored import conforms
 from ..streams import LabelStream
 from .job import check_file, settings_of, stoppable
 from .options import WatchedFolder
@@ -35,6 +37,12 @@ UNFINISHED = (".tmp", ".part")  # endings of files that are still being written
 ONCE_PAUSE = 1.0  # seconds between the two looks of --once
 TICK = 0.2  # seconds between checks for a signal
 Seen = list[int]  # size in bytes and time of change in ns
+NOTES = {  # what is kept in the file of the stream: which files were read or refused, and the options
+    "taken": dict[str, Seen],
+    "refused": dict[str, list[int | str]],
+    "options": dict[str, str],
+}
+FAILED: Seen = [-1, -1]  # for a file that the disk did not give: it is read again at the next look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +133,8 @@ class Watcher:
         notes = stream.notes
         if "taken" not in notes:
             raise DataError(f"{file} was not written by crowdwise watch, so it is not changed; give another --out")
+        if not all(conforms(notes.get(name), kind) for name, kind in NOTES.items()):
+            raise ChecksumError(f"{file} does not say which files were read. Give another --out")
         if (model is not None and model != stream.model) or notes["options"] != self.options:
             began = f"the model {stream.model.name} and the options {notes['options'] or 'by default'}"
             raise ParameterError(f"{file} was begun with {began}. Give the same ones, or another --out")
@@ -149,8 +159,9 @@ class Watcher:
     def _known(self, name: str, seen: Seen) -> bool:
         return self.taken.get(name) == seen or self.refused.get(name, [])[:2] == seen
 
-    def take(self, path: Path) -> None:
-        """Give a file to the stream; one that cannot be used is reported, and kept in the list of such files."""
+    def take(self, path: Path) -> bool:
+        """Give a file to the stream; one that cannot be used is reported, and kept in the list of such files. Return
+        whether anything is new."""
         seen = self.last[path.name]
         try:
             if is_export(path, **self.watch.source.reading()):
@@ -165,12 +176,16 @@ class Watcher:
             self.stream = stream.update(given, run=self.watch.run)
         except (CrowdwiseError, OSError) as problem:
             reason = for_shell(str(problem.args[0])) if isinstance(problem, CrowdwiseError) else str(problem)
-            self.refused[path.name] = [*seen, reason]
+            before, now = self.refused.get(path.name), [*(FAILED if disk_error(problem) else seen), reason]
+            if now == before:
+                return False
+            self.refused[path.name] = now
             self.taken.pop(path.name, None)
             words(f"{path.name} was not used: {reason}")
-            return
+            return True
         self.refused.pop(path.name, None)
         self.taken[path.name] = seen
+        return True
 
     def _how(self) -> Reading:
         given = self.watch.source.given()
@@ -243,8 +258,7 @@ def _follow(watch: Watch, watcher: Watcher) -> None:
             for path in watcher.look():
                 if stop():
                     break
-                watcher.take(path)
-                changed = True
+                changed |= watcher.take(path)
             if changed:
                 watcher.write()
             if watch.once:

@@ -11,9 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import CheckpointError, Interrupted, option
+from ..errors import CheckpointError, CrowdwiseError, Interrupted
+from ..kernels.rules import Real
 from ..result.base import Trace
-from .run import Arrays, Progress, Run, packed, under, unpacked
+from ..result.stored import flaw_of
+from .run import WITHOUT_IT, Arrays, Progress, Run, packed, sound, under, unpacked
 
 T = TypeVar("T")
 
@@ -93,9 +95,12 @@ def _resumed(problem: Problem, run: Run, trace: Trace, stage: str) -> tuple[int,
     if saved is None:
         return len(trace.rows), False, False
     loop = unpacked(saved, "loop.")
-    trace.set(loop["trace"])
+    trace.set(sound(saved, "loop.trace", Real("iterations columns"), columns=1 + len(trace.columns)))
     problem.restore(under(saved, "state."))
-    return int(loop["first"]), bool(loop["ended"]), bool(loop["last"])
+    first, done = int(loop["first"]), int(loop["done"])
+    if not (first >= 0 and done >= 0 and first + done == len(trace.rows)):
+        raise CheckpointError(f"the checkpoint is damaged: it has {len(trace.rows)} iterations. {WITHOUT_IT}")
+    return first, bool(loop["ended"]), bool(loop["last"])
 
 
 def interrupted(name: str, run: Run, iterations: int) -> Interrupted:
@@ -108,9 +113,27 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
     if run.resume is not None and run.resume.mark != mark():
         raise CheckpointError(
             "the checkpoint belongs to a different fit: the answers, features, model, classifier, settings or seed "
-            f"differ. Omit {option('resume')} to start from the beginning"
+            f"differ. {WITHOUT_IT}"
         )
-    return fit(run.begin(mark))
+    try:
+        found = fit(run.begin(mark))
+        if run.resume is not None:
+            _check_found(found)
+        return found
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        if run.resume is None or isinstance(error, CrowdwiseError):
+            raise
+        why = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"the fit cannot be continued from the checkpoint ({why}). {WITHOUT_IT}") from error
+
+
+def _check_found(result: Any) -> None:
+    """Raise ValueError if the parameters of a resumed fit are none: what it began with was no state of a fit."""
+    for name in ("params", "left_out"):
+        value = getattr(result, name, None)
+        flaw = flaw_of(value, {}) if hasattr(value, "_fields") else ""
+        if flaw:
+            raise ValueError(f"{name}.{flaw}")
 
 
 def best_of(

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from ..answers.arguments import checked, is_number, is_whole
 from ..answers.base import Answers
 from ..errors import DataError, ParameterError, option
+from ..limits import enough_memory
 from ..result.base import BaseResult, Trace
 from ..result.store import fingerprint
 from .loop import resumable
@@ -43,13 +45,15 @@ class Model(ABC, Generic[A, R]):
         """Return the hyperparameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    @checked
     def fit(self, answers: Any, *, features: Any = None, run: Run | None = None) -> R:
         """Fit the model to answers, or to a frame of answers, and return the result."""
         self.check_needs(features is not None)
-        accepted, run = self.accept(answers), run or Run()
-        return resumable(
-            run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
-        )
+        with enough_memory(self.name):
+            accepted, run = self.accept(answers), run or Run()
+            return resumable(
+                run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
+            )
 
     def check_needs(self, features: bool) -> None:
         """Raise an error if a library is missing, or if features are given or missing against the model's need."""
@@ -114,7 +118,9 @@ class Rule:
             return any(type(value) is type(choice) and value == choice for choice in self.choices)
         if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
             return False
-        return math.isfinite(value) and self.low <= value <= self.high and value > self.above
+        if isinstance(value, int) and not is_whole(value):
+            return False
+        return is_number(value) and math.isfinite(value) and self.low <= value <= self.high and value > self.above
 
     @property
     def text(self) -> str:

@@ -65,7 +65,7 @@ def find(name: str, kind: str | None = None) -> type[Model[Any, Any]]:
     if others:
         raise ParameterError(f"{name!r} is a model of {others[0]}, not of {kind}. {_listed(kinds)}")
     everything = [each for models in MODELS.values() for each in models]
-    raise ParameterError(f"no model {name!r}. {_listed(kinds)}{nearest(str(name), everything)}")
+    raise ParameterError(f"no model {name!r}. {_listed(kinds)}{nearest(name, everything)}")
 
 
 def _listed(kinds: list[str]) -> str:

@@ -6,14 +6,15 @@ import contextlib
 import importlib
 import os
 import re
-import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..answers import Labels
+from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
+from ..limits import LIMITS, refuse_small_limits
 
 # Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -44,7 +45,6 @@ def limit_threads(threads: int = 1) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-MAX_SIZE = 1e18  # bytes
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -54,11 +54,11 @@ def memory_size(value: Any, name: str = "memory") -> int:
     >>> memory_size("2GB"), memory_size("512 MiB"), memory_size(1e9)
     (2000000000, 536870912, 1000000000)
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MAX_SIZE:
+    if is_number(value) and 0 < value < MAX_WHOLE:
         return int(value)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_SIZE:
+    if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_WHOLE:
         raise ParameterError(f"{option(name)} is {value!r}; give a size, for instance {option(name, '2GB')}")
     return int(float(found[1]) * unit)
 
@@ -67,11 +67,8 @@ def available() -> int:
     """Return the memory in bytes that this process may still use: of the machine without swapping, of its control
     group, and under its resource limits."""
     room = [_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))]
-    used = _status()
-    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-        most = resource.getrlimit(limit)[0]
-        if most != resource.RLIM_INFINITY:
-            room.append(most - used.get(name, 0))
+    used, torch = _status(), "torch" in sys.modules
+    room += [each.room(used.get(each.status, 0), torch) for each in LIMITS if each.most is not None]
     return max(min(room), 0)
 
 
@@ -147,6 +144,8 @@ def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
 
 def require(extras: Sequence[str], what: str) -> None:
     """Raise MissingError if a library of the extras, which `what` needs, is not installed."""
+    if "deep" in extras:
+        refuse_small_limits(torch=True)
     for extra in extras:
         modules, package = EXTRAS[extra]
         for module in modules:

@@ -12,10 +12,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ParameterError
+from ..answers.arguments import check_arguments
+from ..errors import CheckpointError, ParameterError, check_choice, option
 from ..kernels import cores
+from ..kernels.rules import Sizes
+from ..result.stored import base_of, flaw_of, kinds_of
 
 Arrays = dict[str, NDArray[Any]]
+WITHOUT_IT = f"Omit {option('resume')} to start from the beginning"
 
 
 class Progress(NamedTuple):
@@ -100,13 +104,13 @@ class Run:
     journal: Journal = field(default_factory=Journal, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_arguments(type(self).__annotations__, vars(self))
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            if value < least:
                 zero = ", 0 for all cores" if name == "threads" else ""
                 raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {least}{zero}")
-        if self.precision not in ("auto", "single", "double"):
-            raise ParameterError(f"precision is {self.precision!r}; it must be 'auto', 'single' or 'double'")
+        check_choice("precision", self.precision, ("auto", "single", "double"))
         if self.threads == 0:
             object.__setattr__(self, "threads", cores())
 
@@ -162,6 +166,25 @@ def packed(values: Mapping[str, Any], prefix: str = "") -> Arrays:
 def unpacked(arrays: Arrays, prefix: str) -> dict[str, Any]:
     """Invert `packed` for a named tuple or mapping; arrays without dimensions become numbers."""
     return {name: array.item() if array.ndim == 0 else array for name, array in under(arrays, prefix).items()}
+
+
+def restored(kind: Any, arrays: Arrays, prefix: str = "", **sizes: int) -> Any:
+    """Return a named tuple from its arrays in a checkpoint, which must follow the rules of its fields."""
+    plain = [name for name, each in kinds_of(kind).items() if base_of(each) in (bool, int, float)]
+    found = under(arrays, prefix)
+    value = kind(**{name: array.item() if name in plain else array for name, array in found.items()})
+    flaw = flaw_of(value, sizes, unfinished=True)
+    if flaw:
+        raise CheckpointError(f"the checkpoint is damaged: {prefix}{flaw}. {WITHOUT_IT}")
+    return value
+
+
+def sound(arrays: Arrays, name: str, rule: Any, **sizes: int) -> NDArray[Any]:
+    """Return an array of a checkpoint, which must follow a rule."""
+    flaw = rule.shape_flaw(arrays[name], known := Sizes(sizes)) or rule.flaw(arrays[name], known)
+    if flaw:
+        raise CheckpointError(f"the checkpoint is damaged: {name} {flaw}. {WITHOUT_IT}")
+    return arrays[name]
 
 
 def under(arrays: Arrays, prefix: str) -> Arrays:

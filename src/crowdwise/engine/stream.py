@@ -10,10 +10,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
+from ..answers.arguments import checked
 from ..answers.base import Answers
 from ..errors import ChecksumError, ParameterError
 from ..result.base import BaseResult
-from ..result.store import BROKEN, Parts, Stored, pack, place, plain_settings, read_settings, unpack
+from ..result.store import model_of, pack, place, plain_settings, unpack
+from ..result.stored import Parts, Stored, UnsoundError, complete
 from .model import COUNT, Model, Rule
 from .run import Run
 
@@ -103,6 +105,7 @@ class Stream(ABC, Generic[A, R]):
     def _worth_asking(self, item: Any) -> tuple[Any, ...]:
         """Return the workers who have not answered an item, the best first."""
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Save the stream as one file, written whole or not at all; return its path."""
         parts = self._parts()
@@ -111,19 +114,20 @@ class Stream(ABC, Generic[A, R]):
         return pack(place(Path(path), NAME), "stream", about, parts.files())
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Self:
         """Load a stream that was saved; a file that was changed, truncated or holds something else is refused."""
         file = place(Path(path), NAME)
         head, files = unpack(file, "stream")
         if head.get("stream") != cls.__name__:
             raise ChecksumError(f"{file} contains a {head.get('stream')}; load it with crowdwise.{head.get('stream')}")
-        try:
+        with complete(file, "stream"):
             classes = {each.name: each for each in cls.models}
-            stream = cls(classes[head["model"]["name"]](**read_settings(head["model"]["settings"])))
-            stream._restore(Stored(head, files))
+            stream = cls(model_of({"kind": ""} | head["model"], lambda name, _: classes[name]))
+            if not isinstance(head["notes"], dict):
+                raise UnsoundError("its notes have no names")
             stream.notes = head["notes"]
-        except (*BROKEN, TypeError) as error:
-            raise ChecksumError(f"{file} is not a complete saved stream: {error}. Save the stream again") from error
+            stream._restore(Stored(head, files))
         return stream
 
     @abstractmethod
@@ -132,7 +136,7 @@ class Stream(ABC, Generic[A, R]):
 
     @abstractmethod
     def _restore(self, stored: Stored) -> None:
-        """Fill a new stream from a file."""
+        """Fill a new stream from a file; nothing may be used before `stored.settle()`."""
 
 
 def check_bounds(probability: float, least: int, most: int) -> None:

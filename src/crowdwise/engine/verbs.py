@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from ..answers.base import KINDS, Answers
 from ..errors import DataError, ParameterError, nearest, option
+from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 from ..result.base import BaseResult, refuse_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,6 +37,7 @@ def verb(name: str, kind: str, *, in_parts: bool = False) -> Callable[[F], F]:
 def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **options: Any) -> Any:
     """Call the function of a verb for the kind of `subject`. Options that are None are as good as not given; an option
     that the verb does not have for this kind is refused."""
+    refuse_lost_threads()
     if (name, subject.kind) not in TAKE_PARTS:
         refuse_parts(subject, name)
     found = VERBS[name].get(subject.kind)
@@ -49,4 +52,5 @@ def perform(name: str, subject: Answers | BaseResult, /, *arguments: Any, **opti
                 f"{name} of {subject.kind} has no option {option(key)}; it has {', '.join(known) or 'none'}"
                 f".{nearest(key, known)}"
             )
-    return found(subject, *arguments, **given)
+    with enough_memory(name):
+        return found(subject, *arguments, **given)

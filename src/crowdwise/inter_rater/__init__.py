@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ..answers import Labels, Pairs, as_answers
+from ..answers.arguments import checked
 from ..engine.verbs import perform, verb
 from ..result.base import BaseResult
 from .labels import label_agreement, measured, rank_correlation, student
@@ -16,6 +17,7 @@ verb("agreement", "labels")(label_agreement)
 verb("agreement", "points")(click_agreement)
 
 
+@checked
 def agreement(answers: Any, *, within: float | None = None) -> pl.DataFrame:
     """One row per measure: measure, value, low and high (95 % interval), note.
 

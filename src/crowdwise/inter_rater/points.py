@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import is_number
 from ..errors import ParameterError
 from ..kernels.layout import Bools, Floats, Ints
 from .labels import Row, interval_row, measure_table
@@ -29,7 +30,7 @@ NO_SHARED_IMAGE = "no image has clicks of two workers, so there is nothing to co
 
 def click_agreement(points: Points, *, within: float | None = None, seed: int = 0) -> pl.DataFrame:
     """Return the measures f1 and f1-beyond-chance; their notes give the distance."""
-    if within is not None and (isinstance(within, bool) or not np.isfinite(within) or within <= 0):
+    if within is not None and not (is_number(within) and 0 < within < np.inf):
         raise ParameterError(f"within is {within!r}; it must be a distance above 0")
     first, second = _job_pairs(points)
     if not len(first):

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from ..answers import KINDS, Answers, Pairs, Points, candidates, recognise
+from ..answers.arguments import check_arguments, checked
 from ..answers.columns import LABEL_ROLES
 from ..answers.frames import Handed, to_frame
 from ..answers.reading import given
 from ..errors import ColumnError, CrowdwiseError, DataError, ParameterError, option
+from ..limits import enough_memory
 from .chunks import Source, too_large
 from .content import Content, read_content
 from .exported import answers_of, read_files, read_frame
@@ -42,6 +44,7 @@ OWN = ("kind", *RECORDED, "memory", "scratch", "watch")
 OF_EXPORTS = ("task", "image", "worker", "label")  # options that name fields of an export, whatever the kind
 
 
+@checked
 def read(
     path: Any,
     *,
@@ -98,11 +101,13 @@ def read(
         **options,
     )  # fmt: skip
     if not isinstance(path, (str, Path)):
-        return _read_frame(to_frame(path), call)
-    with opened(path, call.how.max_expanded) as place:
+        with enough_memory("reading"):
+            return _read_frame(to_frame(path), call)
+    with enough_memory(f"reading {path}"), opened(path, call.how.max_expanded) as place:
         return _read_files(place, str(path), call)
 
 
+@checked
 def is_export(path: str | Path, **options: Any) -> bool:
     """Return whether a file is an export of a platform; options are those of `read`."""
     call = _call(**options)
@@ -130,6 +135,7 @@ class _Call(NamedTuple):
 def _call(**options: Any) -> _Call:
     """Check all arguments of `read` before a file is read."""
     own = {name: options.pop(name, None) for name in OWN}
+    check_arguments({name: f"{each} | None" for name, each in read.__annotations__.items()}, own)
     named = {name: value for name, value in options.items() if value is not None}
     among = candidates(named, own["kind"])
     unnamed = {name: value for name, value in named.items() if name not in OF_EXPORTS}
@@ -242,6 +248,7 @@ def _read_table(place: Path, files: Sequence[Path], path: str, call: _Call) -> A
     return answers.replaced(intake=replace(answers.intake, path=path))
 
 
+@checked
 def convert(
     path: Any, out: str | Path, to: str | None = None, *, excel_safe: bool = False, **options: Any
 ) -> Converted:
@@ -280,6 +287,7 @@ def convert(
     return written(rows, name, place, excel_safe)
 
 
+@checked
 def questions(path: Any, **options: Any) -> pl.DataFrame:
     """Return the questions in an export of a platform: question, kind ("labels", "points", "pairs", or "text" for what
     cannot be aggregated), answers that count, how many of them are sets of several labels, and classes of points.
@@ -308,6 +316,7 @@ def questions(path: Any, **options: Any) -> pl.DataFrame:
     return table
 
 
+@checked
 def export(
     result: Any,
     to: str,

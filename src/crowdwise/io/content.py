@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import polars as pl
 
+from ..answers.arguments import checked
 from ..answers.coding import as_text, to_text
 from ..answers.columns import CONTENT_ROLES
 from ..answers.frames import to_frame
 from ..errors import ColumnError, DataError, FileError, nearest, option
+from .opening import reading
 from .tables import Reading, read_table, size_of
 
 MAX_TEXT_CHARS = 2_000  # kept of the text of a task
@@ -69,6 +71,7 @@ class Content:
             )
 
 
+@checked
 def read_content(
     file: Any = None, pictures: str | Path | None = None, *, max_expanded: str | float | None = None
 ) -> Content:
@@ -84,7 +87,9 @@ def read_content(
     'a cat'
     """
     folder = None if pictures is None else Path(pictures)
-    if folder is not None and not folder.is_dir():
+    with reading(folder):
+        lost = folder is not None and not folder.is_dir()
+    if lost:
         raise FileError(f"no folder {folder} to take pictures from. Name the folder that holds the images")
     if file is None:
         return Content(folder=folder)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..errors import FeatureError, FileError, nearest, option
+from ..answers.arguments import checked
+from ..errors import FeatureError, FileError, ParameterError, nearest, option
 from ..kernels.layout import Floats
 from .opening import DAMAGED, check_start, expanded_limit, first_bytes, member_sizes
 from .tables import Reading, file_name, read_table, size_of
@@ -24,6 +25,7 @@ class Features(NamedTuple):
     x: Floats  # (n, d), or (n, ...) from npz
 
 
+@checked
 def read_features(
     path: str | Path,
     like: pl.Series | None = None,
@@ -44,6 +46,8 @@ def read_features(
     """
     file, allowed = file_name(path), size_of("max_expanded", max_expanded)
     tasks, x = _npz(file, array, allowed) if _is_npz(file) else _table(path, array, allowed)
+    if like is not None and not isinstance(like, pl.Series):
+        raise ParameterError(f"like is a {type(like).__name__}; give the tasks of the answers: answers.tasks")
     if like is not None and like.dtype == pl.String and tasks.dtype != pl.String:
         tasks = tasks.cast(pl.String)
     return Features(tasks.alias("task"), x)

@@ -20,14 +20,16 @@ from ..answers import Labels
 from ..answers.coding import normalise_ids
 from ..answers.columns import LABEL_ROLES
 from ..answers.gold import GoldCounts, gold_table
-from ..answers.label_rows import as_datetimes, as_numbers, check_workers, looks_wide
+from ..answers.label_rows import as_datetimes, as_numbers, check_workers, listed, looks_wide
 from ..answers.times import instants, slash_orders
 from ..engine import Progress
 from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
 from ..result.store import fingerprint
+from ..result.stored import conforms, kinds_of
 from .chunks import BASE, USABLE, Chunk, Source
-from .stored import Folder, StoredLabels, disk_errors, write_part
+from .opening import Unchanged
+from .stored import Folder, StoredLabels, disk_errors, is_sound, read_arrow, write_part
 from .tables import check_rows
 
 CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
@@ -75,12 +77,13 @@ def split_labels(
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):
         options["gold"] = gold_table(gold, source.name)
-    home, mark = Folder(folder), _mark(source, options)
-    found = _found(home.path / DONE, mark, memory)
+    home, mark, seen = Folder(folder), _mark(source, options), Unchanged(source.files)
+    found = _found(home, mark, memory)
     if found is None:
         home.clear()
         try:
             found = _split(source, memory, options | {"options": about.pop("options", {})}, home, watch, parts)
+            seen.check()
         except BaseException:
             home.remove()
             raise
@@ -136,7 +139,7 @@ class Seen:
     """What is noticed while the rows of a table are read once."""
 
     def __init__(self, plan: Plan, options: Mapping[str, Any]) -> None:
-        self.plan, self.missing = plan, list(options.get("missing") or ())
+        self.plan, self.missing = plan, listed(options.get("missing") or ())
         timed = "timestamp" in plan.roles and options.get("duplicates") in (None, "last")
         self.numbers, self.datetimes = timed, timed  # whether all times so far are numbers, or dates
         self.slash_orders = set[bool]()  # whether dates such as 1/2/2026 have the day first
@@ -190,15 +193,18 @@ def _mark(source: Source, options: Mapping[str, Any]) -> str:
     return fingerprint(repr((files, how)), *tables)
 
 
-def _found(done: Path, mark: str, memory: int) -> Parts | None:
-    """Return the parts that are in a folder already, unless they are too large for this memory."""
+def _found(home: Folder, mark: str, memory: int) -> Parts | None:
+    """Return the parts that are in a folder already, unless they are damaged or too large for this memory."""
     try:
-        about = json.loads(done.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        about = json.loads((home.path / DONE).read_text(encoding="utf-8"))
+        if about["mark"] != mark or about["memory"] > MAX_OVERSIZE * memory:
+            return None
+        found = Parts(*(about[name] for name in Parts._fields))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    if about.get("mark") != mark or about["memory"] > MAX_OVERSIZE * memory:
-        return None
-    return Parts(*(about[name] for name in Parts._fields))
+    kinds = kinds_of(Parts)
+    right = all(conforms(value, kinds[name]) for name, value in found._asdict().items()) and found.parts > 0
+    return found if right and all(is_sound(home.part(number)) for number in range(found.parts)) else None
 
 
 def _planned(source: Source, memory: int, chunk: int, options: Mapping[str, Any], parts: int | None) -> Plan:
@@ -290,7 +296,7 @@ def _write_parts(
     """Read every part, write its arrays, and return their number."""
     folders, rows = sorted((home.path / ROWS).iterdir()), 0
     for number, folder in enumerate(folders):
-        frame = pl.concat([pl.read_ipc(file) for file in sorted(folder.iterdir())])
+        frame = pl.concat([read_arrow(file) for file in sorted(folder.iterdir())])
         rows += frame.height
         frame = seen.with_times(frame)
         shutil.rmtree(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import gzip
 import io
 import os
@@ -17,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from ..answers.arguments import check_path
 from ..errors import FileError, option
+from ..forks import refuse_lost_threads
 from .formats.base import STDIN_NAME
 
 MAX_COLUMNAR_RATIO = 1000  # the same of Parquet and Arrow files, which hold a value that is repeated once
@@ -41,6 +44,7 @@ GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 DATA_ENDINGS = (
     ".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", ".xml", ".parquet", ".pq", ".arrow",
 )  # fmt: skip
+NO_FILE = (None, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)  # of errors for absent or damaged files
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError, ValueError)
 
 
@@ -111,41 +115,64 @@ def unreadable(path: Any, error: OSError) -> FileError:
     return FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions")
 
 
+@contextlib.contextmanager
+def reading(path: Any) -> Iterator[None]:
+    """Turn errors of the file system into errors that name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(error.filename or path, error) from error
+
+
+def disk_error(error: BaseException) -> OSError | None:
+    """Return the error of the file system behind an error, unless it says that a file is absent or damaged."""
+    causes = (error, error.__cause__, error.__context__)
+    return next((each for each in causes if isinstance(each, OSError) and each.errno not in NO_FILE), None)
+
+
 def first_bytes(path: Path, count: int, allowed: int | None = None) -> bytes:
-    """Return the beginning of the content of a file; of as much as can be read, if it is damaged."""
-    with contextlib.suppress(FileError, OSError), open_bytes(path, allowed) as file:
-        return bytes(file.read(count))
-    return b""
+    """Return the beginning of the content of a file; nothing if it is absent or damaged, which reading it reports."""
+    try:
+        with open_bytes(path, allowed) as file:
+            return bytes(file.read(count))
+    except (FileError, OSError) as error:
+        if disk_error(error):
+            raise
+        return b""
 
 
 @contextlib.contextmanager
 def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     """Yield a path on disk that can be read more than once: pipes, standard input and the files of a zip are copied to
     a temporary place."""
+    refuse_lost_threads()
     _check_address(str(path))
-    _check_kind(Path(path))
-    zips = zips_of(path)
-    if str(path) != "-" and not _is_pipe(Path(path)) and not zips and _wide_json(Path(path)) is None:
-        yield Path(path)
-        return
-    with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
-        place = Path(path)
-        if str(path) == "-":
-            place = _copied(sys.stdin.buffer, Path(folder) / STDIN_NAME)
-        elif _is_pipe(place):
-            with place.open("rb") as pipe:
-                place = _copied(pipe, Path(folder) / place.name)
-        wide = _wide_json(place)
-        if wide is not None:
-            place = _in_utf8(place, wide, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
-        zips = zips or ([place] if is_zip(place) else [])
-        stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
-        named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
-        found = [
-            unpacked(each, Path(folder) / "content" / str(n) / name, allowed)
-            for n, (each, name) in enumerate(zip(zips, named, strict=True))
-        ]
-        yield place if not found else found[0] if len(found) == 1 else Path(folder) / "content"
+    check_path("path", path)
+    with reading(path):
+        Path(path).exists()
+        _check_kind(Path(path))
+        zips = zips_of(path)
+        if str(path) != "-" and not _is_pipe(Path(path)) and not zips and _wide_json(Path(path)) is None:
+            yield Path(path)
+            return
+        with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
+            place = Path(path)
+            if str(path) == "-":
+                place = _copied(sys.stdin.buffer, Path(folder) / STDIN_NAME)
+            elif _is_pipe(place):
+                with place.open("rb") as pipe:
+                    place = _copied(pipe, Path(folder) / place.name)
+            wide = _wide_json(place)
+            if wide is not None:
+                place = _in_utf8(place, wide, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
+            zips = zips or ([place] if is_zip(place) else [])
+            stems = [each.stem for each in zips]  # the names of workers, where a zip holds the work of one
+            named = stems if len({*stems}) == len(stems) else [each.absolute().parent.name for each in zips]
+            found = [
+                unpacked(each, Path(folder) / "content" / str(n) / name, allowed)
+                for n, (each, name) in enumerate(zip(zips, named, strict=True))
+            ]
+            yield place if not found else found[0] if len(found) == 1 else Path(folder) / "content"
 
 
 def zips_of(path: Any) -> list[Path]:
@@ -176,7 +203,7 @@ def _check_address(path: str) -> None:
 
 def _check_kind(path: Path) -> None:
     if path.is_file():
-        with contextlib.suppress(OSError), path.open("rb") as file:
+        with path.open("rb") as file:
             check_start(file.read(512), path.name)
 
 
@@ -203,12 +230,10 @@ def _wide_json(path: Path) -> str | None:
     """Return UTF-16 or UTF-32 for JSON with the byte order mark of one, as some shells write what a program prints."""
     if not path.is_file():
         return None
-    with contextlib.suppress(OSError), path.open("rb") as file:
+    with path.open("rb") as file:
         start = file.read(64)
-        wide = marked(start)
-        if wide is not None and start.decode(wide, errors="replace").lstrip()[:1] in ("[", "{"):
-            return wide
-    return None
+    wide = marked(start)
+    return wide if wide is not None and start.decode(wide, errors="replace").lstrip()[:1] in ("[", "{") else None
 
 
 def _in_utf8(path: Path, encoding: str, place: Path) -> Path:
@@ -233,7 +258,9 @@ def is_zip(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(4) == ZIP and not is_workbook(path)
-    except OSError:
+    except OSError as error:
+        if disk_error(error):
+            raise
         return False
 
 
@@ -242,7 +269,9 @@ def is_workbook(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return "xl/workbook.xml" in archive.namelist()
-    except (OSError, *DAMAGED):
+    except (OSError, *DAMAGED) as error:
+        if failure := disk_error(error):
+            raise failure from None
         return False
 
 
@@ -279,6 +308,8 @@ def unpacked(path: Path, folder: Path, allowed: int | None) -> Path:
     except OSError as error:
         raise FileError(f"{path.name} cannot be unpacked: {error.strerror or error}") from error
     except DAMAGED as error:
+        if failure := disk_error(error):
+            raise unreadable(path, failure) from error
         raise FileError(f"{path.name} is not a complete zip file: {error}. Write or download it again") from error
     return folder / members[0].filename if len(members) == 1 else folder
 
@@ -342,8 +373,9 @@ class Unchanged:
 
 
 def _mark(file: Path) -> tuple[int, int] | None:
+    """Return the size and time of a file; None for a pipe, and if there is none."""
     try:
         about = os.stat(file)
-    except OSError:
+    except FileNotFoundError:
         return None
-    return about.st_size, about.st_mtime_ns
+    return (about.st_size, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else None

@@ -23,7 +23,7 @@ from .encodings import decode
 from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
 from .json_files import HEAD_RECORDS, json_head, json_object, json_records
-from .opening import first_bytes, open_bytes
+from .opening import disk_error, first_bytes, open_bytes
 from .other_tables import read_arrow, read_workbook
 from .tables import FORMATS as FILE_FORMATS
 from .tables import Reading, format_of
@@ -62,7 +62,9 @@ def _head(path: Path, how: Reading) -> Head:
         if kind == "jsonl":
             return _records_head(path.name, kind, _first_lines(path, how))
         return _table_head(path, kind, how)
-    except (CrowdwiseError, OSError, ValueError, csv.Error, RecursionError, *POLARS_ERRORS):
+    except (CrowdwiseError, OSError, ValueError, csv.Error, RecursionError, *POLARS_ERRORS) as error:
+        if disk_error(error):
+            raise
         return nothing
 
 

@@ -188,7 +188,9 @@ def doubts(result: Any, least: float) -> pl.DataFrame:
         reasons.append(pl.when(pl.col("answers") == 0).then(pl.lit("there are no answers")))
         reasons.append(pl.when(pl.col("answers") == 1).then(pl.lit("there is only one answer")))
     if "others" in table.columns:
-        reasons.append(pl.when(pl.col("models_disagree")).then(pl.format("other models differ: {}", "others")))
+        reasons.append(
+            pl.when(pl.col("models_disagree").cast(pl.Boolean)).then(pl.format("other models differ: {}", "others"))
+        )
     reason = pl.concat_str(reasons, separator="; ", ignore_nulls=True)
     named = table.with_columns(reason.alias("reason")).filter(pl.col("reason") != "")
     first = [name for name in ("task", "image", "object", "item", "label", "cluster") if name in named.columns]

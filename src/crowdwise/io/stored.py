@@ -13,12 +13,12 @@ import mmap
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,11 +26,15 @@ import polars as pl
 from ..answers import Intake, Labels, SplitLabels
 from ..answers.gold import GoldCounts
 from ..answers.parts import Merged, PartIndex, Place
+from ..answers.rules import Ids
 from ..engine.executor import InTurn
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
+from ..kernels.rules import Sizes, Whole
 from ..result.locks import Lock
 from ..result.split import SavedTables
+from ..result.stored import conforms, flaw_of
+from .opening import reading
 
 T = TypeVar("T")
 
@@ -38,6 +42,7 @@ MOST_ROWS = 0.5  # share of the rows of a table above which a part has all of th
 PARTS = "parts.crowdwise"  # folder of parts within a folder that the user names
 TEMPORARY, LOCK = "crowdwise-", "lock"
 LOCKS: weakref.WeakValueDictionary[Path, Lock] = weakref.WeakValueDictionary()  # of this process, by folder
+GOLD = Whole("T", -1, below="K")  # the rule of known classes
 KEPT_COLUMNS = ("weight", "is_check")  # other columns that ratings and votes use; times are not kept
 
 
@@ -54,12 +59,24 @@ def disk_errors(folder: Path) -> Iterator[None]:
         raise FileError(f"cannot write to {folder}: {str(error).splitlines()[0]}") from error
 
 
+class _Writer:
+    """A file that numpy writes to by calling Python. Its own writing loses errors that come when a file is closed, as
+    that of a full disk, and would leave a part of an array."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+
+
+def _write_array(path: Path, array: Any) -> None:
+    with path.open("wb") as file:
+        np.save(_Writer(file), array)
+
+
 def save_array(path: Path, array: Any) -> None:
     """Write an array to a new file, which then replaces an old one: the old one may still be mapped into memory."""
     with disk_errors(path.parent):
         new = path.with_suffix(".new")
-        with new.open("wb") as file:
-            np.save(file, array)
+        _write_array(new, array)
         new.replace(path)
 
 
@@ -108,11 +125,10 @@ def write_part(folder: Path, part: Labels) -> None:
     """Write a part with ids of its own."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.blake2b(digest_size=16)
-        for name, array in {**part.layout._asdict(), "gold": part.gold}.items():
-            if name != "n_classes":
-                np.save(folder / f"{name}.npy", array)
-                digest.update(array)
+        arrays = {**part.layout._asdict(), "gold": part.gold}
+        del arrays["n_classes"]
+        for name, array in arrays.items():
+            _write_array(folder / f"{name}.npy", array)
         part.tasks.to_frame("task").write_ipc(folder / "tasks.arrow")
         part.workers.to_frame("worker").write_ipc(folder / "workers.arrow")
         part.classes.to_frame("label").write_ipc(folder / "classes.arrow")
@@ -121,17 +137,22 @@ def write_part(folder: Path, part: Labels) -> None:
             kept.write_ipc(folder / "extras.arrow")
         about = {
             "n_tasks": part.n_tasks, "n_gold": int((part.gold >= 0).sum()), "weighted": part.weighted,
-            "digest": digest.hexdigest(), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
+            "digest": _digest_of(arrays), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
         }  # fmt: skip
         (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+def read_arrow(path: Path) -> pl.DataFrame:
+    """Read an Arrow file of a part; a folder may be called like a pattern."""
+    return pl.scan_ipc(path, glob=False).collect()
 
 
 def read_index(folder: Path) -> PartIndex:
     """Read what the whole table needs to know of a part."""
     about = json.loads((folder / "part.json").read_text(encoding="utf-8"))
     return PartIndex(
-        workers=pl.read_ipc(folder / "workers.arrow").to_series(),
-        classes=pl.read_ipc(folder / "classes.arrow").to_series(),
+        workers=read_arrow(folder / "workers.arrow").to_series(),
+        classes=read_arrow(folder / "classes.arrow").to_series(),
         row_worker=np.load(folder / "row_worker.npy"),
         row_label=np.load(folder / "row_label.npy"),
         answers=np.diff(np.load(folder / "row_ptr.npy")).astype(np.int64),
@@ -140,6 +161,36 @@ def read_index(folder: Path) -> PartIndex:
         weighted=about["weighted"],
         intake=Intake.from_dict(about["intake"]),
     )
+
+
+def is_sound(folder: Path) -> bool:
+    """Whether a part that an earlier process wrote is what was written, and what compiled code may be given."""
+    try:
+        index, about = read_index(folder), json.loads((folder / "part.json").read_text(encoding="utf-8"))
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in (*Layout._fields[1:], "gold")}
+        layout = Layout(len(index.classes), *(arrays[name] for name in Layout._fields[1:]))
+        sizes = Sizes(T=index.n_tasks, W=len(index.workers), K=len(index.classes))
+        tasks = read_arrow(folder / "tasks.arrow").to_series()
+        extras = folder / "extras.arrow"
+        heights = {read_arrow(extras).height} if extras.exists() else {layout.n_answers}
+        flaws = flaw_of(layout, sizes), layout.flaw, *(
+            rule.shape_flaw(value, sizes) or rule.flaw(value, sizes)
+            for rule, value in (
+                (GOLD, arrays["gold"]), (Ids("T"), tasks), (Ids("W"), index.workers), (Ids("K"), index.classes),
+            )
+        )  # fmt: skip
+        plain = conforms((index.n_tasks, index.n_gold), tuple[int, ...]) and conforms(index.weighted, bool)
+        whole = conforms(index.intake, Intake) and heights == {layout.n_answers}
+        return plain and whole and not any(flaws) and about["digest"] == _digest_of(arrays)
+    except (Exception, pl.exceptions.PanicException):  # files may hold anything
+        return False
+
+
+def _digest_of(arrays: Mapping[str, Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays.values():
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 class Indexes(Sequence[PartIndex]):
@@ -179,12 +230,12 @@ class PartLabels(Labels, listed=False):
 
     @cached_property  # type: ignore[misc]
     def tasks(self) -> pl.Series:
-        return pl.read_ipc(self.folder / "tasks.arrow").to_series()
+        return read_arrow(self.folder / "tasks.arrow").to_series()
 
     @cached_property  # type: ignore[misc]
     def extras(self) -> pl.DataFrame:
         file = self.folder / "extras.arrow"
-        return pl.read_ipc(file) if file.exists() else pl.DataFrame()
+        return read_arrow(file) if file.exists() else pl.DataFrame()
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -265,7 +316,8 @@ class _Opener:
     make: Callable[[Labels, Subset], Any]
 
     def __call__(self) -> Any:
-        return self.make(*self.answers.part(self.number))
+        with reading(self.answers.home.part(self.number)):
+            return self.make(*self.answers.part(self.number))
 
 
 class OnDisk(InTurn[T]):
@@ -288,8 +340,10 @@ class OnDisk(InTurn[T]):
 
     def _open(self, number: int) -> tuple[T, Any]:
         shard = self.openers[number]()
-        kind = self.kinds[number]
-        arrays = {} if kind is None else {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
+        kind, arrays = self.kinds[number], dict[str, Any]()
+        if kind is not None:
+            with reading(self.home.part(number)):
+                arrays = {path.stem: np.load(path, mmap_mode="r+") for path in self._files(number)}
         for array in (*getattr(shard, "layout", ()), *arrays.values()):
             if isinstance(array, np.memmap) and array.size:
                 array._mmap.madvise(mmap.MADV_WILLNEED)  # type: ignore[attr-defined]

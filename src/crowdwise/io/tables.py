@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import check_path
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
+from ..forks import refuse_lost_threads
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import decoded, reason, refused_line
-from .opening import GZIP, ZIP, check_start, gunzipped, is_workbook, unreadable, zips_of
+from .opening import GZIP, ZIP, Unchanged, check_start, gunzipped, is_workbook, reading, unreadable, zips_of
 from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
 
 FORMATS = {
@@ -59,7 +61,7 @@ def file_name(path: Any) -> Path:
         raise ParameterError(
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
-    return Path(path)
+    return check_path("path", path)
 
 
 def size_of(name: str, value: str | float | None) -> int | None:
@@ -73,9 +75,13 @@ def size_of(name: str, value: str | float | None) -> int | None:
 
 def read_table(path: str | Path, how: Reading = AS_RECOGNISED, needs_rows: bool = True) -> Table:
     """Read a file; '-' is standard input. A raw CIFAR-10H file is converted to task, worker, label."""
+    refuse_lost_threads()
     if how.format is not None:
         check_choice("format", how.format, FORMAT_NAMES)
-    table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+    with reading(path):
+        seen = Unchanged([] if str(path) == "-" else [file_name(path)])
+        table = _read(path, how._replace(format=None) if how.format == "cifar10h" else how, needs_rows)
+        seen.check()
     if how.format == "cifar10h" or (how.format is None and looks_like_cifar10h(table.frame.columns)):
         return table._replace(frame=cifar10h(table.frame, table.name), notes=(*table.notes, NOTE))
     return table

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
+from .threads import LOADING
 
 MAX_PLAIN_CELLS = 150_000  # answers x classes up to which numpy finishes before numba is loaded
 MAX_PLAIN_CLICKS = 1_000  # the same for clicks
@@ -118,12 +119,17 @@ def choose(n_answers: int, n_classes: int) -> Kernels:
     """Return the kernel module for a table of this size. It depends on the data alone, so that results are
     reproducible."""
     name = "plain" if n_answers * n_classes <= MAX_PLAIN_CELLS else "fast"
-    return cast(Kernels, importlib.import_module(f"{__name__}.{name}"))
+    return cast(Kernels, _module(name))
 
 
 def choose_clicks(n_clicks: int) -> Any:
     """Return the kernel module for so many clicks on all images together."""
-    return importlib.import_module(f"{__name__}.clicks" if n_clicks <= MAX_PLAIN_CLICKS else f"{__name__}.fast.clicks")
+    return _module("clicks" if n_clicks <= MAX_PLAIN_CLICKS else "fast.clicks")
+
+
+def _module(name: str) -> Any:
+    with LOADING:
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 def preload() -> None:
@@ -132,12 +138,9 @@ def preload() -> None:
 
 
 def _load() -> None:
-    from . import fast
-
     none = np.zeros(0, np.uint64)
-    fast.numbers_of(
-        none, none, np.zeros((2, 4), np.uint64)
-    )  # the first call of a compiled function loads most of numba
+    with LOADING:  # the first call of a compiled function loads most of numba
+        _module("fast").numbers_of(none, none, np.zeros((2, 4), np.uint64))
 
 
 def cores() -> int:

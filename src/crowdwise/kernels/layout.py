@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_arg
 import numpy as np
 from numpy.typing import NDArray
 
+from .rules import Size, Whole, ascends
+
 if TYPE_CHECKING:
     from . import Kernels
 
@@ -36,11 +38,18 @@ HEAD = 3  # columns before the moments in the sums of clicks: clicks, clicks tim
 class WorkerRows(NamedTuple):
     """The observed (worker, label) pairs of a whole table; an M-step uses nothing else of the answers."""
 
-    n_classes: int
-    row_worker: Ints  # (R,)    ascending
-    row_label: Ints  # (R,)    ascending within a worker
-    worker_ptr: Ints  # (W+1,)  rows of worker j are worker_ptr[j]:worker_ptr[j+1]
-    answers: Ints  # (R,)    number of answers of each row
+    n_classes: Annotated[int, Size("K")]
+    row_worker: Annotated[Ints, Whole("R", below="W")]  # ascending
+    row_label: Annotated[Ints, Whole("R", below="K")]  # ascending within a worker
+    worker_ptr: Annotated[Ints, Whole("W+1", ends="R")]  # rows of worker j are worker_ptr[j]:worker_ptr[j+1]
+    answers: Annotated[Ints, Whole("R", dtype="int64")]  # number of answers of each row
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in rows that were read from a file, or ""."""
+        owner = np.repeat(np.arange(self.n_workers), np.diff(self.worker_ptr))
+        sound = np.array_equal(self.row_worker, owner) and ascends(self.row_label, self.worker_ptr, strictly=True)
+        return "" if sound else "has rows that are not in the order of worker and label"
 
     @property
     def n_workers(self) -> int:
@@ -63,14 +72,23 @@ class WorkerRows(NamedTuple):
 class Layout(NamedTuple):
     """N answers of W workers on T tasks with K classes, in R rows; all int32."""
 
-    n_classes: int
-    task_ptr: Ints  # (T+1,)  answers of task i are task_ptr[i]:task_ptr[i+1] of `pair`
-    pair: Ints  # (N,)    row of each answer, in task order; ascending within a task
-    row_ptr: Ints  # (R+1,)  answers of row r are row_ptr[r]:row_ptr[r+1] of `task`
-    task: Ints  # (N,)    task of each answer, in row order; ascending within a row
-    row_worker: Ints  # (R,)    ascending
-    row_label: Ints  # (R,)    ascending within a worker
-    worker_ptr: Ints  # (W+1,)  rows of worker j are worker_ptr[j]:worker_ptr[j+1]
+    n_classes: Annotated[int, Size("K")]
+    task_ptr: Annotated[Ints, Whole("T+1", ends="N")]  # answers of task i are task_ptr[i]:task_ptr[i+1] of `pair`
+    pair: Annotated[Ints, Whole("N", below="R")]  # row of each answer, in task order; ascending within a task
+    row_ptr: Annotated[Ints, Whole("R+1", ends="N")]  # answers of row r are row_ptr[r]:row_ptr[r+1] of `task`
+    task: Annotated[Ints, Whole("N", below="T")]  # task of each answer, in row order; ascending within a row
+    row_worker: Annotated[Ints, Whole("R", below="W")]  # ascending
+    row_label: Annotated[Ints, Whole("R", below="K")]  # ascending within a worker
+    worker_ptr: Annotated[Ints, Whole("W+1", ends="R")]  # rows of worker j are worker_ptr[j]:worker_ptr[j+1]
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a layout that was read from a file, or ""."""
+        counts = np.bincount(self.pair, minlength=self.n_rows), np.bincount(self.task, minlength=self.n_tasks)
+        alike = all(map(np.array_equal, counts, (np.diff(self.row_ptr), np.diff(self.task_ptr))))
+        if alike and ascends(self.pair, self.task_ptr) and ascends(self.task, self.row_ptr):
+            return self.rows.flaw
+        return "has answers by task that are not its answers by worker"
 
     @property
     def n_tasks(self) -> int:

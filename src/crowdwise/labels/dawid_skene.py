@@ -13,7 +13,7 @@ Dawid & Skene 1979: eqs 2.3 and 2.4 are the steps (4) and (5), 2.5 is (3). Deriv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..engine import Executor, register
 from ..engine.model import NOT_NEGATIVE, setting
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, Layout, PerRow, PerWorker, RowTable, find_rows, per_worker
+from ..kernels.rules import Real
 from ..kernels.special import softmax
 from .confusions import RowModel, Stats, mean_rows, row_logs
 from .em import Local
@@ -39,11 +40,11 @@ class Smoothed(NamedTuple):
 
 
 class Params(NamedTuple):
-    rho: Floats  # (K,)    share of each class
-    rows: PerRow  # (R, K)  pi[j, k, l] for every observed (j, l)
-    totals: PerWorker  # (W, K)  expected answers of worker j on tasks of class k
-    log_prior: Floats  # ()   the last term of (6)
-    crowd: Floats  # (K, K)  mean confusion matrix of the crowd, computed after the fit
+    rho: Annotated[Floats, Real("K", 0, 1, sums=True)]  # share of each class
+    rows: Annotated[PerRow, Real("R K", 0, 1)]  # pi[j, k, l] for every observed (j, l)
+    totals: Annotated[PerWorker, Real("W K", 0)]  # expected answers of worker j on tasks of class k
+    log_prior: Annotated[Floats, Real("")]  # the last term of (6)
+    crowd: Annotated[Floats, Real("K K", 0, 1, later=True)]  # mean confusion matrix, computed after the fit
 
 
 @register("dawid-skene", "a confusion matrix for every worker, by EM (Dawid & Skene 1979)")

@@ -19,9 +19,10 @@ import numpy as np
 from ..answers import Labels
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
 from ..engine.model import COUNT, NOT_NEGATIVE, setting
-from ..engine.run import Arrays, packed, under
+from ..engine.run import Arrays, packed, restored, sound, under
 from ..kernels import EStepResult
 from ..kernels.layout import ByRow, Floats, Subset, per_worker
+from ..kernels.rules import Real
 from ..rating.skills import SKILL_PRIOR_ANSWERS
 from .model import LabelModel, Learnt
 from .shard import Crowd, Shard
@@ -217,11 +218,12 @@ class _EM(Problem):
         return packed(values)
 
     def restore(self, state: Arrays) -> None:
+        rows = self.crowd.rows
+        sizes = {"W": rows.n_workers, "K": rows.n_classes, "R": rows.n_rows}
         kind = self.model.params_type
-        self.params = kind(**under(state, "params."))
-        before = under(state, "before.")
-        self.before = kind(**before) if before else None
-        self.hits, self.unchanged = state["hits"], int(state["unchanged"])
+        self.params = restored(kind, state, "params.", **sizes)
+        self.before = restored(kind, state, "before.", **sizes) if under(state, "before.") else None
+        self.hits, self.unchanged = sound(state, "hits", Real("W"), **sizes), int(state["unchanged"])
         count = len({name.split(".")[0] for name in state if name.startswith("shard")})
         self.shards.update(_put_back, each=[under(state, f"shard{number}.") for number in range(count)])
         if self.crowd.truth is not None:
@@ -245,4 +247,5 @@ def _put_back(shard: Shard, local: Any, part: Arrays) -> tuple[Local, int]:
     """Restore a posterior with the same most probable classes."""
     shape = (shard.layout.n_tasks, shard.layout.n_classes)
     tops = np.unpackbits(part["tops"], count=shape[0] * shape[1]).reshape(shape)
-    return Local(tops.astype(shard.dtype), under(part, "own.")), 0
+    own = {name: sound(part, f"own.{name}", Real("T"), T=shape[0]) for name in under(part, "own.")}
+    return Local(tops.astype(shard.dtype), own), 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
 from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, worker_answers
+from ..kernels.rules import Real
 from ..kernels.special import expit
 from ..rating.skills import match_left_out
 from ..result import LeftOut
@@ -34,10 +35,10 @@ MIN_EASE = 0.05
 
 
 class Params(NamedTuple):
-    rho: Floats  # (K,)
-    ability: PerWorker  # (W,)
-    ease: Floats  # (T,)  kept in the shards during the fit, and copied here at the end
-    shares: Floats  # (K,) mean posterior
+    rho: Annotated[Floats, Real("K", 0, 1, sums=True)]
+    ability: Annotated[PerWorker, Real("W")]
+    ease: Annotated[Floats, Real("T", 0, optional=True)]  # in the shards during the fit, copied here at the end
+    shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
 
 
 class Stats(NamedTuple):

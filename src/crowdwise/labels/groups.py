@@ -17,7 +17,7 @@ highest bound. A worker's matrix is the mixture of the group matrices with weigh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..engine.model import SOME_COUNT, Rule, setting
 from ..errors import DataError
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, WorkerRows
+from ..kernels.rules import Real
 from ..kernels.special import digamma, dirichlet_kl, softmax
 from ..result import Grouping
 from ..result.groups import group_probabilities, mixture
@@ -46,11 +47,11 @@ SEED_PRIOR_ANSWERS = 2.0  # pseudo-answers of the crowd in every row of a worker
 
 
 class Params(NamedTuple):
-    n: Floats  # (K,)       expected tasks of each class
-    member: PerWorker  # (W, M)     s
-    counts: Floats  # (M, K, K)  of beta
-    rows: PerRow  # (R, K)     the factors of eq (5)
-    bound: Floats  # ()         eq (8) without the terms of tasks and classes
+    n: Annotated[Floats, Real("K", 0)]  # expected tasks of each class
+    member: Annotated[PerWorker, Real("W M", 0, 1, sums=True)]  # s
+    counts: Annotated[Floats, Real("M K K", 0)]  # of beta
+    rows: Annotated[PerRow, Real("R K", 0)]  # the factors of eq (5)
+    bound: Annotated[Floats, Real("")]  # eq (8) without the terms of tasks and classes
 
 
 class Mixture(NamedTuple):

@@ -13,7 +13,7 @@ Hovy et al. 2013, Sec. 2-3. Derivation in docs/maths/mace.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..engine import register
 from ..engine.model import POSITIVE, setting
 from ..kernels import EStepResult
 from ..kernels.layout import Floats, Ints, PerRow, PerWorker, RowTable, find_rows, per_worker, weighted_counts
+from ..kernels.rules import Real
 from ..rating.skills import match_left_out
 from ..result import LeftOut
 from .em import EMModel, Local
@@ -28,12 +29,12 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    honest: PerWorker  # (W,)  expected honest answers
-    guesses: PerRow  # (R,)  expected guesses of each row
-    hit: PerRow  # (R,)  log(exp(t) + exp(u + x))
-    miss: PerRow  # (R,)  u + x
-    bound: Floats  # ()
-    shares: Floats  # (K,)  mean posterior
+    honest: Annotated[PerWorker, Real("W", 0)]  # expected honest answers
+    guesses: Annotated[PerRow, Real("R", 0)]  # expected guesses of each row
+    hit: Annotated[PerRow, Real("R")]  # log(exp(t) + exp(u + x))
+    miss: Annotated[PerRow, Real("R")]  # u + x
+    bound: Annotated[Floats, Real("")]
+    shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
 
 
 class Stats(NamedTuple):

@@ -10,7 +10,7 @@ sum log rho if the class shares are learnt. Derivation in docs/maths/one_coin.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..kernels.layout import (
     weighted_counts,
     worker_answers,
 )
+from ..kernels.rules import Real
 from ..kernels.special import softmax
 from ..rating.skills import match_left_out
 from ..result import LeftOut
@@ -37,11 +38,11 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    rho: Floats  # (K,)
-    hit: PerWorker  # (W,)  p: probability of a correct answer
-    total: PerWorker  # (W,)  answers and pseudo-counts behind it
-    crowd: Floats  # ()   the same of an average worker
-    shares: Floats  # (K,) mean posterior
+    rho: Annotated[Floats, Real("K", 0, 1, sums=True)]
+    hit: Annotated[PerWorker, Real("W", 0, 1)]  # p: probability of a correct answer
+    total: Annotated[PerWorker, Real("W", 0)]  # answers and pseudo-counts behind it
+    crowd: Annotated[Floats, Real("", 0, 1)]  # the same of an average worker
+    shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
 
 
 class Stats(NamedTuple):

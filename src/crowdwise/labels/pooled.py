@@ -28,7 +28,7 @@ docs/maths/pooled.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from ..kernels.layout import (
     per_worker,
     weighted_counts,
 )
+from ..kernels.rules import Real, Whole
 from ..kernels.special import softmax
 from ..rating.workers import Clusters
 from ..result import LeftOut
@@ -84,24 +85,25 @@ NO_ANCHOR_RULE, NO_COPYING_RULE = one_of(0.0), one_of(1.0)
 
 
 class Params(NamedTuple):
-    n: Floats  # (K,)    expected tasks of each class
-    a: Floats  # (K, K)  pseudo-counts of the prior on workers' rows
-    counts: PerRow  # (R, K)  C, observed (j, l) only
-    totals: PerWorker  # (W, K)  C[j, k, .]
-    rows: PerRow  # (R, K)  the factors of eq (5)
-    bound: Floats  # ()      eq (10) without its first two terms
-    sweeps: Floats  # ()      iterations so far
-    vote_n: Floats  # (K,)    n of (6) with s in place of q
-    vote_counts: PerRow  # (R, K)  C of (6) with s in place of q; empty without an anchor
-    vote_totals: PerWorker  # (W, K)  sums of vote_counts over labels; empty without an anchor
-    anchored: Floats  # ()      the second term of (10), without h
-    mean: Floats  # (K,)    m of (8)
-    vote_weight: PerWorker  # (W,)    weight of a worker's votes in (8)
-    cluster: PerWorker  # (W,)    cluster of workers who copy each other, or -1
-    copying: Floats  # (G,)    probability of copying in each cluster
-    group: PerWorker  # (W,)    group of workers who agree beyond the crowd, or -1
-    agreeing: Floats  # (G',)   their excess agreement
-    found: Floats  # (7,)    h, shared, trust, excess, error and alone of `sampled.Found`, share of inverted answers
+    n: Annotated[Floats, Real("K", 0)]  # expected tasks of each class
+    a: Annotated[Floats, Real("K K", 0)]  # pseudo-counts of the prior on workers' rows
+    counts: Annotated[PerRow, Real("R K", 0)]  # C, observed (j, l) only
+    totals: Annotated[PerWorker, Real("W K", 0)]  # C[j, k, .]
+    rows: Annotated[PerRow, Real("R K", 0)]  # the factors of eq (5)
+    bound: Annotated[Floats, Real("")]  # eq (10) without its first two terms
+    sweeps: Annotated[Ints, Whole("", dtype="int64")]  # iterations so far
+    vote_n: Annotated[Floats, Real("K", 0)]  # n of (6) with s in place of q
+    vote_counts: Annotated[PerRow, Real("R K", 0, optional=True)]  # C of (6) with s for q; empty without an anchor
+    vote_totals: Annotated[PerWorker, Real("W K", 0, optional=True)]  # their sums over labels
+    anchored: Annotated[Floats, Real("")]  # the second term of (10), without h
+    mean: Annotated[Floats, Real("K", 0, 1)]  # m of (8)
+    vote_weight: Annotated[PerWorker, Real("W", 0)]  # weight of a worker's votes in (8)
+    cluster: Annotated[PerWorker, Whole("W", -1, below="G")]  # cluster of workers who copy each other, or -1
+    copying: Annotated[Floats, Real("G", 0, 1)]  # probability of copying in each cluster
+    group: Annotated[PerWorker, Whole("W", -1, below="H")]  # group of workers who agree beyond the crowd, or -1
+    agreeing: Annotated[Floats, Real("H", 0, 1)]  # their excess agreement
+    # h, shared, trust, excess, error and alone of `sampled.Found`, share of inverted answers
+    found: Annotated[Floats, Real("7", high=np.inf, finite=False)]
 
 
 @register(
@@ -165,7 +167,8 @@ class Pooled(SharesByBayes):
             params = self._first(crowd, stats)
             n, counts = stats.shares, stats.counts
         else:
-            params = Params(*params[: len(Params._fields)])  # beside a classifier there are further fields
+            fields: Any = params[: len(Params._fields)]  # beside a classifier there are further fields
+            params = Params(*fields)
             n, counts = _mixed(stats, params)
             params = params._replace(sweeps=np.asarray(int(params.sweeps) + 1))
         iterations = int(params.sweeps)
@@ -194,7 +197,7 @@ class Pooled(SharesByBayes):
         anchored = found.anchor > 0
         return Params(
             n=stats.shares, a=a, counts=stats.counts, totals=none, rows=none, bound=np.zeros(()),
-            sweeps=np.zeros(()),
+            sweeps=np.zeros((), np.int64),
             vote_n=stats.shares, vote_counts=stats.counts if anchored else none,
             vote_totals=none, anchored=np.zeros(()), mean=_mean(crowd, weight), vote_weight=weight,
             cluster=found.cluster, copying=found.copying, group=found.group, agreeing=found.agreeing,

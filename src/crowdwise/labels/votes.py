@@ -8,13 +8,14 @@ answers, or over the worker's own), and errors are uniform.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Labels
 from ..engine import Executor, Run, Trace
 from ..kernels.layout import ByRow, Floats, Ints, PerRow, PerWorker, RowTable, per_worker, weighted_counts
+from ..kernels.rules import Real
 from ..rating.skills import vote_agreement, vote_left_out, vote_odds
 from ..result import LeftOut
 from .calibration import TaskParts, smoothed_votes
@@ -24,9 +25,9 @@ from .shard import Crowd, Shard
 
 
 class Params(NamedTuple):
-    weight: PerWorker  # (W,)  weight of a worker's vote
-    hit: PerWorker  # (W,)  probability of a correct answer
-    crowd: Floats  # (2,)  both of an average worker
+    weight: Annotated[PerWorker, Real("W", 0)]  # weight of a worker's vote
+    hit: Annotated[PerWorker, Real("W", 0, 1)]  # probability of a correct answer
+    crowd: Annotated[Floats, Real("2", 0)]  # both of an average worker
 
 
 class Counted(NamedTuple):

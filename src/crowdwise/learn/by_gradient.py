@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, SOME_POSITIVE, Rule, setting
 from ..errors import ParameterError, option
 from ..kernels.layout import Floats
+from ..kernels.rules import Real
 from ..labels.em import Local
 from ..labels.model import Learnt
 from ..labels.shard import Crowd, Shard
@@ -42,7 +43,7 @@ class ByGradient(OddsSide):
 
     criterion = "log-likelihood of the answers"
     extras = ("deep",)
-    params_type = with_fields(Params, "objective")
+    params_type = with_fields(Params, objective=Annotated[Floats, Real("")])
     max_iter: int = setting(EPOCHS, COUNT, "Number of epochs.")
     mixup: float = setting(0.0, NOT_NEGATIVE, "Parameter of the Beta distribution of mixup; 0: answers are not mixed.")
     rate: float | None = setting(

@@ -16,7 +16,7 @@ default, and B is reported. The derivation, and why `tied` is the better model, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..engine.model import NOT_NEGATIVE, SOME_COUNT, YES_NO, one_of, setting
 from ..errors import DataError, model_setting
 from ..kernels import TINY, EStepResult, special
 from ..kernels.layout import Floats, Ints, RowTable, per_worker
+from ..kernels.rules import Real
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
 from ..result import Grouping, LabelsResult, LeftOut
@@ -39,14 +40,16 @@ PRINCIPAL_AXES = 3  # principal components in which k-means splits the answers i
 
 
 class Params(NamedTuple):
-    logits: Floats  # (T, K)     of the classifier
-    share: Floats  # (M,)       alpha; with gating its mean over the tasks
-    matrices: Floats  # (M, K, K)  beta
-    log_prior: Floats  # ()         last term of (2), plus the log-prior of the classifier
-    shares: Floats  # (K,)       mean consensus
-    member: Floats  # (W, M)     group probabilities of workers, computed after the fit
-    mix: Floats = np.empty((0, 0))  # (T, M)     alpha of every task with gating, else (0, M)
-    gate: Floats = np.empty((0, 0))  # (F, M)     V with gating, else (0, M)
+    logits: Annotated[Floats, Real("T K")]  # of the classifier
+    share: Annotated[Floats, Real("M", 0, 1, sums=True)]  # alpha; with gating its mean over the tasks
+    matrices: Annotated[Floats, Real("M K K", 0, 1, sums=True)]  # beta
+    log_prior: Annotated[Floats, Real("")]  # last term of (2), plus the log-prior of the classifier
+    shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean consensus
+    member: Annotated[Floats, Real("W M", 0, 1, sums=True, later=True)]  # of workers, computed after the fit
+    mix: Annotated[Floats, Real("T M", 0, 1, optional=True)] = np.empty(
+        (0, 0)
+    )  # alpha of every task with gating, else (0, M)
+    gate: Annotated[Floats, Real("F M", optional=True)] = np.empty((0, 0))  # V with gating, else (0, M)
 
 
 class Stats(NamedTuple):

@@ -6,7 +6,7 @@ They share the equations in `objective` and differ in how the ease of a task is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..engine.run import Arrays
 from ..errors import DataError, option
 from ..kernels import TINY, EStepResult, choose, special
 from ..kernels.layout import Floats, Ints, RowTable
+from ..kernels.rules import Real
 from ..labels.em import Local
 from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult, LeftOut
@@ -39,15 +40,15 @@ COMPLEXITY_FACTOR = 1.3  # factor on the complexity that it adds, which is known
 
 
 class Params(NamedTuple):
-    logits: Floats  # (T, K)     of the classifier
-    ease: Floats  # (T,)       h
-    odds: Floats  # (W, K, K)  log-odds of the true class over each label, on the easiest task
-    log_kappa: Floats  # ()     sharpness of the ease as a function of the classifier's logits
-    floor: Floats  # ()         ease of a task on which the classifier is undecided
-    log_prior: Floats  # ()     of both sides
-    shares: Floats  # (K,)     mean posterior
-    votes: Floats  # (T,)      ease computed from the votes
-    start: Floats  # (W, K, K) initial log-odds
+    logits: Annotated[Floats, Real("T K")]  # of the classifier
+    ease: Annotated[Floats, Real("T", 0)]  # h
+    odds: Annotated[Floats, Real("W K K")]  # log-odds of the true class over each label, on the easiest task
+    log_kappa: Annotated[Floats, Real("")]  # sharpness of the ease as a function of the classifier's logits
+    floor: Annotated[Floats, Real("")]  # ease of a task on which the classifier is undecided
+    log_prior: Annotated[Floats, Real("")]  # of both sides
+    shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean posterior
+    votes: Annotated[Floats, Real("T", 0)]  # ease computed from the votes
+    start: Annotated[Floats, Real("W K K", optional=True)]  # initial log-odds
 
 
 def relation_of(params: Params) -> Relation:

@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from ..answers import Answers, Labels
+from ..answers.arguments import check_list, checked
+from ..answers.frames import to_series
 from ..answers.rows import Rows
 from ..engine import Run, best_of
 from ..engine.loop import resumable
@@ -36,6 +38,9 @@ from .sides import by_name
 
 MAX_FEATURE_FLOAT32 = 1e18  # its square does not overflow float32
 Fitted: TypeAlias = tuple[LabelsResult, Any]  # result of the worker side, and the trained Learner
+
+
+RIVALS = "a list of fitted classifiers"
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,6 +89,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @checked
     def fit(self, X: Any, answers: Any, tasks: Any = None, *, run: Run | None = None) -> CrowdClassifier:
         """Learn from the rows of X and the answers to their tasks.
 
@@ -119,6 +125,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         joint = isinstance(side, WorkerSide) and side.asks_classifier
         sides = side.candidates(labels) if isinstance(side, WorkerSide) else (side,)
 
+        @checked
         def fit(start: int) -> Fitted:
             learner = truth.learner(X, labels.n_classes, rng)
             return _fit_sides(sides[start % len(sides)], learner, labels, run), learner
@@ -158,8 +165,11 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predictions(self, X: Any, tasks: Any) -> pl.DataFrame:
         """Table of task, label and probability for every row, predicted from its features alone."""
         p, label = self.predict_proba(X), self.predict(X)
+        ids = to_series("task", tasks)
+        if len(ids) != len(p):
+            raise FeatureError(f"X has {len(p)} rows, but there are {len(ids)} tasks. Give one task per row")
         probability = p[np.arange(len(p)), np.searchsorted(self.classes_, label)]
-        return pl.DataFrame({"task": tasks, "label": label, "probability": probability})
+        return pl.DataFrame({"task": ids, "label": label, "probability": probability})
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None) -> float:
         """Accuracy on labels y (one per row), or the mean log-likelihood of answers y (given as in `fit`) given X.
@@ -183,6 +193,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = as_rows(X, answers, tasks)
         return self.result_.assign(rows.labels(), prior=softmax(self.learner_.logits(X))[rows.in_order()])
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Save a built-in classifier with its result to a folder, or to a file ending in .crowdwise, without pickle.
 
@@ -193,6 +204,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return write(self, Path(path))
 
+    @checked
     def report(self, path: str | Path, *, truth: Any = None, rivals: Any = (), **options: Any) -> Path:
         """Write the page of `result_`.
 
@@ -204,7 +216,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         shown: dict[str, LabelsResult] = {}
-        for each in (self, *([rivals] if isinstance(rivals, CrowdClassifier) else rivals)):
+        others = [rivals] if isinstance(rivals, CrowdClassifier) else check_list("rivals", rivals, RIVALS)
+        if not all(isinstance(each, CrowdClassifier) for each in others):
+            raise ParameterError(f"rivals is {rivals!r:.200}; give {RIVALS}")
+        for each in (self, *others):
             check_is_fitted(each)
             name = each.result_.model.name
             again = sum(other.split(" (")[0] == name for other in shown)

@@ -7,10 +7,9 @@ A network makes one epoch per iteration. An epoch that would decrease (2) is und
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..engine import Executor, Run, register
 from ..engine.model import COUNT, NOT_NEGATIVE, YES_NO, setting
 from ..errors import DataError, flags, phrase
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from ..labels import dawid_skene, groups, pooled
 from ..labels.em import Local
 from ..labels.majority_vote import MajorityVote
@@ -51,9 +51,13 @@ class EarlyStop(WorkerSide):
         return abs(objectives[-1] - objectives[-2]) <= self.early * abs(objectives[-2]) and moved <= self.early
 
 
-def with_fields(kind: Any, *names: str) -> Any:
-    """Return a copy of a NamedTuple class with further fields."""
-    return namedtuple(kind.__name__, (*kind._fields, *names))
+def with_fields(kind: Any, **more: Any) -> Any:
+    """Return a copy of a NamedTuple class with further fields, by name and type."""
+    fields = get_type_hints(kind, include_extras=True) | more
+    return NamedTuple(kind.__name__, list(fields.items()))
+
+
+TRUTH = {"logits": Annotated[Floats, Real("T K")], "truth_prior": Annotated[Floats, Real("")]}  # of the classifier
 
 
 class Stats(NamedTuple):
@@ -103,7 +107,7 @@ class JointModel(EarlyStop):
 class JointGroups(JointModel, groups.Groups):
     """`groups` together with a classifier: the Crowd Mixture Model with worker ids (Individual)."""
 
-    params_type = with_fields(groups.Params, "logits", "truth_prior")
+    params_type = with_fields(groups.Params, **TRUTH)
 
 
 @register("tied", "one confusion matrix for all workers, one true class per task; needs no worker ids")
@@ -120,7 +124,7 @@ class JointTied(JointModel, groups.Tied):
 class JointPooled(JointModel, pooled.Pooled):
     """`pooled` together with a classifier; by default without an anchor, copies and calibration."""
 
-    params_type = with_fields(pooled.Params, "logits", "truth_prior")
+    params_type = with_fields(pooled.Params, **TRUTH)
     calibrate: bool = setting(False, YES_NO, "Report calibrated probabilities; otherwise the posterior of the model.")
     anchor: float | None = setting(0.0, pooled.NO_ANCHOR_RULE, "0: there is no anchor beside a classifier.")
     copying: float = setting(1.0, pooled.NO_COPYING_RULE, "1: no search for copies beside a classifier.")
@@ -134,7 +138,7 @@ class JointPooled(JointModel, pooled.Pooled):
 class DLEM(JointModel, dawid_skene.DawidSkene):
     """Raykar's EM with a network: Dawid-Skene with a classifier as class prior."""
 
-    params_type = with_fields(dawid_skene.Params, "logits", "truth_prior")
+    params_type = with_fields(dawid_skene.Params, **TRUTH)
     tied_iterations = 0
     smoothing: float = setting(1.0, NOT_NEGATIVE, "Pseudo-count added to every cell of a confusion matrix.")
 

@@ -181,6 +181,8 @@ class NetworkLearner:
         state = {name: torch.from_numpy(array) for name, array in under(arrays, "module.").items()}
         names = sorted((name for name, value in state.items() if value.ndim == 2), key=lambda n: int(n.split(".")[0]))
         linear = [state[name] for name in names]
+        if tuple(len(each) for each in linear[:-1]) != plan.layers:  # which are as large as the settings say
+            raise ValueError(f"its layers have other sizes than {plan.layers}")
         new.module = plan.build(linear[0].shape[1], linear[-1].shape[0])
         new.module.load_state_dict(state)
         new.module.to(new.device)

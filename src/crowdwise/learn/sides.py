@@ -40,7 +40,7 @@ def by_name(name: str, /, **settings: Any) -> LabelModel:
         names = (
             f"a worker side ({', '.join(sides)}), a model of labels ({', '.join(sorted(labels_only.keys() - sides))})"
         )
-        hint = nearest(str(name), [*labels_only, *sides, *PUBLISHED])
+        hint = nearest(name, [*labels_only, *sides, *PUBLISHED])
         raise ParameterError(
             f"workers is {name!r}; it can be {names} or a published method ({', '.join(PUBLISHED)}).{hint}"
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
 from ..engine.registry import find
 from ..errors import ParameterError
 from ..result import store
+from ..result.stored import UnsoundError, complete, conforms, load_arrays
 from . import sides  # noqa: F401 - find knows models that have been imported
 from .logistic import Logistic, LogisticLearner
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from .estimator import CrowdClassifier
 
 FILE_NAME = "classifier.crowdwise"
+HEAD = {  # plain values of a file, and their types
+    "classifier": str,
+    "classifier_settings": dict[str, Any],
+    "threshold": float,
+    "n_features": int,
+    "feature_names": list[str] | None,
+}
 
 
 def write(model: CrowdClassifier, path: Path) -> Path:
@@ -48,25 +56,59 @@ def write(model: CrowdClassifier, path: Path) -> Path:
 
 def load(path: str | Path) -> CrowdClassifier:
     """Load a classifier that `CrowdClassifier.save` wrote."""
-    from safetensors.numpy import load as arrays_of
+    file = store.place(Path(path), FILE_NAME)
+    about, parts = store.unpack(file, "classifier")
+    with complete(file, "classifier"):
+        return _restored(about, parts)
 
+
+def _restored(about: dict[str, Any], parts: dict[str, bytes]) -> CrowdClassifier:
     from .estimator import CrowdClassifier
 
-    about, parts = store.unpack(store.place(Path(path), FILE_NAME), "classifier")
-    arrays = arrays_of(parts["classifier.safetensors"])
+    _check_head(about)
+    arrays = load_arrays(parts["classifier.safetensors"])
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise UnsoundError(f"{name} has numbers that are not finite")
     result = store.result_of(about, parts, find)
     made: Any
     if about["classifier"] == "logistic":
-        truth: Any = Logistic(**about["classifier_settings"])
+        truth: Any = Logistic(**_settings(Logistic, about))
         made = LogisticLearner.of(arrays["mean"], arrays["scale"], arrays["weights"], truth.l2)
     else:
         from .network import Network, NetworkLearner
 
-        truth = Network(**about["classifier_settings"])
+        truth = Network(**_settings(Network, about))
         made = NetworkLearner.of(truth, arrays)
     model = CrowdClassifier(truth, result.model, threshold=about["threshold"])
     model.result_, model.learner_, model.classes_ = result, made, result.classes.to_numpy()
     model.n_features_in_ = about["n_features"]
     if about["feature_names"] is not None:
         model.feature_names_in_ = np.array(about["feature_names"], object)
+    logits = (
+        made.logits(np.zeros((1, model.n_features_in_))) if made.mean.ndim < 3 else np.zeros((1, len(model.classes_)))
+    )
+    if logits.shape != (1, len(model.classes_)) or not np.isfinite(logits).all():
+        raise UnsoundError("its weights are not those of its features and classes")
     return model
+
+
+def _check_head(about: dict[str, Any]) -> None:
+    for name, kind in HEAD.items():
+        if not conforms(about[name], kind):
+            raise UnsoundError(f"{name} is {about[name]!r:.80}")
+    names, count = about["feature_names"], about["n_features"]
+    if about["classifier"] not in ("logistic", "mlp") or not 0 <= about["threshold"] <= 1 or count < 1:
+        raise UnsoundError("it does not say which classifier it is")
+    if names is not None and len(names) != count:
+        raise UnsoundError(f"it has {len(names)} names for {count} features")
+
+
+def _settings(kind: type, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a classifier, which have the types that it declares."""
+    kinds = get_type_hints(kind.__init__)  # type: ignore[misc]
+    found = {name: tuple(v) if isinstance(v, list) else v for name, v in about["classifier_settings"].items()}
+    for name, value in found.items():
+        if name not in kinds or not conforms(value, kinds[name]):
+            raise UnsoundError(f"{name} is {value!r:.80}")
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.coding import normalise_ids, place_of, to_text
 from ..answers.frames import to_frame
 from ..engine.resources import load
 from ..errors import ColumnError, DataError, EmptyDataError, ParameterError, nearest
@@ -62,12 +63,13 @@ def area(curve: pl.DataFrame) -> float:
 def known_classes(answers: Labels, truth: Any) -> Ints:
     """True class of each task as a number, (T,); -1 where it is unknown."""
     if isinstance(truth, Mapping) and not {"task", "label"} <= set(truth):
-        label = dict(truth)
+        return known_classes(answers, {"task": list(truth), "label": list(truth.values())})
     else:
         table = to_frame(truth)
         if not {"task", "label"} <= set(table.columns):
             raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
-        label = dict(zip(table["task"].to_list(), table["label"].to_list(), strict=True))
+        columns = (normalise_ids(table[name], name, "the truth")[0].to_list() for name in ("task", "label"))
+        label = dict(zip(*columns, strict=True))
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
     return np.array([code.get(label.get(task), -1) for task in answers.tasks.to_list()], np.int32)
 
@@ -75,8 +77,8 @@ def known_classes(answers: Labels, truth: Any) -> Ints:
 def _scores_and_positives(result: LabelsResult, truth: Any, label: Any) -> tuple[Floats, Any]:
     """Posterior of the positive class, and whether it is the true class, for each task of known truth."""
     names = result.classes.to_list()
-    if label is not None and label not in names:
-        raise ParameterError(f"no class {label!r}; there are {', '.join(map(str, names))}.{nearest(str(label), names)}")
+    if label is not None and place_of(result.classes, label) is None:
+        raise ParameterError(f"no class {label!r}; there are {', '.join(map(str, names))}.{nearest(label, names)}")
     gold = known_classes(result.answers, truth)
     known = np.flatnonzero(gold >= 0)
     if not len(known):
@@ -227,16 +229,18 @@ def rand_index(result: LabelsResult, groups: Any) -> float:
     >>> cw.rand_index(cw.aggregate(sim.answers, "groups"), sim.workers)
     1.0
     """
+    result = result_of(result, "labels", "rand_index")
     adjusted_rand_score = load("sklearn.metrics", "learn", "rand_index").adjusted_rand_score
     if not isinstance(groups, Mapping) or {"worker", "group"} <= set(groups):
         table = to_frame(groups)
         if not {"worker", "group"} <= set(table.columns):
             raise ColumnError(f"groups has columns {', '.join(table.columns)}; it needs worker and group")
-        groups = dict(table.select("worker", "group").rows())
+        worker = normalise_ids(table["worker"], "worker", "groups")[0]
+        groups = dict(zip(worker.to_list(), to_text(table["group"]).to_list(), strict=True))
     known = [(groups[worker], found) for worker, found, _ in result.members.rows() if worker in groups]
     if not known:
         raise EmptyDataError("the true groups and this result have no worker in common: nothing can be scored")
-    true, found = zip(*known, strict=True)
+    true, found = zip(*((str(group), found) for group, found in known), strict=True)
     return float(adjusted_rand_score(true, found))
 
 

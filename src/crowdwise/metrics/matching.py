@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..answers.coding import to_text
+from ..answers.arguments import checked
+from ..answers.coding import normalise_ids, to_numbers, to_text
 from ..answers.columns import POINT_ROLES
 from ..answers.frames import to_frame
 from ..answers.pair_rows import parse_same
@@ -18,6 +19,7 @@ from ..result import BaseResult, LabelsResult, PairsResult, SplitResult
 from ..result.base import result_of
 
 
+@checked
 def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     """Match estimated with true objects in every image: one to one, as many as possible within the distance `within`.
 
@@ -76,10 +78,12 @@ def _by_image(table: pl.DataFrame, axes: tuple[str, ...] | None, source: str) ->
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise DataError(f"{source} has no column {missing[0]!r}; columns are {', '.join(table.columns)}")
-    parts = table.select(columns["image"], *names).partition_by(columns["image"], as_dict=True, maintain_order=True)
+    image, _ = normalise_ids(table[columns["image"]], "image", source)
+    table = table.select(names).with_columns(image.alias("image"))
+    parts = table.partition_by("image", as_dict=True, maintain_order=True)
     by_image = {}
     for key, part in parts.items():
-        coordinates = part.select(pl.col(names).cast(pl.Float64, strict=False))
+        coordinates = pl.DataFrame([to_numbers(part[name]) for name in names])
         if (
             key[0] is None
             or not coordinates.select(pl.all_horizontal(pl.all().is_finite())).to_series().fill_null(value=False).all()

@@ -31,9 +31,10 @@ from ..engine import Problem, Run, Step, iterate, register
 from ..engine.loop import interrupted
 from ..engine.model import COUNT, setting
 from ..engine.resources import limit_threads, load
-from ..engine.run import Arrays, Progress, packed, rng_state, set_rng_state
+from ..engine.run import Arrays, Progress, packed, rng_state, set_rng_state, sound
 from ..errors import DataError
 from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.rules import Real, Whole
 from .baselines import GivenClusters, fit_of, votes, worker_coins
 from .gaussians import nearest_centres
 from .model import FeatureFit, PairAnswers, best_fit, new_trace
@@ -144,8 +145,11 @@ class _Fit(Problem):
         })  # fmt: skip
 
     def restore(self, state: Arrays) -> None:
-        self.centres, self.A, self.far = (state[name].copy() for name in ("centres", "A", "far"))
-        self.label = state["label"].copy()
+        sizes = {"N": len(self.Z), "K": self.K, "D": self.Z.shape[1]}
+        self.centres, self.A, self.far = (
+            sound(state, name, Real("K D"), **sizes).copy() for name in ("centres", "A", "far")
+        )
+        self.label = sound(state, "label", Whole("N", below="K", dtype="int64"), **sizes).copy()
         set_rng_state(self.rng, state["rng"])
 
     def found(self, answers: PairAnswers) -> FeatureFit:

@@ -15,10 +15,11 @@ from ..answers import Pairs
 from ..engine import Problem, Run, Step, Trace, iterate, register
 from ..engine.model import COUNT, POSITIVE, SOME_COUNT, YES_NO, one_of, setting
 from ..engine.resources import limit_threads, require
-from ..engine.run import Arrays, packed, unpacked
+from ..engine.run import Arrays, packed, sound, unpacked
 from ..engine.spectral import MIN_ITEMS, embed, embed_new
 from ..errors import EmptyDataError, FeatureError, model_setting
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from ..result import Clusters, PairsResult
 from .gaussians import Normals, Prior, k_means, log_sum, nearest_centres, over_blocks, phi
 from .merge import answers_between, assign_unasked, join_components
@@ -208,7 +209,8 @@ class _Fit(Problem):
     def restore(self, state: Arrays) -> None:
         self.gauss, self.normals = Prior(**unpacked(state, "gauss.")), Normals(**unpacked(state, "normals."))
         self.coins, self.loyal, self.theta = Coins(**unpacked(state, "coins.")), state["loyal"], state["theta"]
-        self.R, self.M = state["R"].copy(), state["M"].copy()
+        sizes = {"n": len(self.items), "C": self.theta.shape[1]}
+        self.R, self.M = (sound(state, name, Real("n C"), **sizes).copy() for name in ("R", "M"))
         self._allocate()
 
     def _within_covariance(self, which: Ints, centres: Floats) -> Floats:

@@ -11,6 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..answers import Pairs
+from ..answers.coding import normalise_ids
+from ..answers.frames import FOREIGN, to_series
 from ..engine import Model, Run, Trace, best_of
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
 from ..errors import EmptyDataError, FeatureError, flags, option, phrase
@@ -157,8 +159,7 @@ class PairsModel(Model[Pairs, PairsResult]):
 
     def place_items(self, space: dict[str, Any], X: Any, ids: Any = None) -> tuple[pl.Series, Floats]:
         """Return the ids of new items (row numbers if `ids` is None) and their cluster probabilities (n, C)."""
-        count = len(X) if hasattr(X, "__len__") else 0
-        new, width = items_of((np.arange(count) if ids is None else ids, X)), int(space["width"])
+        new, width = items_of((ids, X)), int(space["width"])
         if new.X.shape[1] != width:
             raise FeatureError(
                 f"X has {new.X.shape[1]} features per item, but the model was fitted on {width}. Give the same features"
@@ -178,20 +179,20 @@ def items_of(features: Any) -> Items:
     """Check features given as a tuple (ids, X) and return them as arrays."""
     try:
         ids, X = features
-    except (TypeError, ValueError):
+    except FOREIGN:
         raise FeatureError(
             f"features are of type {type(features).__name__}; give a tuple (ids, X), or the result of "
             "crowdwise.read_features"
         ) from None
-    names = ids if isinstance(ids, pl.Series) else pl.Series("item", np.asarray(ids).tolist(), strict=False)
     try:
         rows = np.asarray(X)
-    except ValueError as error:
+    except FOREIGN as error:
         raise FeatureError(
             f"X is not a table of numbers ({error}). Give one row per item, all of the same length"
         ) from None
     if rows.ndim < 2 or rows.dtype.kind not in "fiub":
         raise FeatureError(f"X is {rows.dtype} of shape {rows.shape}; it must hold numbers, one row per item")
+    names, _ = normalise_ids(to_series("item", np.arange(len(rows)) if ids is None else ids), "item", "the features")
     if len(rows) != len(names):
         raise FeatureError(f"X has {len(rows)} rows, but there are {len(names)} ids. Give one id per row")
     shape = rows.shape[1:]

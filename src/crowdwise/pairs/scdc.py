@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.arguments import is_number
 from ..engine import Run, register
 from ..engine.model import SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
 from ..engine.resources import limit_threads, load
@@ -242,4 +243,4 @@ class Scdc(DeepModel):
 
 
 def _is_size(n: Any) -> bool:
-    return not isinstance(n, bool) and isinstance(n, (int, float)) and n >= 1 and float(n).is_integer()
+    return not isinstance(n, bool) and is_number(n) and n >= 1 and float(n).is_integer()

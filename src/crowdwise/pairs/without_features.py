@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ..answers import Pairs
 from ..answers.pairs import components
 from ..engine import Problem, Run, Step, Trace, iterate
-from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
+from ..engine.run import Arrays, packed, restored, rng_state, set_rng_state, sound
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real, Whole
 from ..kernels.special import digamma, dirichlet_kl, expit, gammaln
 from ..result import Clusters
 from ..result.pairs import by_size
@@ -56,9 +57,9 @@ class Edges(NamedTuple):
 class Start(NamedTuple):
     """Initial clusters, with the log-odds and the trace they come from."""
 
-    label: Ints  # (N,)
-    odds: Floats  # (E,) posterior log-odds that each asked pair is the same
-    objectives: Floats
+    label: Annotated[Ints, Whole("N", below="N", dtype="int64")]
+    odds: Annotated[Floats, Real("E")]  # posterior log-odds that each asked pair is the same
+    objectives: Annotated[Floats, Real("iterations")]
     converged: bool
 
 
@@ -131,7 +132,7 @@ class PairByPair(Problem):
         return {"P": self.P, "odds": self.odds}
 
     def restore(self, state: Arrays) -> None:
-        self.P, self.odds = state["P"], state["odds"]
+        self.P, self.odds = sound(state, "P", Real("E", 0, 1), E=self.E), sound(state, "odds", Real("E"), E=self.E)
 
 
 class ClustersAndWorkers(Problem):
@@ -175,8 +176,9 @@ class ClustersAndWorkers(Problem):
         return packed(own | {"best": self.best, "value": self.value})
 
     def restore(self, state: Arrays) -> None:
-        self.odds, self.objectives = state["odds"], state["objectives"].tolist()
-        self.best, self.value = Start(**unpacked(state, "best.")), float(state["value"])
+        E, N = len(self.edges.left), self.answers.n_items
+        self.odds, self.objectives = sound(state, "odds", Real("E"), E=E), state["objectives"].tolist()
+        self.best, self.value = restored(Start, state, "best.", E=E, N=N), float(state["value"])
         set_rng_state(self.rng, state["rng"])
 
 

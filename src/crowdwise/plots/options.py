@@ -23,7 +23,7 @@ def places_of(names: pl.Series, wanted: Any, what: str) -> list[int]:
     place = {name: n for n, name in enumerate(names.to_list())}
     for name in asked:
         if name not in place:
-            raise UnknownIdError(f"no {what} {name!r} in this result.{nearest(str(name), list(place)[:10_000])}")
+            raise UnknownIdError(f"no {what} {name!r} in this result.{nearest(name, list(place)[:10_000])}")
     if not asked:
         raise ParameterError(f"{what}s is empty; name some, or omit it")
     return [place[name] for name in dict.fromkeys(asked)]

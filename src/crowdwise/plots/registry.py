@@ -47,7 +47,7 @@ def plot(result: BaseResult, name: str, **options: Any) -> Chart:
 
     known = charts(result.kind)
     if not isinstance(name, str) or name not in known:
-        raise ParameterError(f"{_no_chart(name, result.kind)} {_listed(known)}{nearest(str(name), known)}")
+        raise ParameterError(f"{_no_chart(name, result.kind)} {_listed(known)}{nearest(name, known)}")
     build = known[name]
     takes = list(inspect.signature(build).parameters)[1:]
     for option in options:

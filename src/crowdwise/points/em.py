@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step
-from ..engine.run import Arrays, packed, unpacked
+from ..engine.run import Arrays, packed, restored
 from ..kernels.layout import HEAD, Floats, Ints
+from ..kernels.rules import Real, Whole
 from .e_step import ObjectTerms, Stats, WorkerTerms, e_step
 
 CUT = 60.0  # objects beyond this squared Mahalanobis distance are ignored: their density is e^-30 of its peak
@@ -32,12 +33,12 @@ EM_TOL = 1e-7  # convergence tolerance: relative change of the objective
 class Mixture(NamedTuple):
     """Parameters of the objects of all images and of the workers."""
 
-    ptr: Ints  # (I+1,) offset of each image's objects
-    mean: Floats  # (M, D)
-    cov: Floats  # (M, D, D)
-    share: Floats  # (M,) share of the image's clicks on objects
-    p: Floats  # (W,) reliability: probability that a click is on an object
-    noise: Floats  # (W,) position noise: factor on the objects' standard deviations
+    ptr: Annotated[Ints, Whole("I+1", ends="M", dtype="int64")]  # offset of each image's objects
+    mean: Annotated[Floats, Real("M D")]
+    cov: Annotated[Floats, Real("M D D")]
+    share: Annotated[Floats, Real("M", 0)]  # share of the image's clicks on objects
+    p: Annotated[Floats, Real("W", 0, 1)]  # reliability: probability that a click is on an object
+    noise: Annotated[Floats, Real("W", 0)]  # position noise: factor on the objects' standard deviations
 
     @property
     def n_objects(self) -> int:
@@ -245,7 +246,8 @@ class GaussianEM(Problem):
         return packed(self.mixture._asdict())
 
     def restore(self, state: Arrays) -> None:
-        self.mixture = Mixture(**unpacked(state, ""))
+        ptr, (W, D) = self.mixture.ptr, (len(self.mixture.p), self.sides.shape[1])
+        self.mixture = restored(Mixture, state, I=len(ptr) - 1, W=W, D=D)
 
 
 def change_below(objectives: Sequence[float], tol: float) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import checked, generator
+from ..answers.frames import FOREIGN, to_series
 from ..engine.resources import limit_threads, load
 from ..engine.spectral import MIN_ITEMS, embed
 from ..errors import FeatureError, ParameterError
@@ -20,6 +22,7 @@ CAVEAT = (
 )
 
 
+@checked
 def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None = None, seed: int = 0) -> Points:
     """Place contributions with features in a few coordinates, in which `aggregate` finds clusters and outliers.
 
@@ -38,10 +41,12 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None =
     load("scipy.sparse", "learn", "the embedding of features")
     try:
         rows = np.asarray(X, np.float64)
-    except (TypeError, ValueError) as error:
+    except FOREIGN as error:
         raise FeatureError(f"X does not hold numbers: {error}. Give an array with one row per contribution") from None
-    worker = pl.Series("worker", workers)
-    image = pl.Series("image", ["all"] * len(rows) if images is None else images)
+    worker = to_series("worker", workers)
+    image = to_series(
+        "image", ["all"] * rows.shape[0] if images is None and rows.ndim else () if images is None else images
+    )
     if rows.ndim < 2 or not len(worker) == len(image) == len(rows):
         given = f"{len(worker)} workers" + ("" if images is None else f" and {len(image)} images")
         raise FeatureError(
@@ -59,7 +64,7 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None =
     if not isinstance(dims, int) or not 1 <= dims <= most:
         raise ParameterError(f"dims is {dims!r}; it must be a whole number from 1 to {most}")
     with limit_threads():
-        place = embed(rows, dims, np.random.default_rng(seed))["graph.embedding"]
+        place = embed(rows, dims, generator(seed))["graph.embedding"]
     axes = [f"dim{d + 1}" for d in range(dims)]
     frame = pl.DataFrame([image, worker, *(pl.Series(axis, place[:, d]) for d, axis in enumerate(axes))])
     frame = frame.with_columns(pl.Series("row", np.arange(len(rows))))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Intake, Points
+from ..answers.rules import Ids
 from ..engine import Executor
 from ..kernels.clicks import KAPPA, precisions
 from ..kernels.layout import Floats, Ints, weighted_counts
-from ..result.points import HALF, supporters
-from ..result.store import Parts, Stored
+from ..kernels.rules import Bits, Real, Sizes, Whole
+from ..result.points import HALF, are_covariances, supporters
+from ..result.stored import Parts, Stored, UnsoundError, flaw_of
 from .e_step import Local
 from .em import Mixture
 from .image_fit import ImageFit
@@ -30,16 +32,16 @@ ENDLESS = sys.maxsize  # rows of a table that never ends
 class Learned(NamedTuple):
     """What was learned from the clicks on an image, given the reliabilities of its workers."""
 
-    worker: Ints  # (J,) number of each worker who looked, in the order of their ids
-    on: Floats  # (J,) expected clicks on objects
-    far: Floats  # (J,) sum of their squared distances
-    sent: Floats  # (J,) clicks
-    strays: Floats  # (J,) clicks that are probably on no object
-    hits: Floats  # (J,) objects on which the worker clicked
-    mean: Floats  # (M, D) objects, sorted by position
-    evidence: Floats  # (M,) log-odds that the clicks on an object agree by more than chance
-    supporters: Floats  # (M,) workers who clicked on an object
-    precision: Floats  # (D, D) sum of the objects' expected precisions
+    worker: Annotated[Ints, Whole("J", below="W", dtype="int64")]  # numbers of those who looked, by id
+    on: Annotated[Floats, Real("J", 0)]  # expected clicks on objects
+    far: Annotated[Floats, Real("J", 0)]  # sum of their squared distances
+    sent: Annotated[Floats, Real("J", 0)]  # clicks
+    strays: Annotated[Floats, Real("J", 0)]  # clicks that are probably on no object
+    hits: Annotated[Floats, Real("J", 0)]  # objects on which the worker clicked
+    mean: Annotated[Floats, Real("M D")]  # objects, sorted by position
+    evidence: Annotated[Floats, Real("M")]  # log-odds that the clicks on an object agree by more than chance
+    supporters: Annotated[Floats, Real("M", 0)]  # workers who clicked on an object
+    precision: Annotated[Floats, Real("D D")]  # sum of the objects' expected precisions
 
     @property
     def counts(self) -> Floats:
@@ -52,8 +54,8 @@ class Learned(NamedTuple):
 class Sums(NamedTuple):
     """What was learned from images, added up."""
 
-    counts: Floats  # (len(COUNTS), W)
-    precision: Floats  # (D, D)
+    counts: Annotated[Floats, Real("7 W")]  # W)
+    precision: Annotated[Floats, Real("D D")]
     objects: int
 
     def plus(self, learned: Iterable[Learned], sign: int = 1) -> Sums:
@@ -200,28 +202,76 @@ def store(parts: Parts, images: Mapping[Any, Image], dtype: Any, D: int) -> None
             parts.add(f"{name}.{field}", flat.astype(values[0].dtype if values else np.float64))
 
 
+SAVED = {  # what `store` writes, apart from what was found and learned
+    "images": Annotated[pl.Series, Ids("I")],
+    "box": Annotated[Floats, Real("I 2 D")],
+    "estimated": Annotated[Ints, Bits("I", "uint8")],
+    "once": Annotated[Ints, Bits("I", "uint8")],
+    "jobs.size": Annotated[Ints, Whole("I", dtype="int64")],
+    "jobs.worker": Annotated[Ints, Whole("J", below="W", dtype="int64")],
+    "jobs.clicks": Annotated[Ints, Whole("J", dtype="int64")],
+    "jobs.X": Annotated[Floats, Real("N D")],
+}
+
+
 def restore(stored: Stored) -> tuple[pl.Series, dict[Any, Image]]:
     """Invert `store`: return the ids of the images, and the images."""
-    array = stored.arrays
-    blocks = np.split(array["jobs.X"], np.cumsum(array["jobs.clicks"])[:-1])
-    pairs = list(zip(array["jobs.worker"].tolist(), blocks, strict=False))
-    ends = np.cumsum(array["jobs.size"]).tolist()
-    boxes = zip(array["box"], array["estimated"].astype(bool).tolist(), [0, *ends], ends, strict=False)
+    values = {name: stored.get(name, kind) for name, kind in SAVED.items()}
+    found, learned = (_values(stored, name, kind) for name, kind in (("found", ImageFit), ("learned", Learned)))
+    stored.settle()
+    _check_sums(values["jobs.clicks"], len(values["jobs.X"]))
+    _check_sums(values["jobs.size"], len(values["jobs.worker"]))
+    blocks = np.split(values["jobs.X"], np.cumsum(values["jobs.clicks"])[:-1])
+    pairs = list(zip(values["jobs.worker"].tolist(), blocks, strict=False))
+    ends = np.cumsum(values["jobs.size"]).tolist()
+    boxes = zip(values["box"], values["estimated"].astype(bool).tolist(), [0, *ends], ends, strict=False)
     jobs = [Jobs(box, estimated, dict(pairs[a:b])) for box, estimated, a, b in boxes]
-    found, learned = (_values(array, name, kind) for name, kind in (("found", ImageFit), ("learned", Learned)))
-    once = array["once"].astype(bool).tolist()
-    names = stored.get("images", pl.Series)
-    return names, dict(zip(names.to_list(), map(Image, jobs, found, once, learned), strict=True))
+    once = values["once"].astype(bool).tolist()
+    images = list(map(Image, jobs, found, once, learned))
+    for image in images:
+        _check_image(image, stored.sizes)
+    return values["images"], dict(zip(values["images"].to_list(), images, strict=True))
 
 
-def _values(array: Mapping[str, Any], name: str, kind: Any) -> list[Any]:
+def _check_sums(counts: Ints, total: int) -> None:
+    if counts.max(initial=0) > total or counts.sum() != total:
+        raise UnsoundError("its jobs have other clicks than there are")
+
+
+def _check_image(image: Image, whole: Sizes) -> None:
+    """Raise ValueError if what was found in an image does not belong to it."""
+    (low, high), own = image.jobs.box, {name: whole[name] for name in ("D", "W")}
+    if not (high > low).all():
+        raise UnsoundError("it has boxes without an area")
+    known = image.learned
+    flaw = flaw_of(known, own | {"J": len(image.jobs.clicks)})
+    if image.found is not None:
+        flaw = flaw or flaw_of(image.found, own)
+        if not are_covariances(image.found.V) or not all(map(is_definite, (image.found.S, image.found.S0))):
+            flaw = flaw or "has covariances that are none"
+    if flaw or set(known.worker.tolist()) != set(image.jobs.clicks) or not are_covariances(known.precision):
+        raise UnsoundError(f"what was learned from an image is not sound: {flaw}")
+
+
+def is_definite(matrix: Floats) -> bool:
+    """Whether a matrix is a covariance that has an inverse."""
+    return are_covariances(matrix) and bool(np.linalg.eigvalsh(matrix).min(initial=1.0) > 0)
+
+
+def _values(stored: Stored, name: str, kind: Any) -> list[Any]:
     """Return one named tuple per image, None where there was none."""
     fields = []
     for field in kind._fields:
-        shapes = array[f"{name}.{field}.shape"]
+        shapes, flat = stored.get(f"{name}.{field}.shape"), stored.get(f"{name}.{field}")
+        if (
+            (shapes.ndim != 2 and len(shapes))
+            or shapes.min(initial=0) < 0
+            or shapes.max(initial=0) > max(len(flat), 1 << 16)
+        ):
+            raise UnsoundError(f"{name}.{field} has shapes that cannot be")
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).astype(np.int64)
-        parts = np.split(array[f"{name}.{field}"], ends[:-1]) if len(ends) else []
+        parts = np.split(flat, ends[:-1]) if len(ends) else []
         values = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
         fields.append([value.item() if value.ndim == 0 else value for value in values])
     rows = iter(zip(*fields, strict=True))
-    return [kind(*next(rows)) if there else None for there in array[f"{name}.there"]]
+    return [kind(*next(rows)) if there else None for there in stored.get(f"{name}.there")]

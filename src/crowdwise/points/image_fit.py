@@ -5,7 +5,7 @@ The derivation is in docs/maths/click_mixture.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..answers import Points
 from ..engine import Run
 from ..kernels.clicks import seeds
 from ..kernels.layout import Floats
+from ..kernels.rules import Real
 from .em import MIN_SD
 
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ MAX_ITER_MANY, MAX_ITER = 6, 150  # iterations per level with more than MAX_ONE_
 class ImageFit(NamedTuple):
     """Normal-Wishart posteriors of the objects of one image, with its own shared covariance and workers."""
 
-    mean: Floats  # (M, D)
-    V: Floats  # (M, D, D)
-    n: Floats  # (M,)
-    score: float  # evidence without the prior of S
-    S: Floats  # (D, D) covariance shared by the objects, estimated
-    S0: Floats  # (D, D) its initial value
-    A: Floats  # (workers of the image,) Beta parameters of the reliabilities
-    B: Floats
-    trace: Floats  # (iterations, 2) evidence and number of components
+    mean: Annotated[Floats, Real("M D")]
+    V: Annotated[Floats, Real("M D D")]
+    n: Annotated[Floats, Real("M", 0)]
+    score: Annotated[float, Real("")]  # evidence without the prior of S
+    S: Annotated[Floats, Real("D D")]  # covariance shared by the objects, estimated
+    S0: Annotated[Floats, Real("D D")]  # its initial value
+    A: Annotated[Floats, Real("workers", 0)]  # Beta parameters of the reliabilities
+    B: Annotated[Floats, Real("workers", 0)]
+    trace: Annotated[Floats, Real("iterations 2")]  # evidence and number of components
 
     @property
     def n_objects(self) -> int:

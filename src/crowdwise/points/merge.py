@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..answers import Points
 from ..engine import Executor, Problem, Run, Step, Trace, iterate
-from ..engine.run import Arrays, packed, unpacked
+from ..engine.run import Arrays, packed, restored, sound
 from ..kernels.clicks import JOINT_CUT, KAPPA, evidence, precisions, shape_prior, thicken
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real, Whole
 from .e_step import Local, ObjectTerms, WorkerTerms, clicks_per_worker, e_step
 from .em import (
     MIN_SD,
@@ -47,25 +48,25 @@ REFINE_TOL = 1e-6  # relative increase of its objective at convergence
 class Shapes(NamedTuple):
     """Prior of the objects' means and covariances."""
 
-    nu: float  # weight of S, in clicks
-    S: Floats  # (D, D) covariance shared by all objects, estimated
-    S0: Floats  # (D, D) its prior
-    kappa: float  # weight of S0, in objects
-    b0: Floats  # (I,) weight of m0, in clicks
-    m0: Floats  # (I, D) centre of the box
+    nu: Annotated[float, Real("")]  # weight of S, in clicks
+    S: Annotated[Floats, Real("D D")]  # covariance shared by all objects, estimated
+    S0: Annotated[Floats, Real("D D")]  # its prior
+    kappa: Annotated[float, Real("")]  # weight of S0, in objects
+    b0: Annotated[Floats, Real("I", 0)]  # weight of m0, in clicks
+    m0: Annotated[Floats, Real("I D")]  # centre of the box
 
 
 class Posterior(NamedTuple):
     """Normal-Wishart posteriors of the objects of all images, and Beta posteriors of the workers."""
 
-    ptr: Ints  # (I+1,)
-    mean: Floats  # (M, D)
-    V: Floats  # (M, D, D)
-    n: Floats  # (M,)
-    b: Floats  # (M,)
-    A: Floats  # (W,)
-    B: Floats  # (W,)
-    noise: Floats  # (W,)
+    ptr: Annotated[Ints, Whole("I+1", ends="M", dtype="int64")]
+    mean: Annotated[Floats, Real("M D")]
+    V: Annotated[Floats, Real("M D D")]
+    n: Annotated[Floats, Real("M", 0)]
+    b: Annotated[Floats, Real("M", 0)]
+    A: Annotated[Floats, Real("W", 0)]
+    B: Annotated[Floats, Real("W", 0)]
+    noise: Annotated[Floats, Real("W", 0)]
 
 
 class MergeFit(NamedTuple):
@@ -84,9 +85,13 @@ def merge_fit(model: ClickMixture, points: Points, executor: Executor[Points], r
     if saved is None:
         fit = _fit(model, points, executor, run, trace)
     else:
-        trace.set(saved["trace"])
-        posterior, shapes = Posterior(**unpacked(saved, "posterior.")), Shapes(**unpacked(saved, "shapes."))
-        fit = MergeFit(posterior, shapes, saved["evidence"], bool(saved["once"]), bool(saved["converged"]))
+        trace.set(sound(saved, "trace", Real("iterations 2")))
+        sizes = {"I": points.n_images, "W": points.n_workers, "D": points.n_axes}
+        posterior, shapes = (
+            restored(kind, saved, name, **sizes) for kind, name in ((Posterior, "posterior."), (Shapes, "shapes."))
+        )
+        evidence = sound(saved, "evidence", Real("M"), M=len(posterior.mean))
+        fit = MergeFit(posterior, shapes, evidence, bool(saved["once"]), bool(saved["converged"]))
     for stage in ("start", "images"):
         run.journal.forget(stage)
     run.journal.keep("merge", lambda: packed(fit._asdict() | {"trace": trace.array()}))
@@ -137,7 +142,7 @@ def _fit_images(model: ClickMixture, points: Points, run: Run) -> tuple[Start, l
     if saved is None:
         start, done = choose_start(model, points, run)
     else:
-        start = Start(**unpacked(saved, ""))
+        start = restored(Start, saved, D=points.n_axes)
     run.journal.keep("start", lambda: packed(start._asdict()))
     fit = _OneImage(model, points, start, run.inner())
     return start, fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=done)
@@ -281,8 +286,9 @@ class VariationalFit(Problem):
         return packed({"posterior": self.posterior, "shapes": self.shapes})
 
     def restore(self, state: Arrays) -> None:
-        self.posterior = Posterior(**unpacked(state, "posterior."))
-        self.shapes = Shapes(**unpacked(state, "shapes."))
+        sizes = {"I": len(self.posterior.ptr) - 1, "W": len(self.posterior.A), "D": len(self.shapes.S)}
+        self.posterior = restored(Posterior, state, "posterior.", **sizes)
+        self.shapes = restored(Shapes, state, "shapes.", **sizes)
 
     def evidence_for_any(self) -> Floats:
         """(I,) evidence, in nats, that an image has any objects at all.

@@ -12,7 +12,7 @@ import numpy as np
 from ..answers import Points
 from ..engine import Model, Progress, Run
 from ..engine.loop import interrupted
-from ..engine.run import Arrays, packed, unpacked
+from ..engine.run import Arrays, packed, restored
 from ..kernels.layout import Floats, Ints
 from ..kernels.threads import run as in_threads
 from ..result import Objects, PointsResult
@@ -50,7 +50,7 @@ def fit_images(
     """
     fits: list[T | None] = [(done or {}).get(i) for i in range(points.n_images)]
     for i, fields in _by_image(run.journal.saved("images") or {}).items():
-        fits[i] = fit_type(**fields)
+        fits[i] = restored(fit_type, fields, D=points.n_axes)
     run.journal.keep("images", lambda: packed({str(i): each for i, each in enumerate(fits)}))
     clicks, stopped = points.clicks_per_image, Event()
 
@@ -98,7 +98,7 @@ def concat(images: Sequence[T | None], field: str, *shape: int) -> Floats:
 def _by_image(arrays: Arrays) -> dict[int, dict[str, Any]]:
     """Fields of every saved fit, by image number."""
     fits: dict[int, dict[str, Any]] = {}
-    for key, value in unpacked(arrays, "").items():
+    for key, value in arrays.items():
         image, field = key.split(".", 1)
         fits.setdefault(int(image), {})[field] = value
     return fits

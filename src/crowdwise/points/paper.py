@@ -11,9 +11,10 @@ import numpy as np
 from ..answers import Points
 from ..engine import Executor, InMemory, Problem, Run, Step, Trace, iterate
 from ..engine.loop import best_of
-from ..engine.run import Arrays, packed, unpacked
+from ..engine.run import Arrays, packed, restored, sound
 from ..kernels.clicks import seeds
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from .e_step import Local
 from .em import MAXIMUM_LIKELIHOOD, GaussianEM, Mixture, assign, maximise, select_objects
 from .model import concat, fit_images, object_ptr
@@ -132,7 +133,11 @@ def _best_em(
     mixture, rows, converged = best_of(
         RESTARTS if start.n_objects > 1 else 1, fit, lambda found: float(found[1][-1, 0]), run,
         pack=lambda found: packed(dict(zip(("mixture", "rows", "converged"), found, strict=True))),
-        unpack=lambda kept: (Mixture(**unpacked(kept, "mixture.")), kept["rows"], bool(kept["converged"])),
+        unpack=lambda kept: (
+            restored(Mixture, kept, "mixture.", I=points.n_images, W=points.n_workers, D=points.n_axes),
+            sound(kept, "rows", Real("iterations 2")),
+            bool(kept["converged"]),
+        ),
     )  # fmt: skip
     trace.set(rows)
     return mixture, len(rows) or None, converged
@@ -206,7 +211,8 @@ class Annihilation(Problem):
         return packed({name: getattr(self, name) for name in names})
 
     def restore(self, state: Arrays) -> None:
-        self.mixture, self.best = (Mixture(**unpacked(state, name)) for name in ("mixture.", "best."))
+        sizes = {"I": len(self.mixture.ptr) - 1, "W": len(self.mixture.p), "D": self.sides.shape[1]}
+        self.mixture, self.best = (restored(Mixture, state, name, **sizes) for name in ("mixture.", "best."))
         self.best_score, self.before = float(state["best_score"]), float(state["before"])
         self.iterations = int(state["iterations"])
         self.best_at = int(state["best_at"]) if "best_at" in state else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..answers import Points
 from ..engine import Run
 from ..engine.loop import interrupted
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from ..kernels.threads import run as in_threads
 from .image_fit import FIRST_COMPONENTS, ImageFit, ImageFitter, start_components
 
@@ -33,7 +34,7 @@ class Start(NamedTuple):
     """Start of the fits of all images."""
 
     once: bool  # whether workers click an object at most once
-    shape: Floats  # (D, D) shared covariance
+    shape: Annotated[Floats, Real("D D")]  # shared covariance
 
 
 def choose_start(model: ClickMixture, points: Points, run: Run) -> tuple[Start, dict[int, ImageFit]]:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import checked
 from ..answers.click_rows import listed_jobs
-from ..answers.frames import to_frame
+from ..answers.frames import FOREIGN, to_frame
+from ..answers.rules import Ids
 from ..engine import Model, Run, Standing, Stream, Trace
 from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, nearest, option
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from ..kernels.special import expit
 from ..result import PointsResult
 from ..result.points import HALF
-from ..result.store import Parts, Stored
+from ..result.stored import Parts, Stored, UnsoundError
 from .em import RELIABILITY_MARGIN, Boxes, Elsewhere, assign, in_shards, sort_objects
 from .held import (
     COUNTS,
@@ -35,6 +38,7 @@ from .held import (
     Learned,
     Sums,
     as_points,
+    is_definite,
     jobs_by_image,
     learned_by_image,
     restore,
@@ -47,6 +51,7 @@ from .model import fit_images
 from .starts import SAMPLE_IMAGES, Start, choose_start, sample_images, shape_change
 from .summary import (
     DECOY_BETA,
+    HIT_RATE_GRID,
     HIT_RATE_MEANS,
     LOG_ODDS_WEIGHT,
     attention,
@@ -61,6 +66,7 @@ START_GROWTH = 1.25  # the start of searches is chosen again when the number of 
 HIT_RATE_GROWTH = 1.1  # hit rates are estimated again when the number of jobs changed by this factor
 MAX_SHAPE_CHANGE = 1.1  # a search is repeated for a result if variances at its start differ by more than this
 MAX_WORKERS_TO_ASK = 100  # in a decision
+SUMS_ROUNDING = 1e-3  # by which sums over images, which are added and subtracted, may be off
 
 
 class Doubt(NamedTuple):
@@ -74,14 +80,25 @@ class Doubt(NamedTuple):
 class HitRates(NamedTuple):
     """How many workers click on objects, learned from all images."""
 
-    eager: float  # hit rate of eager workers
-    weight: Floats  # weights of `summary.hit_rate_weights`
+    eager: Annotated[float, Real("", 0, 1)]  # hit rate of eager workers
+    weight: Annotated[Floats, Real("cells Q", 0, 1)]  # weights of `summary.hit_rate_weights`
     jobs: int  # jobs from which it was learned
 
     @property
     def mean(self) -> float:
         """Mean chance that a worker who looks clicks on a real object."""
         return float(self.weight.sum(0) @ HIT_RATE_MEANS)
+
+
+SAVED_STREAM = {  # what a file has of a stream, apart from its images
+    "axes": tuple[str, ...],
+    "clicks": int,
+    "workers": Annotated[pl.Series, Ids("W")],
+    "sums": Sums,
+    "start": Start | None,
+    "start_clicks": int | None,
+    "rates": HitRates | None,
+}
 
 
 class ClickStream(Stream[Points, PointsResult]):
@@ -129,6 +146,7 @@ class ClickStream(Stream[Points, PointsResult]):
             f"workers, {int(jobs.sum())} jobs)"
         )
 
+    @checked
     def update(self, answers: Any, *, run: Run | None = None) -> Self:
         """Learn from clicks. The clicks of a worker on an image replace those given before, so the same clicks again
         change nothing."""
@@ -156,6 +174,7 @@ class ClickStream(Stream[Points, PointsResult]):
         self._learn(changed, run)
         return self
 
+    @checked
     def remove(self, answers: Any, *, run: Run | None = None) -> int:
         """Delete the jobs listed in a table with the columns image and worker; return how many of them are unknown."""
         image, worker = listed_jobs(to_frame(answers), "the table of jobs to remove")
@@ -172,6 +191,7 @@ class ClickStream(Stream[Points, PointsResult]):
         self._learn(changed, run)
         return unknown
 
+    @checked
     def result(self, *, run: Run | None = None) -> PointsResult:
         """Return the result of all clicks held: all images are fitted jointly, from the objects found in each.
 
@@ -334,8 +354,12 @@ class ClickStream(Stream[Points, PointsResult]):
 
     def _known(self, item: Any) -> Learned:
         """Return what was learned about an image."""
-        if item not in self._images:
-            raise UnknownIdError(f"no image {item!r} in the stream.{nearest(str(item), list(self._images)[:10_000])}")
+        try:
+            known = item in self._images
+        except FOREIGN:  # it cannot be compared
+            known = False
+        if not known:
+            raise UnknownIdError(f"no image {item!r} in the stream.{nearest(item, list(self._images)[:10_000])}")
         return self._images[item].learned
 
     def _hit_rates(self) -> HitRates:
@@ -431,15 +455,37 @@ class ClickStream(Stream[Points, PointsResult]):
         return parts
 
     def _restore(self, stored: Stored) -> None:
-        workers = stored.get("workers", pl.Series)
-        self._axes = stored.get("axes", tuple)
-        self._clicks = stored.get("clicks", int)
-        self._workers = {name: number for number, name in enumerate(workers.to_list())}
-        start = stored.get("start", Start)
-        self._sums, self._start = stored.get("sums", Sums), start and (start, stored.get("start_clicks", int))
-        self._rates = stored.get("rates", HitRates)
+        values = {name: stored.get(name, kind) for name, kind in SAVED_STREAM.items()}
         images, self._images = restore(stored)
-        self._types = {"image": images.dtype, "worker": workers.dtype} if self._axes else {}
+        self._axes, self._clicks, self._sums, self._rates = (
+            values[name] for name in ("axes", "clicks", "sums", "rates")
+        )
+        self._workers = {name: number for number, name in enumerate(values["workers"].to_list())}
+        self._start = None if values["start"] is None else (values["start"], values["start_clicks"])
+        self._types = {"image": images.dtype, "worker": values["workers"].dtype} if self._axes else {}
+        flaw = self._flaw()
+        if flaw:
+            raise UnsoundError(flaw)
+
+    def _flaw(self) -> str:
+        """What contradicts itself in a stream that was read from a file, or ""."""
+        if len({*self._axes, "image", "worker"}) != len(self._sums.precision) + 2:
+            return f"it has the coordinates {self._axes}"
+        empty = Sums(np.zeros_like(self._sums.counts), np.zeros_like(self._sums.precision), 0)
+        total = empty.plus(image.learned for image in self._images.values())
+        alike = all(
+            np.allclose(np.asarray(a), np.asarray(b), atol=SUMS_ROUNDING)
+            for a, b in zip(total, self._sums, strict=True)
+        )
+        if not alike or self._clicks != sum(image.jobs.n_clicks for image in self._images.values()):
+            return "its sums are not those of its images"
+        if self._start is None:
+            return "" if not self._clicks else "it has clicks, but no start of searches"
+        weight = None if self._rates is None else self._rates.weight
+        if weight is not None and (weight.shape != HIT_RATE_GRID or not np.isclose(weight.sum(), 1)):
+            return "its hit rates are none"
+        definite = is_definite(self._start[0].shape) and isinstance(self._start[1], int)
+        return "" if definite else "its start of searches is none"
 
 
 def _search(

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import checked
+from ..answers.coding import place_of
 from ..engine import Executor
 from ..engine.resources import limit_threads
 from ..errors import ParameterError, UnknownIdError
@@ -17,6 +19,7 @@ from ..kernels.clicks import match
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.special import expit, gammaln
 from ..result import Objects, PointsResult
+from ..result.base import result_of
 from ..result.points import supporters
 from .e_step import Local, Stats
 from .em import CUT, Boxes, Mixture, object_terms, worker_terms
@@ -31,6 +34,7 @@ DECOY_BETA = (1.5, 8.5)  # Beta distribution of the share of workers who click o
 DECOY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)  # candidate shares of decoys; prior weight 1 / share
 HIT_RATE_MEANS = np.linspace(0.05, 0.98, 32)  # candidate means of the share of workers who click on a real object
 HIT_RATE_STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # candidate concentrations of that Beta distribution
+HIT_RATE_GRID = len(HIT_RATE_STRENGTHS) * len(DECOY_SHARES), len(HIT_RATE_MEANS)  # shape of their weights
 LOG_ODDS_WEIGHT = 0.5  # factor on the log-odds of an object, chosen on three real sets: docs/maths/click_mixture.md
 MIN_ODDS = 1e-12  # smallest probability of an object or of none, before that factor
 EAGER_QUANTILE = 0.75  # workers with a hit rate at or above this quantile count as having looked at the whole image
@@ -202,6 +206,7 @@ def _log_beta_binomial(pairs: Floats, a: float, b: float) -> Floats:
     return np.asarray(ways + parts - (whole[0] + whole[1] - whole[2]))
 
 
+@checked
 def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PROBABILITY) -> pl.DataFrame:
     """Probability that each click on an image is on each object.
 
@@ -213,13 +218,14 @@ def soft_assignments(result: PointsResult, image: Any, *, least: float = MIN_PRO
     >>> cw.soft_assignments(result, "image").columns
     ['click', 'worker', 'object', 'probability']
     """
+    result = result_of(result, "points", "soft_assignments")
     if result.model.name != "click-mixture":
         raise ParameterError(
             f"{result.model.name} makes hard assignments only. Fit 'click-mixture' to get soft assignments"
         )
-    if image not in result.answers.images.to_list():
+    i = place_of(result.answers.images, image)
+    if i is None:
         raise UnknownIdError(f"no image {image!r} in these clicks")
-    i = result.answers.images.to_list().index(image)
     shares, first = _shares(result, i), result.answers.clicks_of(i).start
     click, object_ = np.nonzero(shares >= least)
     return pl.DataFrame(

@@ -61,12 +61,8 @@ def seconds(answers: Labels) -> pl.Series | None:
 
     They come from a column `seconds`, or else from `started` and `timestamp`.
     """
-    extras = answers.extras
-    if "seconds" in extras.columns:
-        taken = _duration(extras["seconds"])
-    elif {"started", "timestamp"} <= set(extras.columns):
-        taken = (_instant(extras["timestamp"]) - _instant(extras["started"])) / 1e6
-    else:
+    taken = _given(answers)
+    if taken is None:
         return None
     good = taken.is_finite() & (taken > 0)
     return taken.set(~good.fill_null(value=False), None)
@@ -76,6 +72,22 @@ def unreadable_times(answers: Labels) -> bool:
     """Return whether there are columns of times, but no usable time in them."""
     taken = seconds(answers)
     return taken is not None and len(taken) > 0 and taken.null_count() == len(taken)
+
+
+def negative_times(answers: Labels) -> int:
+    """Return the number of answers that end before they start."""
+    taken = _given(answers)
+    return 0 if taken is None else int((taken < 0).sum())
+
+
+def _given(answers: Labels) -> pl.Series | None:
+    """Return the seconds of every answer as the columns have them, null if they cannot be read; None without times."""
+    extras = answers.extras
+    if "seconds" in extras.columns:
+        return _duration(extras["seconds"])
+    if {"started", "timestamp"} <= set(extras.columns):
+        return (_instant(extras["timestamp"]) - _instant(extras["started"])) / 1e6
+    return None
 
 
 def _duration(column: pl.Series) -> pl.Series:

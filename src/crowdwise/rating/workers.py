@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
+from ..answers.arguments import checked
 from ..errors import DataError, ParameterError
+from ..forks import refuse_lost_threads
 from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, summed, weighted_counts
 from ..kernels.special import classes_of
 from .checks import Checks, CheckSums, check_sums, checks
@@ -76,6 +78,7 @@ class Clusters(NamedTuple):
     rate: Floats  # (G,) probability of copying
 
 
+@checked
 def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
     """Return a table of ratings with one row per worker and the columns `COLUMNS`.
 
@@ -167,6 +170,7 @@ def _at_random(rows: WorkerRows, totals: Floats, prevalence: Floats) -> Floats:
 
 def rating_table(answers: Any, r: Ratings, matrices: Callable[[Ints], Floats | None]) -> pl.DataFrame:
     """Return the table of ratings; `matrices` returns the confusion matrices of workers, or None without any."""
+    refuse_lost_threads()
     W, K, n = answers.n_workers, answers.n_classes, answers.answers_per_worker
     some: Any = None if matrices(np.arange(min(1, W), dtype=np.int32)) is None else matrices
     distance, trace = spam_and_trace(some, W, K)

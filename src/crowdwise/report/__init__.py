@@ -8,7 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..answers.arguments import check_given
 from ..errors import for_python
+from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 from ..result import BaseResult
 from ..result.files import write_whole
 from .page import BaseSummary, Language, Tile, page_of
@@ -23,12 +26,16 @@ def write_report(result: BaseResult, path: str | Path, **options: Any) -> Path:
     take options; `command` is the line that makes the result again (default: a line of Python)."""
     from .render import page_html
 
-    data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
+    refuse_lost_threads()
+    check_given("command", options.get("command"), str, "the line that makes the page again")
+    with enough_memory("the report"):
+        data = page_html(page_of(result, options)).encode("utf-8", "backslashreplace")
     return write_whole(Path(path), lambda file: file.write(data))
 
 
 def summarise(result: BaseResult, language: Language = for_python) -> Any:
     """Return the summary of a result. Its warnings name options as Python arguments, or `for_shell` as flags."""
+    refuse_lost_threads()
     return summary_of(result.kind)(result, language)
 
 

@@ -179,7 +179,7 @@ class Page:
             for d in result.answers.intake.dropped
         ]
         shared = Shared(result.kind, [short(name, MAX_NAME_CHARS) for name in getattr(summary, "classes", [])])
-        line = command or python_line(result)
+        line = python_line(result) if command is None else command
         settings = [
             (each.name, each.metadata["description"])
             for each in fields(result.model)

@@ -30,7 +30,8 @@ def page_html(page: Page) -> str:
     )
     parts = {"style": style, "script": script, "data": inert_json(page.as_dict())}
     safe = {name: _markup()(text) for name, text in parts.items()}
-    return str(_template("page.html").render(page=page, summary=page.summary, csp=csp, version=__version__, **safe))
+    about = {"csp": csp, "version": __version__, "notices": _static("THIRD_PARTY_NOTICES.txt")}
+    return str(_template("page.html").render(page=page, summary=page.summary, **about, **safe))
 
 
 def notebook_html(summary: Any, workers: list[dict[str, Any]], total: int) -> str:

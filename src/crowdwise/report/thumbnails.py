@@ -25,7 +25,10 @@ def checked(pictures: Any, items: int) -> Pixels | None:
     """Return the pictures as an array, one per item, or None if there are none."""
     if pictures is None:
         return None
-    array = np.asarray(pictures)
+    try:
+        array = np.asarray(pictures)
+    except ValueError:
+        array = np.zeros(0)
     if not (_drawn(array.shape[1:]) and len(array) == items and array.dtype.kind in "buif"):
         raise ParameterError(
             f"pictures is an array of shape {array.shape} and type {array.dtype}; it must hold numbers in the shape "

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from ..answers.arguments import checked
 from ..answers.base import Answers
+from ..answers.rules import Table
 from ..errors import DataError, MissingError, flags, for_python, model_setting, phrase
+from ..forks import refuse_lost_threads
+from ..limits import enough_memory
 
 if TYPE_CHECKING:
     from ..engine import Model
@@ -44,7 +48,8 @@ class BaseResult(ABC):
     answers: Any
     model: Model[Any, Any]
     params: Any  # estimated parameters, as arrays
-    trace: pl.DataFrame  # iteration, objective, and counts by name
+    # iteration, objective, and counts by name
+    trace: Annotated[pl.DataFrame, Table("iterations", ("iteration", "objective"), numbers=True)]
     criterion: str  # name of the objective; empty for a model without iterations
     converged: bool
     seed: int
@@ -103,15 +108,17 @@ class BaseResult(ABC):
         return summarise(self)
 
     def to_pandas(self) -> dict[str, Any]:
-        """Return every table as a pandas frame, by name."""
+        """Return every table as a pandas frame, by name. Whole numbers beyond 64 bits become text."""
+        huge = pl.col(pl.Int128, pl.UInt128).cast(pl.String)
         try:
-            return {name: table.to_pandas() for name, table in self.tables().items()}
+            return {name: table.with_columns(huge).to_pandas() for name, table in self.tables().items()}
         except ModuleNotFoundError as error:
             raise MissingError(
                 f"pandas frames need pandas and pyarrow; {error.name} is not installed. Run: pip install "
                 "'crowdwise[pandas]'"
             ) from error
 
+    @checked
     def report(self, path: str | Path, **options: Any) -> Path:
         """Write one self-contained HTML page about this result, and return its path. No model is fitted for it.
 
@@ -126,6 +133,7 @@ class BaseResult(ABC):
 
         return write_report(self, path, **options)
 
+    @checked
     def plot(self, name: str, **options: Any) -> Chart:
         """A chart that shows itself in a notebook and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
 
@@ -143,15 +151,18 @@ class BaseResult(ABC):
 
         return notebook(self)
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Write this result to a folder, or to a file ending in .crowdwise. The write is atomic."""
         from .store import write
 
-        return write(self, Path(path))
+        with enough_memory("saving"):
+            return write(self, Path(path))
 
 
 def any_result(value: Any, verb: str, argument: str = "") -> Any:
     """A result of any kind, or an error that says what `verb` takes."""
+    refuse_lost_threads()
     if isinstance(value, BaseResult):
         return value
     got = "answers" if isinstance(value, Answers) else type(value).__name__

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ..answers.coding import place_of
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints
 
@@ -104,7 +105,7 @@ def explain(result: LabelsResult, task: Any) -> Explanation:
     if answers.weighted:
         raise DataError("explain does not support answers with weights, which this fit used")
     q, name = result.posterior[i].astype(np.float64), result.labels[i, "label"]
-    first = int(q.argmax()) if name is None else int(answers.classes.index_of(name) or 0)
+    first = int(q.argmax()) if name is None else place_of(answers.classes, name) or 0
     if K == 1:
         table = pl.DataFrame([*named, pl.Series("log_odds", np.zeros(len(rows)))])
         return Explanation(task, name, None, float(q[0]), 0.0, table, 0.0, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ ATTEMPTS = 3  # at steps that may be repeated
 def whole(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file that replaces `path` only if the block succeeds."""
     try:
+        if not path.name:
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         for left in path.parent.glob(f"{HIDDEN}*{TEMPORARY}"):
             remove_leftover(left)

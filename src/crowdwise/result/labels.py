@@ -5,14 +5,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Labels, places
+from ..answers.arguments import check_array
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints, PerWorker, RowTable, sort_answers
+from ..kernels.rules import Real
 from ..rating import rate
 from .base import BaseResult
 from .explain import Explanation, explain
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 class LeftOut(NamedTuple):
     """Sums over each worker's answers under leave-one-out posteriors, computed without the answer itself."""
 
-    right: PerWorker  # (W,) probability of the label given
-    sharpness: PerWorker  # (W,) sum of squares of the posterior: larger if it is more certain
+    right: Annotated[PerWorker, Real("W", 0)]  # probability of the label given
+    sharpness: Annotated[PerWorker, Real("W", 0)]  # sum of squares of the posterior: larger if it is more certain
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class FittedLabels(BaseResult):
 
     answers: Any
     model: LabelModel
-    prevalence: Floats  # (K,)
+    prevalence: Annotated[Floats, Real("K", 0, 1)]
     left_out: LeftOut
 
     @property
@@ -135,10 +137,11 @@ class FittedLabels(BaseResult):
         shape = (new.n_tasks, len(self.classes))
         if prior is None:
             prior = np.broadcast_to(self.model.class_prior(self.params, shape[1]), shape)
-        if np.shape(prior) != shape:
-            raise ParameterError(f"prior has shape {np.shape(prior)}; it must be {shape}: tasks, classes")
+        prior = check_array("prior", prior, "probabilities (tasks, classes)")
+        if prior.shape != shape:
+            raise ParameterError(f"prior has shape {prior.shape}; it must be {shape}: tasks, classes")
         before = group_probabilities(self.grouping, places(self.answers.workers, new.workers))
-        return Assignment(*assigned(self, recoded, np.asarray(prior), before), ignored)
+        return Assignment(*assigned(self, recoded, prior, before), ignored)
 
     def predict(self, answers: Any) -> Prediction:
         """Predict the labels of new answers, given the workers of this fit.
@@ -167,7 +170,13 @@ class LabelsResult(FittedLabels):
     """
 
     answers: Labels
-    posterior: Floats  # (T, K)
+    posterior: Annotated[Floats, Real("T K", 0, 1, sums=True)]
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a result that was read from a file, or ""."""
+        hard = self.model.difficulty(self.params)
+        return "" if hard is None or len(hard) == self.answers.n_tasks else "has the difficulty of other tasks"
 
     @cached_property
     def labels(self) -> pl.DataFrame:

@@ -44,7 +44,7 @@ class Lock:
             folder.mkdir(parents=True, exist_ok=True)  # the last holder has just removed it
         self.file = file
         try:
-            file.truncate(0)
+            repeated(lambda: file.truncate(0))
             file.write(f"{os.getpid()} {socket.gethostname()}")
             file.flush()
         except OSError:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -68,7 +68,8 @@ class Outputs:
     @property
     def last(self) -> set[str]:
         """Names of the outputs of the last run."""
-        return {name.partition("/")[0] for name in _listed(self.folder)}
+        with _named(self.folder):
+            return {name.partition("/")[0] for name in _listed(self.folder)}
 
     @property
     def _staged(self) -> Path:
@@ -82,13 +83,19 @@ class Outputs:
         return self._staged
 
     def publish(
-        self, *, without: Iterable[str] = (), listed: bool = True, inputs: Iterable[Path | None] = ()
+        self,
+        *,
+        without: Iterable[str] = (),
+        listed: bool = True,
+        unlisted: Collection[str] = (),
+        inputs: Iterable[Path | None] = (),
     ) -> list[Path]:
         """Put the files in `new` in place, and return their paths.
 
         Files of the names in `without` are removed, and so are the outputs of the last run that this one did not write.
-        Outputs that are not `listed` leave other files alone, and `crowdwise.json` as it is. A run that would replace
-        or remove one of its `inputs` is refused.
+        Outputs that are not `listed` leave other files alone, and `crowdwise.json` as it is; those of the names in
+        `unlisted` will be left alone by the next run. A run that would replace or remove one of its `inputs` is
+        refused.
         """
         staged, folder = self.new, self.folder
         with _named(folder):
@@ -99,8 +106,9 @@ class Outputs:
             removed = {*without}
             if listed:
                 removed |= self.last
-                files = {each.relative_to(staged).as_posix(): _digest(each) for each in _files(staged)}
-                _write_json(staged / LISTED, {"files": files})
+                files = {each.relative_to(staged).as_posix(): each for each in _files(staged)}
+                digests = {name: _digest(each) for name, each in files.items() if name not in unlisted}
+                _write_json(staged / LISTED, {"files": digests})
             removed -= {*names, LISTED}
             lost = next((name for name in (*names, *removed) if _among(folder / name, inputs)), None)
             if lost is not None:
@@ -167,7 +175,8 @@ def _put_in_place(folder: Path) -> None:
         outputs = sorted(each for each in ready.iterdir() if each.name not in (LISTED, JOURNAL))
         for each in outputs:
             os.replace(each, folder / each.name)
-        for name in filter(_is_name, _read_json(ready / JOURNAL, [])):
+        removed = _read_json(ready / JOURNAL, [])
+        for name in filter(_is_name, removed if isinstance(removed, list) else []):
             _discard(folder / name)
         if (ready / LISTED).exists():
             os.replace(ready / LISTED, folder / LISTED)
@@ -221,9 +230,11 @@ def _among(path: Path, inputs: Iterable[Path | None]) -> bool:
 
 
 def _read_json(path: Path, otherwise: Any) -> Any:
+    """Return what a file holds; if there is none, or it is not JSON, something else. A file that is there and cannot
+    be read raises OSError: without it, outputs of an earlier run would stay."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError, RecursionError):
         return otherwise
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ..answers import Pairs
-from ..errors import FeatureError, ParameterError, UnknownIdError, nearest
+from ..answers.arguments import check_list, is_whole
+from ..answers.rules import Table
+from ..errors import ChecksumError, CrowdwiseError, FeatureError, ParameterError, UnknownIdError, nearest
+from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.rules import Real, Whole
 from ..kernels.special import digamma
 from ..rating.skills import wilson
 from ..rating.table import flagged, share_correct, worker_table
@@ -31,14 +35,14 @@ MIN_SKILL = 0.55  # workers with less skill are counted in a warning
 class Clusters(NamedTuple):
     """Estimated parameters, as arrays. Clusters are numbered from 0, the largest first."""
 
-    choices: Ints  # (N, at most MAX_CHOICES) most probable clusters of each item; the first is its cluster
-    chances: Floats  # (N, at most MAX_CHOICES) their probabilities
-    alpha: Floats  # (W, 2) Beta parameters of the sensitivity: P(answer "same" | same)
-    beta: Floats  # (W, 2) Beta parameters of the specificity: P(answer "different" | different)
-    same: Floats  # (E,) probability that the two items of each pair asked are the same
-    view: Floats  # (N, 2) projection of the items for plots; (0, 2) without features
-    shares: Floats  # (S, K) shares of the components during the fit; (0, 0) if not recorded
-    epochs: Ints  # (S,) iterations at which the shares were recorded
+    choices: Annotated[Ints, Whole("N C", below="N")]  # most probable clusters of each item; the first is its cluster
+    chances: Annotated[Floats, Real("N C", 0, 1)]  # their probabilities
+    alpha: Annotated[Floats, Real("W 2", TINY)]  # Beta parameters of the sensitivity: P(answer "same" | same)
+    beta: Annotated[Floats, Real("W 2", TINY)]  # Beta parameters of the specificity: P(answer "different" | different)
+    same: Annotated[Floats, Real("E", 0, 1)]  # probability that the two items of each pair asked are the same
+    view: Annotated[Floats, Real("N 2", optional=True)]  # projection of the items for plots; (0, 2) without features
+    shares: Annotated[Floats, Real("S Q", 0, 1, optional=True)]  # of the components, or none
+    epochs: Annotated[Ints, Whole("S", dtype="int64")]  # iterations at which the shares were recorded
     samples: NDArray[np.uint8]  # (C, n, ...) simulated observations of each cluster; (0,) without images
 
     @classmethod
@@ -68,12 +72,24 @@ class PairsResult(BaseResult):
     answers: Pairs
     model: PairsModel
     params: Clusters
+    trace: Annotated[pl.DataFrame, Table("iterations", ("iteration", "objective", "clusters"), numbers=True)]
     space: dict[str, Any]  # arrays of the model that assign new items to clusters; empty without features
 
     @property
     def counted(self) -> str:
         N, C, W = self.answers.n_items, self.n_clusters, self.answers.n_workers
         return f"{N} item{'s' * (N != 1)} in {C} cluster{'s' * (C != 1)}, {W} worker{'s' * (W != 1)}"
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a result that was read from a file, or ""."""
+        p, C = self.params, self.n_clusters
+        if not p.choices.shape[1] or p.choices.max(initial=-1) >= C:
+            return "has items in clusters that there are not"
+        if len(p.same) != len(self.answers.edges[0]):
+            return "has probabilities of other pairs than those that were asked"
+        odd = p.samples.dtype != np.uint8 or (p.samples.size and (len(p.samples) != C or p.samples.ndim < 3))
+        return "has samples that are no images of its clusters" if odd else ""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables clusters, sizes, workers and asked (the pairs that were asked)."""
@@ -204,7 +220,7 @@ class PairsResult(BaseResult):
 
     def of(self, cluster: int) -> pl.DataFrame:
         """Return the items of one cluster, the most probable first."""
-        if not 1 <= cluster <= self.n_clusters:
+        if not is_whole(cluster) or not 1 <= cluster <= self.n_clusters:
             raise UnknownIdError(f"no cluster {cluster!r}; clusters are numbered from 1 to {self.n_clusters}")
         return self.clusters.filter(pl.col("cluster") == cluster).sort("probability", descending=True)
 
@@ -214,23 +230,38 @@ class PairsResult(BaseResult):
             raise FeatureError(
                 f"{self.model.name} was fitted without features, so new items cannot be assigned. Fit with features"
             )
+        if self._space_flaw:
+            raise ChecksumError(f"new items cannot be assigned: the saved clusters are damaged ({self._space_flaw})")
         names, P = self.model.place_items(self.space, X, items)
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]
         )
 
+    @cached_property
+    def _space_flaw(self) -> str:
+        """What is wrong with `space`, which only the model can read: it is tried on one item."""
+        try:
+            width, size = int(self.space["width"]), sum(array.size for array in self.space.values())
+            _, P = self.model.place_items(self.space, np.zeros((1, min(width, size))))
+        except CrowdwiseError as error:
+            return str(error)
+        except Exception as error:  # arrays of a file may be anything
+            return f"{type(error).__name__}: {error}"
+        return "" if P.shape == (1, self.n_clusters) and np.isfinite(P).all() else "they have other sizes"
+
     def probability_same(self, left: Any, right: Any) -> Floats:
         """Return the probability that left[e] and right[e] are the same, for any pairs of items of the fit."""
         numbers = {name: k for k, name in enumerate(self.answers.items.to_list())}
         ends = []
-        for names in (left, right):
-            unknown = [name for name in names if name not in numbers]
+        for side, names in (("left", left), ("right", right)):
+            ids = check_list(side, names, "a list of items")
+            unknown = [name for name in ids if not isinstance(name, Hashable) or name not in numbers]
             if unknown:
                 raise UnknownIdError(
-                    f"no item {unknown[0]!r} in this result.{nearest(str(unknown[0]), list(numbers)[:10_000])}"
+                    f"no item {unknown[0]!r} in this result.{nearest(repr(unknown[0]), list(numbers)[:10_000])}"
                 )
-            ends.append(np.array([numbers[name] for name in names], np.int64))
+            ends.append(np.array([numbers[name] for name in ids], np.int64))
         if len(ends[0]) != len(ends[1]):
             raise ParameterError(
                 f"left has {len(ends[0])} items and right {len(ends[1])}; give one of each for every pair"

@@ -4,38 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.coding import place_of
+from ..answers.rules import Table
 from ..errors import UnknownIdError, nearest
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.rules import Real, Whole
 from ..rating.skills import wilson
 from ..rating.table import flagged, worker_table
 from .base import BaseResult
 
+COV_ROUNDING = 1e-9  # by which an eigenvalue of a covariance may be below 0, as a share of its entries
 HALF = 0.5  # a click counts as on an object from this probability; a worker is flagged below this reliability
 
 
 class Objects(NamedTuple):
     """Estimated parameters, as arrays."""
 
-    ptr: Ints  # (I+1,) objects of image i are ptr[i]:ptr[i+1]
-    mean: Floats  # (M, D)
-    cov: Floats  # (M, D, D)
-    share: Floats  # (M,) share of the clicks on objects in its image
-    clicks: Floats  # (M,) expected number of clicks
-    probability: Floats  # (M,) probability that the object is real
-    reliability: Floats  # (W,) share of a worker's clicks that are on objects
-    low: Floats  # (W,) its 95 % interval
-    high: Floats
-    noise: Floats  # (W,) position noise of the worker, a factor of the standard deviations
-    outlier: Floats  # (N,) probability that a click is on no object
-    object: Ints  # (N,) most probable object, -1 for none
-    chance: Floats  # (N,) its probability
-    once: Ints  # () whether the model assumes that a worker clicks an object at most once
+    ptr: Annotated[Ints, Whole("I+1", ends="M", dtype="int64")]  # objects of image i are ptr[i]:ptr[i+1]
+    mean: Annotated[Floats, Real("M D")]
+    cov: Annotated[Floats, Real("M D D")]
+    share: Annotated[Floats, Real("M", 0, 1)]  # share of the clicks on objects in its image
+    clicks: Annotated[Floats, Real("M", 0)]  # expected number of clicks
+    probability: Annotated[Floats, Real("M", 0, 1)]  # probability that the object is real
+    reliability: Annotated[Floats, Real("W", 0, 1)]  # share of a worker's clicks that are on objects
+    low: Annotated[Floats, Real("W", 0, 1)]  # its 95 % interval
+    high: Annotated[Floats, Real("W", 0, 1)]
+    noise: Annotated[Floats, Real("W", 0)]  # position noise of the worker, a factor of the standard deviations
+    outlier: Annotated[Floats, Real("N", 0, 1)]  # probability that a click is on no object
+    object: Annotated[Ints, Whole("N", -1, below="M")]  # most probable object, -1 for none
+    chance: Annotated[Floats, Real("N", 0, 1)]  # its probability
+    once: Annotated[Ints, Whole("", dtype="int64")]  # whether a worker clicks an object at most once
+
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in objects that were read from a file, or ""."""
+        return "" if are_covariances(self.cov) else "has covariances that are none"
+
+
+def are_covariances(cov: Floats) -> bool:
+    """Whether matrices (..., D, D) are symmetric and have no eigenvalue below 0, up to rounding."""
+    least = -COV_ROUNDING * np.abs(cov).max(initial=0.0)
+    return np.allclose(cov, cov.swapaxes(-1, -2), atol=-least) and bool((np.linalg.eigvalsh(cov) >= least).all())
 
 
 def supporters(points: Points, object_: Ints, chance: Floats) -> tuple[Ints, Ints]:
@@ -63,6 +78,7 @@ class PointsResult(BaseResult):
 
     answers: Points
     params: Objects
+    trace: Annotated[pl.DataFrame, Table("iterations", ("iteration", "objective", "objects"), numbers=True)]
     best: int | None  # iteration with the reported parameters, from 1
 
     @property
@@ -181,10 +197,8 @@ class PointsResult(BaseResult):
     def of(self, image: Any) -> pl.DataFrame:
         """Return the objects of one image."""
         names = self.answers.images
-        if image not in names.to_list():
-            raise UnknownIdError(
-                f"no image {image!r} in these clicks.{nearest(str(image), names.head(10_000).to_list())}"
-            )
+        if place_of(names, image) is None:
+            raise UnknownIdError(f"no image {image!r} in these clicks.{nearest(image, names.head(10_000).to_list())}")
         return self.objects.filter(pl.col("image") == image)
 
     def own_warnings(self) -> list[str]:

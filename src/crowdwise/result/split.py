@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import mmap
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
+from ..answers.rules import Table
 from ..answers.split import SplitLabels
 from ..errors import DataError
 from ..kernels.layout import Floats, Ints, weighted_counts
+from ..kernels.rules import Real, Whole
+from ..rating import COLUMNS
+from . import parquet
 from .labels import FittedLabels
-from .tables import check_warnings, task_warnings, worker_warnings
+from .tables import STATES, check_warnings, task_warnings, worker_warnings
 
-TASK_TABLES = ("labels", "tasks")
+TASK_COLUMNS = {
+    "labels": ("task", "label", "probability", "votes", "tie", "status"),
+    "tasks": ("task", "answers", "entropy", "vote_entropy", "disagreement", "difficulty", "effective_votes"),
+}
+TASK_TABLES = tuple(TASK_COLUMNS)
+TEXTS, OF_ANY_TYPE = ("flags", "reasons", "status"), ("worker", "overuses")  # columns of workers; others are numbers
 BINS, BINS_PER_FACTOR = 1000, 25  # classes of probabilities of error, and how many of them for each factor of e
 
 
@@ -51,13 +63,13 @@ class SplitResult(FittedLabels):
     in_parts = True
 
     answers: SplitLabels
-    rated: pl.DataFrame  # the table of workers
+    rated: Annotated[pl.DataFrame, Table("W")]  # the table of workers
     components: int  # sets of workers that share no task
     states: dict[str, int]  # tasks in each state: ok, unvoted, no answers, known
     ties: int
-    checks: Ints  # (2,) answers marked as attention checks, and those of them to tasks with gold
-    expected: Floats  # (2,) of the labels estimated: sum of probabilities p, sum of p (1 - p)
-    doubts: Floats  # (2, BINS) labels estimated by probability of error, see `count_doubts`
+    checks: Annotated[Ints, Whole("2", dtype="int64")]  # answers marked as checks, and those of them to tasks with gold
+    expected: Annotated[Floats, Real("2", 0)]  # of the labels estimated: sum of probabilities p, sum of p (1 - p)
+    doubts: Annotated[Floats, Real("2 1000", 0)]  # labels estimated by probability of error, see `count_doubts`
     task_tables: TaskTables
 
     @property
@@ -97,6 +109,20 @@ class SplitResult(FittedLabels):
             f"there is no page for a result in parts ({self!r}). Use its tables, or fit a sample of the tasks"
         )
 
+    @property
+    def flaw(self) -> str:
+        """What contradicts itself in a result that was read from a file, or ""."""
+        if tuple(self.states) != STATES or min(*self.states.values(), self.ties, self.components) < 0:
+            return "has counts of tasks that cannot be"
+        if tuple(self.rated.columns) != tuple(COLUMNS) or not self.rated["worker"].equals(self.answers.workers):
+            return "has a table of workers that is not that of its workers"
+        odd = [
+            name
+            for name, kind in self.rated.schema.items()
+            if name not in OF_ANY_TYPE and not (kind == pl.String if name in TEXTS else kind.is_numeric())
+        ]
+        return f"has {self.rated[odd[0]].dtype} in the column {odd[0]!r} of workers" if odd else ""
+
 
 class SavedTables(TaskTables):
     """Tables in folders of Parquet files."""
@@ -109,6 +135,32 @@ class SavedTables(TaskTables):
 
     def write(self, name: str, folder: Path) -> Path:
         return Path(shutil.copytree(self.folder / name, folder / name))
+
+
+def table_sums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of the tables in a folder, by its path in it."""
+    sums = {}
+    for path in sorted(path for name in TASK_TABLES for path in (folder / name).glob("*.parquet")):
+        with path.open("rb") as file:
+            sums[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return sums
+
+
+def saved_tables(folder: Path, sums: Mapping[str, str], n_tasks: int) -> SavedTables:
+    """Return the tables of a saved result, or raise ValueError for what is wrong with them."""
+    if table_sums(folder) != sums:
+        raise ValueError(f"the tables of tasks in {folder.name} are not those that were written")
+    for name, columns in TASK_COLUMNS.items():
+        rows, files = 0, sorted((folder / name).glob("*.parquet"))
+        for path in files:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                parquet.check(data, n_tasks)
+                rows += parquet.claims(data).rows
+            if tuple(pl.read_parquet_schema(path)) != columns:
+                raise ValueError(f"{path.name} of the table {name} has other columns than {', '.join(columns)}")
+        if rows != n_tasks:
+            raise ValueError(f"the table {name} has {rows} rows for {n_tasks} tasks")
+    return SavedTables(folder)
 
 
 class SummaryOfLabels(SplitLabels, listed=False):

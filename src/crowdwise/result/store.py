@@ -8,14 +8,12 @@ stored, so a new kind of answers needs no code here.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import io
 import json
+import re
 import secrets
 import shutil
-import sys
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -24,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from ..answers import Intake
 from ..answers.base import Answers
-from ..errors import ChecksumError, FileError
+from ..errors import ChecksumError, FileError, ParameterError
+from ..forks import refuse_lost_threads
 from .base import BaseResult
 from .files import shown, write_whole
 from .outputs import settle
-from .split import TASK_TABLES, SavedTables, SplitResult, SummaryOfLabels
+from .split import TASK_TABLES, SplitResult, SummaryOfLabels, saved_tables, table_sums
+from .stored import ARRAYS, Parts, Stored, UnsoundError, as_parquet, complete, conforms, load_arrays
 
 if TYPE_CHECKING:
     from ..engine import Checkpoint, Model
@@ -40,78 +39,12 @@ NAME = "result.crowdwise"
 TABLES = "tables"  # folder of the tables of a result in parts
 NOT_STORED = ("answers", "model", "task_tables")
 ENDING = ".crowdwise"
-BROKEN = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError, OSError)
 Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model -> its class
 
 
 def place(path: Path, name: str = NAME) -> Path:
     """Return the file of a result: `path` itself if it ends in .crowdwise, else a file in that folder."""
     return path if path.suffix == ENDING else path / name
-
-
-class Parts:
-    """The stored parts of one object: plain values, arrays and tables."""
-
-    def __init__(self) -> None:
-        self.plain: dict[str, Any] = {}
-        self.arrays: dict[str, Any] = {}
-        self.tables: dict[str, pl.DataFrame] = {}
-
-    def add(self, name: str, value: Any) -> None:
-        """Add a value by its type. Named tuples and mappings of arrays are added field by field."""
-        if isinstance(value, np.ndarray):
-            self.arrays[name] = value
-        elif isinstance(value, pl.Series):
-            self.tables[name] = pl.DataFrame({"values": value})
-        elif isinstance(value, pl.DataFrame):
-            self.tables[name] = value
-        elif isinstance(value, Intake):
-            self.plain[name] = value.as_dict()
-        elif hasattr(value, "_asdict") or (isinstance(value, Mapping) and _holds_arrays(value)):
-            items = value._asdict() if hasattr(value, "_asdict") else value
-            self.plain[name] = list(items)
-            for key, each in items.items():
-                self.add(f"{name}.{key}", each)
-        else:
-            self.plain[name] = value
-
-    def files(self) -> dict[str, bytes]:
-        from safetensors.numpy import save
-
-        tensors = {name: np.asarray(array, order="C") for name, array in self.arrays.items()}
-        return {"arrays.safetensors": save(tensors)} | {f"{n}.parquet": _parquet(t) for n, t in self.tables.items()}
-
-
-def _holds_arrays(value: Mapping[str, Any]) -> bool:
-    return all(isinstance(each, np.ndarray) for each in value.values())
-
-
-class Stored:
-    """The parts read from a file."""
-
-    def __init__(self, head: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-        from safetensors.numpy import load
-
-        self.plain, self.arrays = head["values"], dict(load(files["arrays.safetensors"]))
-        self.tables = {name.removesuffix(".parquet"): data for name, data in files.items() if name.endswith(".parquet")}
-
-    def get(self, name: str, kind: Any) -> Any:
-        """Return a value; `kind` is the type that its class declares."""
-        if name in self.arrays:
-            return self.arrays[name]
-        if name in self.tables:
-            table = pl.read_parquet(io.BytesIO(self.tables[name]))
-            return table["values"] if kind is pl.Series else table
-        value = self.plain[name]
-        if kind is Intake:
-            return Intake.from_dict(value)
-        if isinstance(value, list) and f"{name}.{value[0] if value else ''}" in {*self.arrays, *self.plain}:
-            hints = kinds_of(kind) if hasattr(kind, "_fields") else {}
-            items = {key: self.get(f"{name}.{key}", hints.get(key)) for key in value}
-            return kind(**items) if hasattr(kind, "_fields") else items
-        if isinstance(value, list) and (kind is dict or getattr(kind, "__origin__", None) is dict):
-            return {}
-        return tuple(value) if isinstance(value, list) else value
 
 
 def write(result: BaseResult, path: Path) -> Path:
@@ -137,7 +70,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
             f"cannot write {shown(new)}: {error.strerror or error}; an existing result was not changed"
         ) from error
     head, parts = parts_of(result)
-    saved = pack(place(folder), "result", head | {"tables": stamp}, parts)
+    saved = pack(place(folder), "result", head | {"tables": stamp, "table_sums": table_sums(new)}, parts)
     for old in folder.glob(f"{TABLES}-*"):
         if old != new:
             shutil.rmtree(old, ignore_errors=True)
@@ -146,6 +79,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
 
 def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the header and the parts of a result."""
+    refuse_lost_threads()
     parts = Parts()
     answers_type = SummaryOfLabels if result.in_parts else result.answers
     for field in fields(answers_type):
@@ -159,47 +93,44 @@ def parts_of(result: BaseResult) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 def read(path: Path, find: Find) -> BaseResult:
     """Load a result; `find(name, kind)` returns the class of a model."""
-    result: BaseResult = result_of(*unpack(place(path), "result"), find, place(path).parent)
+    file = place(path)
+    head, files = unpack(file, "result")
+    with complete(file, "result"):
+        result: BaseResult = result_of(head, files, find, file.parent)
     return result
 
 
-def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find, folder: Path | None = None) -> Any:
+def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find, folder: Path = Path()) -> Any:
     """Return a result from the output of `parts_of`; `folder` has the tables of a result in parts."""
-    stored, about = Stored(head, files), head["model"]
-    model = find(about["name"], about["kind"])
-    made_by = model(**read_settings(about["settings"]))
-    answers_type, result_type, more = model.answers_type, model.result_type, dict[str, Any]()
-    if "tables" in head and folder is not None:
+    refuse_lost_threads()
+    stored = Stored(head, files)
+    made_by = model_of(head["model"], find)
+    answers_type, result_type, more = made_by.answers_type, made_by.result_type, dict[str, Any]()
+    in_parts = "tables" in head and made_by.kind == "labels"
+    if in_parts:
         answers_type, result_type = SummaryOfLabels, SplitResult
-        more["task_tables"] = SavedTables(folder / head["tables"])
-    kinds = kinds_of(result_type) | {"params": model.params_type}
-    values = {
-        field.name: stored.get(field.name, kinds.get(field.name))
-        for field in fields(result_type)
-        if field.name not in NOT_STORED
-    }
-    return result_type(answers=_filled(stored, answers_type), model=made_by, **values, **more)
+    answers = answers_type.of(**stored.fields(answers_type, "answers."))
+    values = stored.fields(result_type, but=NOT_STORED, params=made_by.params_type)
+    if in_parts:
+        stamp = head["tables"]
+        if not (isinstance(stamp, str) and re.fullmatch(TABLES + "-[0-9a-f]{8}", stamp)):
+            raise UnsoundError(f"its tables are in {stamp!r:.80}")
+        more["task_tables"] = saved_tables(folder / stamp, head["table_sums"], stored.plain["answers.n_tasks"])
+    result = result_type(answers=stored.made("answers", answers), model=made_by, **values, **more)
+    stored.made("the result", result)
+    stored.settle()
+    return result
 
 
-def _filled(stored: Stored, kind: type[Answers]) -> Answers:
-    kinds = kinds_of(kind)
-    return kind.of(**{name: stored.get(f"answers.{name}", kinds.get(name)) for name in field_names(kind)})
-
-
-def field_names(answers: Any) -> list[str]:
-    return [field.name for field in fields(answers)]
-
-
-def kinds_of(cls: type) -> dict[str, Any]:
-    """Return the types that a class declares for its fields; None for names imported only for type checking."""
-    kinds: dict[str, Any] = {}
-    for each in reversed(cls.__mro__):
-        for name, text in inspect.get_annotations(each).items():
-            try:
-                kinds[name] = eval(text, vars(sys.modules[each.__module__])) if isinstance(text, str) else text
-            except NameError:
-                kinds[name] = None
-    return kinds
+def model_of(about: Any, find: Find) -> Model[Any, Any]:
+    """Return a model from its kind, name and settings."""
+    if not (isinstance(about, dict) and conforms((about["name"], about["kind"]), tuple[str, ...])):
+        raise UnsoundError("its model has no name")
+    model = find(about["name"], about["kind"])
+    try:
+        return model(**read_settings(about["settings"]))
+    except ParameterError as error:
+        raise UnsoundError(str(error)) from error
 
 
 def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
@@ -221,29 +152,39 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     settle(path.parent)
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise FileError(
-            f"no saved {holds} at {path}: {error.strerror}. Give the folder or file of a saved {holds}"
-        ) from error
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            head = json.loads(archive.read("result.json"))
-            _check_head(head, holds, path)
-            parts = {name: archive.read(name) for name in head["sha256"]}
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"no saved {holds} at {path}: {why}. Give the folder or file of a saved {holds}") from error
+    with complete(path, holds):
+        parts = _members(data)
+        head = json.loads(parts.pop("result.json"))
+        _check_head(head, holds, path)
+        sums = {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}
+        if not isinstance(head["sha256"], dict) or head["sha256"].keys() != sums.keys():
+            raise UnsoundError("its parts are not those that it lists")
         for name, wanted in head["sha256"].items():
-            if hashlib.sha256(parts[name]).hexdigest() != wanted:
+            if sums[name] != wanted:
                 raise ChecksumError(f"{path}: the checksum of part {name} differs from the one that was written")
-    except BROKEN as error:
-        raise ChecksumError(
-            f"{path} is not a complete saved {holds}: {error}. It was truncated or changed, or is another file. Save "
-            f"the {holds} again"
-        ) from error
     return head, parts
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    """Return the members of a zip that is not compressed, by name; they take no more memory than the zip."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        if any(each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size for each in members):
+            raise UnsoundError("a part of it is compressed")
+        if sum(each.file_size for each in members) > len(data):
+            raise UnsoundError("its parts are larger than the file")
+        if len({each.filename for each in members}) < len(members):
+            raise UnsoundError("it has a part twice")
+        return {each.filename: archive.read(each) for each in members}
 
 
 def _check_head(head: Any, holds: str, path: Path) -> None:
     if not isinstance(head, dict):
         raise ChecksumError(f"{path} does not contain a saved {holds}")
+    json.dumps(head, ensure_ascii=False, allow_nan=False).encode()  # ValueError for what no text or number is
     if head.get("format") != FORMAT:
         raise ChecksumError(
             f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}. A result "
@@ -251,12 +192,6 @@ def _check_head(head: Any, holds: str, path: Path) -> None:
         )
     if head.get("holds") != holds:
         raise ChecksumError(f"{path} contains {head.get('holds')!r}, not a saved {holds}")
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,19 +221,21 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
         for name, array in stage.items()
     }
     about = {"mark": mark, "stages": list(stages), "seconds": seconds}
-    return pack(path, "checkpoint", about, {"arrays.safetensors": save(arrays)})
+    return pack(path, "checkpoint", about, {ARRAYS: save(arrays)})
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str, float]:
     """Return the fields of an `engine.Checkpoint`: its stages, the mark of the fit that it belongs to, and seconds."""
-    from safetensors.numpy import load
-
     head, parts = unpack(path, "checkpoint")
-    stages: dict[str, dict[str, Any]] = {stage: {} for stage in head["stages"]}
-    for key, array in load(parts["arrays.safetensors"]).items():
-        number, name = key.split(".", 1)
-        stages[head["stages"][int(number)]][name] = array
-    return stages, head["mark"], head.get("seconds", 0.0)
+    with complete(path, "checkpoint"):
+        for name, kind in {"stages": list[str], "mark": str, "seconds": float}.items():
+            if not conforms(head[name], kind):
+                raise UnsoundError(f"{name} is {head[name]!r:.80}")
+        stages: dict[str, dict[str, Any]] = {stage: {} for stage in head["stages"]}
+        for key, array in load_arrays(parts[ARRAYS]).items():
+            number, name = key.split(".", 1)
+            stages[head["stages"][int(number)]][name] = array
+    return stages, head["mark"], float(head["seconds"])
 
 
 def fingerprint(*values: Any) -> str:
@@ -312,7 +249,7 @@ def fingerprint(*values: Any) -> str:
 
 def _digest(digest: Any, value: Any) -> None:
     if isinstance(value, pl.Series | pl.DataFrame):
-        digest.update(_parquet(pl.DataFrame(value)))
+        digest.update(as_parquet(pl.DataFrame(value)))
         return
     for part in value if isinstance(value, tuple) else (value,):
         array = np.asarray(part)

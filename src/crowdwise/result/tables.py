@@ -13,7 +13,7 @@ from ..errors import option
 from ..kernels.layout import Bools, Floats, Ints, vote_parts
 from ..kernels.special import decide
 from ..rating.checks import marked_checks
-from ..rating.times import unreadable_times
+from ..rating.times import negative_times, unreadable_times
 
 if TYPE_CHECKING:
     from .labels import FittedLabels, LabelsResult
@@ -102,7 +102,9 @@ def label_warnings(result: LabelsResult) -> list[str]:
     parts = int(answers.kernels.components(answers.layout).max(initial=0)) + 1
     warnings = worker_warnings(result, parts)
     warnings += check_warnings(marked_checks(answers))
-    if unreadable_times(answers):
+    if negative := negative_times(answers):
+        warnings.append(f"{negative} answer(s) end before they start; their duration is not used")
+    elif unreadable_times(answers):
         warnings.append("the columns of times contain no readable time. Give a column of seconds")
     states = result.labels["status"]
     counts = {state: int((states == state).sum()) for state in STATES}

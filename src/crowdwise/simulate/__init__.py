@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError, nearest
+from ..answers.arguments import check_array, checked, generator
+from ..errors import ParameterError, check_choice, nearest
+from ..kernels.layout import Floats
 from .clicks import HARD_LAYOUTS, LAYOUTS, ClickCrowd, clicks
 from .features import LEVELS, SENSITIVITY, SHARES, SPECIFICITY, experts, levels, perturbed, triangle
 from .labels import (
@@ -16,6 +18,7 @@ from .labels import (
     Load,
     assign_workers,
     build_crowd,
+    check_size,
     confusion,
     draw_labels,
     groups,
@@ -34,6 +37,7 @@ SIMULATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+@checked
 def crowd(
     kind: str = "confusion",
     *,
@@ -56,9 +60,11 @@ def crowd(
     """
     if kind not in SIMULATORS:
         raise ParameterError(f"no simulator {kind!r}; there are {', '.join(SIMULATORS)}.{nearest(kind, SIMULATORS)}")
+    check_choice("load", load, ("even", "skewed"))
     for name, value in (("tasks", tasks), ("workers", workers), ("classes", classes)):
         if value < 1:
             raise ParameterError(f"{name} is {value}; it must be at least 1")
+    check_size(answers=tasks * max(per_task, 1), cells_of_confusion_matrices=workers * classes**2)
     simulator = SIMULATORS[kind]
     common = ("tasks", "workers", "classes", "per_task", "load", "seed", "rng")
     known = [name for name in inspect.signature(simulator).parameters if name not in common]
@@ -74,14 +80,21 @@ def crowd(
         if prevalence is not None or classes != 3 or load != "even":
             raise ParameterError("triangle always has three equally frequent classes and load 'even'")
         return triangle(**sizes, **settings)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     simulated = simulator(workers, classes, rng=rng, **settings)
     matrices, group = simulated if kind == "groups" else (simulated, np.zeros(workers, np.int64))
-    rho = np.full(classes, 1 / classes) if prevalence is None else np.asarray(prevalence, float) / np.sum(prevalence)
+    rho = np.full(classes, 1 / classes) if prevalence is None else _shares(prevalence, classes)
     truth = rng.choice(classes, tasks, p=rho)
     task, worker = assign_workers(tasks, workers, per_task, load=load, rng=rng)
     label = draw_labels(truth, task, worker, matrices, rng)
     return build_crowd(truth, task, worker, label, matrices, group, rho)
+
+
+def _shares(prevalence: Any, classes: int) -> Floats:
+    weight = check_array("prevalence", prevalence, f"{classes} numbers of at least 0")
+    if weight.shape != (classes,) or not weight.min() >= 0 or not 0 < weight.sum() < np.inf:
+        raise ParameterError(f"prevalence is {prevalence!r:.200}; give {classes} numbers of at least 0")
+    return np.asarray(weight / weight.sum())
 
 
 __all__ = [

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from ..answers import Points
+from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError, nearest
 from ..kernels.layout import Floats
-from .labels import Codes, Rng, write_tables
+from .labels import Codes, Rng, check_size, write_tables
 
 BOX = (1.0, 0.0, 4.0, 5.0)
 # Centres of ten objects in BOX: five small, four medium, one large. The paper does not list its own centres. H1 to H5
@@ -56,12 +57,14 @@ class ClickCrowd:
     def __repr__(self) -> str:
         return f"ClickCrowd({self.points!r}, {len(self.centres)} objects)"
 
+    @checked
     def save(self, folder: str | Path) -> list[Path]:
         """Write clicks.csv, truth.csv and workers.csv."""
         tables = {"clicks": self.points.frame(), "truth": self.objects, "workers": self.workers}
         return write_tables(folder, tables)
 
 
+@checked
 def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int = 0) -> ClickCrowd:
     """Simulate clicks on one image as in the paper.
 
@@ -77,14 +80,16 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, see
         if layout not in known:
             raise ParameterError(f"no layout {layout!r}; there are {', '.join(known)}.{nearest(layout, known)}")
         layout = known[layout]
-    centres, size = np.asarray(layout, np.float64), len(VARIANCES)
+    size = len(VARIANCES)
+    centres = check_array("layout", layout, f"the name of a layout, or the (x, y) centres of 1 to {size} objects")
     if centres.ndim != 2 or centres.shape[1] != 2 or not 1 <= len(centres) <= size:
         raise ParameterError(f"layout has shape {centres.shape}; give the (x, y) centres of 1 to {size} objects")
     if not ((centres >= BOX[:2]) & (centres <= BOX[2:])).all():
         raise ParameterError(f"layout has a centre outside the box {BOX}; move all centres inside it")
     if workers < 1 or total < workers:
         raise ParameterError(f"workers is {workers} and total is {total}; total must be at least the number of workers")
-    rng = np.random.default_rng([0, seed])
+    check_size(clicks=total)
+    rng = generator([0, seed])
     reliability = np.resize(RELIABILITY, workers)
     worker = np.repeat(np.arange(workers), _loads(workers, total, rng))
     on = np.where(rng.random(total) < reliability[worker], rng.integers(len(centres), size=total), -1)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..errors import ParameterError
+from ..answers.arguments import check_array, checked, generator
+from ..errors import ParameterError, check_choice
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
 from ..learn.objective import ease_of
-from .labels import Codes, Crowd, Load, Rng, assign_workers, build_crowd, draw_classes, draw_labels
+from .labels import Codes, Crowd, Load, Rng, assign_workers, build_crowd, check_size, draw_classes, draw_labels
 
 SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
 # Experts, inexperts and spammers of Setup (1), as in the study's code, and their shares of the crowd. On average, tasks
@@ -29,6 +30,7 @@ LEVELS = (
 SHARES = (0.25, 0.55, 0.20)
 
 
+@checked
 def experts(
     tasks: int = 1000,
     *,
@@ -53,10 +55,15 @@ def experts(
     (25, 2)
     """
     sizes = {"tasks": (tasks, 1), "fresh": (fresh, 0), "classes": (classes, 2), "features": (features, 2)}
+    sizes |= {} if workers is None else {"workers": (workers, 1)}
+    check_choice("load", load, ("even", "skewed"))
     for name, (value, minimum) in sizes.items():
         if value < minimum:
             raise ParameterError(f"{name} is {value}; it must be at least {minimum}")
-    rng = np.random.default_rng(seed)
+    W = 5 if workers is None else workers
+    check_size(answers=tasks * (W if per_task is None else max(per_task, 1)), numbers=(tasks + fresh) * features)
+    check_size(cells_of_confusion_matrices=W * classes**2)
+    rng = generator(seed)
     truth = rng.integers(0, classes, tasks + fresh)
     means = _class_means(classes, features)
     X = rng.normal(size=(len(truth), features)) + means[truth]
@@ -97,6 +104,7 @@ def _probabilities(odds: Floats, ease: Floats) -> Floats:
     return softmax(-ease[..., None] * odds)
 
 
+@checked
 def levels(
     truth: Any,
     matrices: Any = LEVELS,
@@ -119,7 +127,7 @@ def levels(
     30
     """
     truth, matrices = _checked_classes(truth), _checked_matrices(matrices)
-    weight = np.asarray(shares, float)
+    weight = check_array("shares", shares, "a number of at least 0 for every level")
     K, labelled = matrices.shape[1], len(truth) - fresh
     if weight.shape != (len(matrices),) or not weight.min() >= 0 or not 0 < weight.sum() < np.inf:
         raise ParameterError(f"shares is {shares!r}; give {len(matrices)} numbers of at least 0, one for every level")
@@ -128,9 +136,10 @@ def levels(
             f"truth holds {len(truth)} classes and fresh is {fresh}; give classes from 0 to {K - 1}, and at least one "
             "more than fresh"
         )
+    check_size(workers=max(workers, 1))
     if not 0 < per_task <= workers:
         raise ParameterError(f"per_task is {per_task}; it must be above 0 and at most {workers}, the number of workers")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     level = rng.choice(len(matrices), workers, p=weight / weight.sum())
     task, worker = _assign_at_random(labelled, workers, per_task, rng)
     used, worker = np.unique(worker, return_inverse=True)
@@ -140,6 +149,7 @@ def levels(
     return replace(build_crowd(truth, task, worker, label, matrices[level], level, rho), features=features)
 
 
+@checked
 def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_task: float = 5.0, seed: Any = 0) -> Crowd:
     """Simulate Setup (1) of the study of groups: three Gaussians labelled by experts, inexperts and spammers.
 
@@ -148,7 +158,8 @@ def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_tas
     """
     if tasks < 3 or fresh < 0:
         raise ParameterError(f"tasks is {tasks} and fresh is {fresh}; they must be at least 3 and 0")
-    points, crowd = np.random.default_rng(seed).spawn(2)
+    check_size(tasks=2 * (tasks + fresh), workers=9 * max(workers, 1))
+    points, crowd = generator(seed).spawn(2)
     truth = np.concatenate([points.permutation(np.arange(n) % 3) for n in (tasks, fresh)])
     # The paper prints centres half as far apart, with which no classifier could exceed 74 %.
     centres = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0)])
@@ -182,14 +193,15 @@ def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) 
 
 
 def _checked_classes(truth: Any) -> Codes:
-    classes = np.asarray(truth)
+    classes = check_array("truth", truth, "the class of every task, as an integer from 0")
+    classes = np.asarray(truth) if classes.ndim else classes
     if classes.ndim != 1 or not len(classes) or not np.issubdtype(classes.dtype, np.integer) or classes.min() < 0:
         raise ParameterError("truth must hold the class of every task, as an integer from 0")
     return classes.astype(np.int64)
 
 
 def _checked_matrices(matrices: Any) -> Floats:
-    P = np.asarray(matrices, float)
+    P = check_array("matrices", matrices, "confusion matrices, (levels, classes, classes)")
     square = P.ndim == 3 and P.shape[1] == P.shape[2] and P.size > 0
     if not square or not P.min() >= 0 or not (P.sum(2) > 0).all():
         raise ParameterError(f"matrices have shape {P.shape}; give confusion matrices, (levels, classes, classes)")

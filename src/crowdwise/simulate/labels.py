@@ -12,11 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..answers import Labels
-from ..errors import ParameterError
+from ..answers.arguments import check_array, checked
+from ..engine.resources import available
+from ..errors import MemoryNeedError, ParameterError
 from ..kernels.layout import Floats
 from ..result.files import write_whole
 from ..result.outputs import WAIT, Outputs
 
+BYTES_PER_NUMBER = 64  # while a crowd is made
 Load = Literal["even", "skewed"]
 Codes = NDArray[np.int64]
 Rng = np.random.Generator
@@ -36,6 +39,7 @@ class Crowd:
     def __repr__(self) -> str:
         return f"Crowd({self.answers!r})"
 
+    @checked
     def save(self, folder: str | Path) -> list[Path]:
         """Write answers.csv, truth.csv and workers.csv, and features.parquet if the crowd has features."""
         table = None
@@ -59,23 +63,35 @@ def write_tables(
         return outputs.publish(listed=False)
 
 
+@checked
 def confusion(workers: int, classes: int, *, accuracy: float = 0.75, concentration: float = 10.0, rng: Rng) -> Floats:
     """Confusion matrices (W, K, K) with Dirichlet rows whose mean has `accuracy` on the diagonal."""
-    mean = _one_coin_matrices(np.array([accuracy]), classes)
-    draws = rng.standard_gamma(np.maximum(concentration * mean, 1e-3), size=(workers, classes, classes))
+    _check_share("accuracy", accuracy)
+    if not 0 < concentration < np.inf:
+        raise ParameterError(f"concentration is {concentration}; it must be above 0")
+    mean = _one_coin_matrices(np.array([float(accuracy)]), classes)
+    draws = rng.standard_gamma(np.maximum(float(concentration) * mean, 1e-3), size=(workers, classes, classes))
     return np.asarray(draws / draws.sum(2, keepdims=True))
 
 
+@checked
 def one_coin(workers: int, classes: int, *, a: float = 6.0, b: float = 2.0, rng: Rng) -> Floats:
     """Confusion matrices (W, K, K): accuracies are drawn from Beta(a, b), and all errors are equally likely."""
+    for name, value in (("a", a), ("b", b)):
+        if not 0 < value < np.inf:
+            raise ParameterError(f"{name} is {value}; it must be above 0")
     return _one_coin_matrices(rng.beta(a, b, workers), classes)
 
 
+@checked
 def hammer_spammer(workers: int, classes: int, *, spammers: float = 0.3, accuracy: float = 0.9, rng: Rng) -> Floats:
     """Confusion matrices (W, K, K): hammers are right with probability `accuracy`, spammers answer at random."""
+    _check_share("accuracy", accuracy)
+    _check_share("spammers", spammers)
     return _one_coin_matrices(np.where(rng.random(workers) < spammers, 1 / classes, accuracy), classes)
 
 
+@checked
 def groups(
     workers: int, classes: int, *, shares: tuple[float, ...] = (0.5, 0.3, 0.2), rng: Rng
 ) -> tuple[Floats, Codes]:
@@ -87,11 +103,28 @@ def groups(
     neighbours = 0.55 * same + (1 - 0.55) * np.roll(same, 1, axis=1)
     one_label = np.full((classes, classes), 0.05 / max(classes - 1, 1))
     one_label[:, 0] = 0.95 if classes > 1 else 1.0
+    weight = check_array("shares", shares, "1 to 3 numbers of at least 0")
     kinds = np.stack([_one_coin_matrices(np.array([0.85]), classes)[0], neighbours, one_label])
-    if not 1 <= len(shares) <= len(kinds) or min(shares) < 0 or sum(shares) <= 0:
+    if weight.ndim != 1 or not 1 <= len(weight) <= len(kinds) or not weight.min() >= 0 or not 0 < weight.sum() < np.inf:
         raise ParameterError(f"shares is {shares!r}; give 1 to {len(kinds)} numbers of at least 0")
-    member = rng.choice(len(shares), workers, p=np.array(shares) / sum(shares))
+    member = rng.choice(len(weight), workers, p=weight / weight.sum())
     return kinds[member], member
+
+
+def check_size(**counts: int) -> None:
+    """Raise MemoryNeedError if so many numbers do not fit in memory; each count is named by what it counts."""
+    for name, count in counts.items():
+        need = BYTES_PER_NUMBER * count
+        if need > available():
+            raise MemoryNeedError(
+                f"{count:,} {name.replace('_', ' ')} need about {need / 1e9:,.1f} GB, but {available() / 1e9:,.1f} GB "
+                "are free. Simulate a smaller crowd"
+            )
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ParameterError(f"{name} is {value}; it must be from 0 to 1")
 
 
 def _one_coin_matrices(accuracy: Floats, classes: int) -> Floats:
@@ -101,6 +134,7 @@ def _one_coin_matrices(accuracy: Floats, classes: int) -> Floats:
     return matrices
 
 
+@checked
 def assign_workers(tasks: int, workers: int, per_task: int, *, load: Load = "even", rng: Rng) -> tuple[Codes, Codes]:
     """Return the task and the worker of every answer, with `per_task` different workers per task.
 

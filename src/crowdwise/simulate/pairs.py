@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from ..answers import Pairs
+from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
-from .labels import Rng, numbered, write_tables
+from .labels import Rng, check_size, numbered, write_tables
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +29,7 @@ class PairCrowd:
     def __repr__(self) -> str:
         return f"PairCrowd({self.pairs!r}, {self.truth['label'].n_unique()} clusters)"
 
+    @checked
     def save(self, folder: str | Path) -> list[Path]:
         """Write pairs.csv, features.csv, truth.csv and workers.csv."""
         ids, X = self.features
@@ -36,6 +38,7 @@ class PairCrowd:
         return write_tables(folder, tables)
 
 
+@checked
 def pinwheel(
     *,
     clusters: int = 5,
@@ -62,7 +65,8 @@ def pinwheel(
             f"clusters is {clusters}, per_cluster {per_cluster}, asked {asked}, workers {workers} and each {each}; "
             f"asked must be from 2 to {n}, the number of items, and the others at least 1"
         )
-    rng = np.random.default_rng([1, seed])
+    check_size(items=n, answers=workers * each)
+    rng = generator([1, seed])
     truth = np.repeat(np.arange(clusters), per_cluster)
     arm = rng.standard_normal((n, 2)) * (0.3, 0.05) + (1.0, 0.0)  # long, and narrow
     angle = 2 * np.pi * truth / clusters + 0.25 * np.exp(arm[:, 0])
@@ -75,6 +79,7 @@ def pinwheel(
     return PairCrowd(pairs, (names, X), pl.DataFrame({"item": names, "label": truth}), skills)
 
 
+@checked
 def answers_about(
     truth: Ints,
     some: Ints,
@@ -106,6 +111,7 @@ def answers_about(
     return Pairs(frame, source=source), pl.DataFrame({"worker": worker_ids, "sensitivity": a, "specificity": b})
 
 
+@checked
 def sorting_jobs(
     truth: Ints, some: Ints, jobs: int, size: int, right: float, workers: int, rng: Rng, *, names: Any = None
 ) -> Pairs:
@@ -134,7 +140,8 @@ def sorting_jobs(
 
 
 def _skills(value: float | Sequence[float], workers: int, name: str) -> Floats:
-    skills = np.broadcast_to(np.asarray(value, np.float64), (workers,)) if np.ndim(value) == 0 else np.asarray(value)
+    given = check_array(name, value, "one probability from 0 to 1, or one per worker")
+    skills = np.broadcast_to(given, (workers,)) if given.ndim == 0 else given
     if skills.shape != (workers,) or not ((skills >= 0) & (skills <= 1)).all():
         raise ParameterError(f"{name} is {value!r}; give one probability from 0 to 1, or one per worker")
     return skills.astype(np.float64)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
-from ..answers import Intake, Labels
+from ..answers import Intake, Labels, rules
+from ..answers.arguments import checked
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
+from ..answers.coding import to_numbers
+from ..answers.frames import FOREIGN
 from ..engine import Decision, Executor, Model, Run, Standing, Stream, Trace, registry
 from ..engine.stream import check_bounds
 from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, check_choice, nearest
 from ..kernels import choose
 from ..kernels.ahead import expected_right, information, with_other
 from ..kernels.layout import Floats, Ints, Subset, WorkerRows, add_shard, find_rows, narrow, sort_answers
+from ..kernels.rules import Real, Whole, ascends
 from ..kernels.special import decide as most_probable
 from ..labels.em import EMModel, Local
 from ..labels.incremental import Changed, Computing, Learned, TaskAnswers, learn_change, small_shard
 from ..labels.model import LabelModel, Learnt
 from ..labels.shard import Crowd, Shard
 from ..result import LabelsResult
-from ..result.store import Parts, Stored
+from ..result.stored import Parts, Stored, UnsoundError, conforms
 from .held import Extras, Ids, Numbering, Pool, grown
 
 PACKAGE = "crowdwise.labels"  # where the models are
@@ -59,6 +63,26 @@ class _Plan(NamedTuple):
         return len(self.changed.after.at) - len(self.changed.before.at)
 
 
+SAVED_STREAM = {  # what a file has of a stream, apart from what was learned
+    "columns": dict[str, str | None],
+    "reading": dict[str, Any],
+    "ignored": int,
+    "fitted": int,
+    "refit": bool,
+    "turn": int,
+    "known": bool,
+    "task": Annotated[pl.Series, rules.Ids("T")],
+    "worker": Annotated[pl.Series, rules.Ids("W")],
+    "class": Annotated[pl.Series, rules.Ids("K")],
+    "size": Annotated[Ints, Whole("T", dtype="int64")],
+    "answers": Annotated[Ints, Whole("N 3", -1)],
+    "waiting": Annotated[pl.DataFrame, rules.Table("waiting", ("task", "gold"))],
+    "extras": Annotated[pl.DataFrame, rules.Table("extras", optional=True)],
+    "gold": Annotated[Ints, Whole("T", -1, below="K")],
+    "Z": Annotated[Floats, Real("T K", 0, 1)],
+}
+
+
 class LabelStream(Stream[Labels, LabelsResult]):
     """Learn from labels that keep coming, without fitting everything again.
 
@@ -86,6 +110,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     models = _Streamed()
 
+    @checked
     def __init__(
         self,
         model: Any = None,
@@ -102,7 +127,11 @@ class LabelStream(Stream[Labels, LabelsResult]):
         super().__init__(_model(model))
         check_choice("duplicates", duplicates, REPEATS)
         self._columns = {"task": task, "worker": worker, "label": label, "gold": gold}
-        self._reading: dict[str, Any] = {"missing": list(missing), "wide": wide, "repeats": duplicates}
+        self._reading: dict[str, Any] = {
+            "missing": [missing] if isinstance(missing, str) else list(missing),
+            "wide": wide,
+            "repeats": duplicates,
+        }
         self._refit = refit
         self.ignored = 0  # rows that changed nothing: without a task or worker, or deletions of unknown answers
         self._waiting: dict[Any, Any] = {}  # gold of tasks that have no answers
@@ -135,6 +164,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
             f"{len(self._classes)} classes)"
         )
 
+    @checked
     def update(self, answers: Any, *, run: Run | None = None) -> Self:
         """Learn from a table with task, worker and label, or from `Labels`.
 
@@ -163,6 +193,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
         unknown, self.ignored = self.ignored - before, before
         return unknown
 
+    @checked
     def result(self, *, run: Run | None = None) -> LabelsResult:
         """Return the result of all answers held. They are fitted from the start, so it does not depend on the order in
         which they came. The stream then goes on from this fit."""
@@ -204,7 +235,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
     # Changes
 
     def _refuse_weights(self, extras: pl.DataFrame) -> None:
-        if "weight" in extras.columns and not (extras["weight"].cast(pl.Float64, strict=False) == 1).all():
+        if "weight" in extras.columns and not (to_numbers(extras["weight"]) == 1).all():
             raise DataError(
                 f"these answers have weights (column 'weight'), which {self.model.name} does not use. Drop the column"
             )
@@ -453,13 +484,11 @@ class LabelStream(Stream[Labels, LabelsResult]):
     def _number(self, task: Any) -> int:
         """Return the number of a task; -1 if its gold is known, but no answer."""
         try:
-            number = self._tasks.number.get(task, -1)
-            if number < 0 and task not in self._waiting:
-                raise UnknownIdError(
-                    f"no task {task!r} in the stream.{nearest(str(task), self._tasks.values[:10_000])}"
-                )
-        except TypeError:
+            number, waits = self._tasks.number.get(task, -1), task in self._waiting
+        except FOREIGN:
             raise DataError(f"{task!r} is not the id of a task; give one plain value") from None
+        if number < 0 and not waits:
+            raise UnknownIdError(f"no task {task!r} in the stream.{nearest(task, self._tasks.values[:10_000])}")
         return number
 
     def _task(self, task: Any) -> tuple[Floats, Floats, float, TaskAnswers]:
@@ -567,20 +596,60 @@ class LabelStream(Stream[Labels, LabelsResult]):
         return parts
 
     def _restore(self, stored: Stored) -> None:
-        plain = stored.plain
-        self._columns |= plain["columns"]
-        self._reading, self.ignored = plain["reading"], plain["ignored"]
-        self._fitted, self._refit, self._turn = plain["fitted"], plain["refit"], plain["turn"]
-        self._tasks, self._workers, self._classes = (
-            Ids(r, stored.get(r, pl.Series)) for r in ("task", "worker", "class")
+        kinds = SAVED_STREAM | {"params": self.model.params_type, "rows": WorkerRows}
+        if not stored.plain["known"]:
+            del kinds["params"], kinds["rows"]
+        values = {name: stored.get(name, kind) for name, kind in kinds.items()}
+        stored.settle()
+        flaw = self._flaw(values)
+        if flaw:
+            raise UnsoundError(flaw)
+        self._fill(values)
+
+    def _flaw(self, values: dict[str, Any]) -> str:
+        """What contradicts itself in a stream that was read from a file, or ""."""
+        size, (worker, label, extra) = values["size"], values["answers"].T
+        if size.max(initial=0) > len(worker) or size.sum() != len(worker):
+            return "its tasks have other answers than there are"
+        sizes = (worker, len(values["worker"])), (label, len(values["class"])), (extra, Extras(values["extras"]).height)
+        if (
+            any(each.max(initial=-1) >= count for each, count in sizes)
+            or min(worker.min(initial=0), label.min(initial=0)) < 0
+        ):
+            return "its answers are by workers, or of classes, that there are not"
+        types = [values[name].dtype for name in ("task", "class")]
+        if values["waiting"].dtypes != types or None in [each for row in values["waiting"].iter_rows() for each in row]:
+            return "its gold that waits for answers is of other types than its tasks and classes"
+        if not ascends(worker, np.append(0, np.cumsum(size)), strictly=True):
+            return "its answers are not in the order of their workers"
+        if values["known"]:
+            rows = values["rows"]
+            number, found = find_rows(rows, worker, label)
+            if not found.all() or not np.array_equal(np.bincount(number, minlength=rows.n_rows), rows.answers):
+                return "what was learned does not belong to its answers"
+        if not {*values["columns"]} <= {*self._columns} or {*values["reading"]} != {*self._reading}:
+            return "it does not say how tables are read"
+        kinds = conforms(tuple(values["reading"].values()), tuple[list[str] | bool | str | None, ...])
+        counts = min(values[name] for name in ("turn", "fitted", "ignored")) >= 0
+        return (
+            ""
+            if kinds and counts and values["reading"]["repeats"] in REPEATS
+            else "it does not say how tables are read"
         )
-        waiting, extras = stored.get("waiting", pl.DataFrame), stored.get("extras", pl.DataFrame)
-        self._waiting, self._extras = dict(waiting.iter_rows()), Extras(extras)
-        self._pool = Pool.filled(stored.arrays["size"], *stored.arrays["answers"].T)
-        self._gold, self._Z = stored.arrays["gold"], stored.arrays["Z"]
-        if plain["known"]:
-            rows = stored.get("rows", WorkerRows)
-            params = stored.get("params", self.model.params_type)
+
+    def _fill(self, values: dict[str, Any]) -> None:
+        """Hold what was read from a file."""
+        self._columns |= values["columns"]
+        self._reading = values["reading"]
+        self.ignored, self._fitted, self._refit, self._turn = (
+            values[name] for name in ("ignored", "fitted", "refit", "turn")
+        )
+        self._tasks, self._workers, self._classes = (Ids(role, values[role]) for role in ("task", "worker", "class"))
+        self._waiting, self._extras = dict(values["waiting"].iter_rows()), Extras(values["extras"])
+        self._pool = Pool.filled(values["size"], *values["answers"].T)
+        self._gold, self._Z = values["gold"], values["Z"]
+        if values["known"]:
+            rows, params = values["rows"], values["params"]
             how = Computing(len(self._classes), self.n_answers, Run().threads, 0)
             shard = small_shard(self._pool.of(np.arange(len(self._tasks))), self._gold, rows, how)
             part = self.em.statistics(shard, Local(self._Z), shard.shares(self._Z), narrow(params, shard.subset))

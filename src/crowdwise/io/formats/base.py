@@ -5,6 +5,7 @@ The table has one row per judgement, whatever the platform, with the columns of 
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -326,7 +327,7 @@ def as_label(value: Any) -> str | None:
         return value or None
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, (int, datetime.date, datetime.time)):
         return str(value)
     if isinstance(value, (float, Decimal)):
         if math.isnan(value):

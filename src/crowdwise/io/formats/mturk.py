@@ -149,7 +149,7 @@ def _task(named: str | None, columns: Sequence[str], inputs: Sequence[str], name
     known = [column for column in columns if column != "source_row"]
     raise ColumnError(
         f"no column {named!r} in {name}; columns are {', '.join(known)}. Name another with {option('task', 'COLUMN')}."
-        f"{nearest(str(named), known)}"
+        f"{nearest(named, known)}"
     )
 
 

@@ -81,12 +81,16 @@ prefetch_far: Any = _prefetching(2)
 
 @intrinsic
 def _at(typingctx, array, index):
-    """Return array[index] of a 1-d array for an index that is not negative: numba tests the sign of other indices."""
+    """Return array[index] of a 1-d array for an index that is not negative: numba tests the sign of other indices.
+    Under NUMBA_BOUNDSCHECK it is checked, as all others."""
 
     def codegen(context, builder, signature, args):
         view = context.make_array(signature.args[0])(context, builder, args[0])
         place = context.cast(builder, args[1], signature.args[1], types.intp)
-        return builder.load(cgutils.get_item_pointer(context, builder, signature.args[0], view, [place]))
+        checked = context.enable_boundscheck
+        return builder.load(
+            cgutils.get_item_pointer(context, builder, signature.args[0], view, [place], False, checked)
+        )
 
     return array.dtype(array, index), codegen
 

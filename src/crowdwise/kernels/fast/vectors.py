@@ -60,7 +60,8 @@ def _spread(builder, number, width):
 
 
 def _places(context, builder, signature, args, size):
-    """Yield a pointer to each register of the vector at table[row, column:], its type, and its alignment in bytes."""
+    """Yield a pointer to each register of the vector at table[row, column:], its type, and its alignment in bytes.
+    Under NUMBA_BOUNDSCHECK, its first and last numbers must be in the table."""
     if signature.args[0].layout != "C":
         raise TypeError("vectors are loaded from and stored to C-ordered tables only")
     table, row, column = signature.args[:3]
@@ -70,11 +71,18 @@ def _places(context, builder, signature, args, size):
     column_at = context.cast(builder, args[2], column, types.intp)
     start = 0
     for width in widths(size):
-        at = [row_at, builder.add(column_at, ir.Constant(column_at.type, start))]
-        place = cgutils.get_item_pointer(context, builder, table, array, at)
+        place = _place(context, builder, table, array, row_at, column_at, start)
+        if context.enable_boundscheck:
+            _place(context, builder, table, array, row_at, column_at, start + width - 1)
         kind = ir.VectorType(item, width)
         yield builder.bitcast(place, kind.as_pointer()), kind, table.dtype.bitwidth // 8
         start += width
+
+
+def _place(context, builder, table, array, row, column, offset):
+    """Return a pointer to table[row, column + offset]."""
+    at = [row, builder.add(column, ir.Constant(column.type, offset))]
+    return cgutils.get_item_pointer(context, builder, table, array, at, boundscheck=context.enable_boundscheck)
 
 
 @intrinsic(prefer_literal=True)

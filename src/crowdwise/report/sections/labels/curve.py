@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....acquisition import EVERY, CostCurve, cost_curve
+from ....answers.arguments import check_given
 from ....result import LabelsResult
 from ...registry import section
 from ...text import many, percent, rounded
@@ -36,6 +37,7 @@ class Curve:
     terms=("expected accuracy",),
 )  # fmt: skip
 def curve(result: LabelsResult, *, cost: CostCurve | None = None) -> Curve | None:
+    check_given("cost", cost, CostCurve, "crowdwise.cost_curve(result)")
     found = cost_curve(result) if cost is None else cost
     rows = found.points.select("plan", "answers", "accuracy", "low", "high").rows()
     points = [CurvePoint(plan, n, *(rounded(p, DIGITS) for p in numbers)) for plan, n, *numbers in rows]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from ....answers.arguments import check_given
 from ....metrics import Evaluation
 from ....result import LabelsResult
 from ...registry import section
@@ -41,6 +42,7 @@ class Expertise:
           "is known.",
 )  # fmt: skip
 def expertise(result: LabelsResult, *, judged: Evaluation | None = None) -> Expertise | None:
+    check_given("judged", judged, Evaluation, "methods compared by crowdwise.metrics.evaluate")
     if judged is None or not judged.skills:
         return None
     busiest = result.workers.sort("answers", descending=True, maintain_order=True)["worker"]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ....answers.arguments import check_given
+from ....errors import ParameterError
 from ....result import LabelsResult
 from ...registry import section
 from ...text import count, many, rounded
@@ -33,6 +35,9 @@ class Models:
         return ("gold",) if any(row.accuracy is not None for row in self.rows) else ()
 
 
+COMPARED = ("model", "differs", "accuracy", "log_loss", "iterations", "converged", "seconds")
+
+
 @section(
     "labels", "models", order=120, title="Models compared", nav="Models",
     intro="How labels and fit differ between models.",
@@ -40,8 +45,12 @@ class Models:
 )  # fmt: skip
 def models(result: LabelsResult, *, comparison: pl.DataFrame | None = None) -> Models | None:
     """`comparison` is the frame of `crowdwise.compare(answers, models, folds=0, against=result)`."""
+    check_given("comparison", comparison, pl.DataFrame, "the frame of crowdwise.compare(answers, models)")
     if comparison is None or comparison.is_empty():
         return None
+    lost = [name for name in COMPARED if name not in comparison.columns]
+    if lost:
+        raise ParameterError(f"comparison has no column {lost[0]!r}; give the frame of crowdwise.compare")
     others = [
         ModelRow(
             row["model"], row["differs"], rounded(row["accuracy"]), rounded(row["log_loss"]), row["iterations"],

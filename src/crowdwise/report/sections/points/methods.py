@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....answers.arguments import check_list
+from ....errors import ParameterError
 from ....result import PointsResult
 from ...parts import spread
 from ...registry import section
@@ -37,6 +39,9 @@ class Methods:
     rows: list[Method]
 
 
+WANTED = "a list of mappings with method, success, ase and mae"
+
+
 @section(
     "points", "methods", order=40, nav="Methods", title="Methods compared with the truth",
     intro="How often each method finds the true objects, and the error of their centres when it does. A curve further "
@@ -46,8 +51,11 @@ class Methods:
 def methods(result: PointsResult, *, judged: Sequence[Mapping[str, Any]] | None = None) -> Methods | None:
     """`judged` has one mapping per method: `method`, `success` (share of runs), `ase` (errors of the centres, one per
     run) and `mae` (of the reliabilities)."""
+    judged = None if judged is None else check_list("judged", judged, WANTED)
     if not judged:
         return None
+    if not all(isinstance(each, Mapping) and "method" in each for each in judged):
+        raise ParameterError(f"judged is {judged!r:.200}; give {WANTED}")
     rows = [_method(each) for each in judged]
     best = max(rows, key=lambda row: -1.0 if row.success is None else row.success)
     headline = f"{len(rows)} methods."
