@@ -47,7 +47,7 @@ def test_f2_utf_32_is_noted_and_refused_where_it_is_torn(table: Any) -> None:
 def test_f2_utf_32_without_a_mark_is_named(order: str, name: str, table: Any) -> None:
     text = {"a.csv": PLAIN, "a.json": f"[{VALID}]", "a.jsonl": VALID}[name]
     path = table(text.encode(f"utf-32-{order}"), name)
-    with pytest.raises(FileError, match=rf"{name} looks like UTF-32 without .* Use encoding='utf-32-{order}'"):
+    with pytest.raises(FileError, match=rf"{name} looks like UTF-32 without .* or use encoding='utf-32-{order}'"):
         cw.read(path)
     assert cw.read(path, encoding=f"utf-32-{order}").n_answers in (1, 2)
 

@@ -156,9 +156,11 @@ class Labels(Answers):
             self.workers[worker].alias("worker"),
             self.classes[label].alias("label"),
         ]
-        taken: dict[str, str] = {
-            name: f"{name}_other" for name in ("task", "worker", "label") if name in self.extras.columns
-        }
+        taken = dict[str, str]()
+        for name in {"task", "worker", "label"} & {*self.extras.columns}:
+            taken[name] = name
+            while taken[name] in self.extras.columns:
+                taken[name] += "_other"
         return pl.DataFrame([*columns, *self.extras.rename(taken).get_columns()])
 
     @checked

@@ -20,7 +20,7 @@ from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import QUOTE, delimiter_note, read_delimited, sniff
+from .delimited import QUOTE, delimiter_note, read_delimited, record_end, sniff
 from .encodings import UTF8_NOTE, decode, mark_note, undecodable
 from .opening import GZIP, check_start, marked, open_bytes
 from .other_tables import parquet_rows
@@ -34,7 +34,7 @@ SMALL = 1 << 20  # bytes of a file that is never too large
 HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
 SAMPLE_PLACES, SAMPLE_ROWS = 64, 1000  # places in a table, and rows of each, for a sample of a column
 MIN_CHUNK = 16  # bytes
-MAX_RECORD = 4  # size of the longest record, in chunks
+MAX_RECORD = 4  # size of the longest record, in chunks, if that is more than HEAD
 
 
 class Chunk(NamedTuple):
@@ -203,7 +203,7 @@ class Source:
         quotes may be read wrongly or not at all, which makes the sample less even and nothing worse."""
         with path.open("rb") as file:
             start = file.read(HEAD)
-            header = b"" if records else start[: _record_end(start)].removeprefix(codecs.BOM_UTF8)
+            header = b"" if records else start[: record_end(start)].removeprefix(codecs.BOM_UTF8)
             for at in np.linspace(len(header), max(path.stat().st_size - HEAD, 0), places).astype(int).tolist():
                 file.seek(at)
                 piece = file.read(HEAD)
@@ -236,16 +236,18 @@ class Source:
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         with _opened(path, self.encoding, self.max_expanded) as stream:
             header, delimiter = b"", self.delimiter
+            encoding = "utf-8" if isinstance(stream.file, _Recoded) else None  # a NUL says nothing in what is decoded
             for block, line, at in _blocks(stream.file, size, path.name, _last_record_end):
                 data, before, skipped = block, 0, 0
                 if header:
                     data, before, skipped = header + block, line - header.count(b"\n") - 1, at - len(header)
                 else:
-                    decode(block[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
+                    if encoding is None:
+                        decode(block[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
                     start = block.removeprefix(codecs.BOM_UTF8)
                     delimiter = delimiter or sniff(start[:HEAD], path.name)
-                    header = start[: _record_end(start)]
-                found = read_delimited(data, path.name, delimiter, None, before, skipped)
+                    header = start[: record_end(start)]
+                found = read_delimited(data, path.name, delimiter, encoding, before, skipped)
                 if found.frame.height:
                     yield found.frame, found.lines, stream.share()
             if not header:
@@ -377,8 +379,8 @@ def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -
             raise FileError(f"{name} cannot be read to its end: {error.strerror or error}") from error
         data = rest + read
         end = last_end(data) if read else len(data)
-        if end == 0 and len(data) > MAX_RECORD * size:
-            if QUOTE not in data:
+        if end == 0 and len(data) > max(MAX_RECORD * size, HEAD):
+            if data.count(b'"') % 2 == 0:
                 raise FileError(f"{name}:{line}: no line ends within {len(data)} bytes. Write one record per line")
             end = len(data)  # a quote is open: reading this block says where
         if end:
@@ -422,17 +424,6 @@ def _last_record_end(data: bytes) -> int:
             return end + 1
         end = int(quotes[np.searchsorted(quotes, end) - 1])  # before the quote that is open here
     return 0
-
-
-def _record_end(data: bytes) -> int:
-    """Return the end of the first record."""
-    at = -1
-    while True:
-        at = data.find(b"\n", at + 1)
-        if at < 0:
-            return len(data)
-        if data.count(b'"', 0, at) % 2 == 0:
-            return at + 1
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:

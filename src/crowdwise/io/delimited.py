@@ -164,26 +164,22 @@ class Text:
             before += len(place)
         return None
 
-    def compare(self, frame: pl.DataFrame | None, width: int) -> None:
-        """Read the records with quotes again, by the grammar of RFC 4180, in which a quote inside a field that is not
-        quoted is text. Raise FileError with the line of the first one that is not the same row of the frame, or, if
-        there is no frame, that has another width."""
-        at, row = 0, -1  # of the next record; the header is row -1
+    def by_rule(self) -> Text:
+        """Return the text with its quotes as RFC 4180 wants them: a field with a quote in it is quoted, and the quote
+        is doubled. Raise FileError with the line of the first record that ends elsewhere if its quotes are counted."""
+        pieces, done, at, mark = list[bytes](), 0, 0, self.delimiter.encode()
         while (quote := self.data.find(QUOTE, at)) >= 0:
             start = max(at, self.data.rfind(b"\n", at, quote) + 1)
-            row += self._lines_between(at, start)
-            cells, at = record(self.data, start, self.delimiter)
-            if len(cells) != width or (row >= 0 and frame is not None and cells != _cells(frame, row)):
+            fields = record(self.data, start, self.delimiter)
+            at = fields[-1].end() if fields else start
+            if not fields or record_end(self.data[start:at]) != at - start or self.data.count(b'"', start, at) % 2:
                 raise self.stray_quote(start)
-            row += 1
-        if frame is not None and row + self._lines_between(at, len(self.data)) != frame.height:
-            raise self.stray_quote(self.stray or 0)
-
-    def _lines_between(self, start: int, end: int) -> int:
-        """Return the number of lines that are not empty, in a range without quotes."""
-        if not self.has_blank:
-            return self.data.count(b"\n", start, end) + (end > start and self.data[end - 1] != NEWLINE)
-        return sum(line not in (b"", b"\r") for line in self.data[start:end].split(b"\n"))
+            for field in fields:
+                if field[1] is None and b'"' in field[2]:
+                    doubled = field[2].removesuffix(b"" if field[3] == mark else b"\r").replace(b'"', b'""')
+                    pieces += [self.data[done : field.start()], b'"', doubled, b'"', field[3]]
+                    done = field.end()
+        return replace(self, data=b"".join([*pieces, self.data[done:]]))
 
     def stray_quote(self, at: int) -> FileError:
         line = self.data.count(b"\n", 0, at) + 1 + self.before
@@ -193,8 +189,6 @@ class Text:
 
     def check(self, frame: pl.DataFrame, width: int) -> None:
         """Raise FileError unless every row has the width of the header and all rows are in the frame."""
-        if self.quoted and self.stray is not None:
-            self.compare(frame, width)
         if self.even and self.n_lines == frame.height + 1 and self.n_columns == width:
             return
         self.check_widths(width)
@@ -205,13 +199,6 @@ class Text:
                 f"{self.name}:{line}: {rows} rows in the file, but {frame.height} were read. Check the line breaks "
                 "near this line"
             )
-
-    def explain(self, width: int) -> None:
-        """Raise FileError for what the file itself has wrong, if it has."""
-        if self.quoted and self.stray is not None:
-            self.compare(None, width)
-            raise self.stray_quote(self.stray)
-        self.check_widths(width)
 
     def check_widths(self, width: int) -> None:
         """Raise FileError unless every record has the width of the header."""
@@ -225,18 +212,27 @@ class Text:
             )
 
 
-def record(data: bytes, at: int, delimiter: str) -> tuple[list[str], int]:
-    """Return the cells of the record that begins at an offset, and where it ends; no cells if it is not as RFC 4180
-    wants it."""
-    cells, field = list[str](), _field(delimiter)
+def record(data: bytes, at: int, delimiter: str) -> list[re.Match[bytes]]:
+    """Return the fields of the record that begins at an offset, each as its text if it is quoted, else its text, and
+    what ends it; none if a quoted field is not as RFC 4180 wants it. In a field that is not quoted, a quote is text."""
+    fields, field = list[re.Match[bytes]](), _field(delimiter)
     while (found := field.match(data, at)) is not None:
-        quoted, plain, end = found.groups()
-        text = plain.removesuffix(b"\r") if quoted is None and end != delimiter.encode() else plain
-        cells.append((quoted.replace(b'""', b'"') if quoted is not None else text).decode(errors="replace"))
+        fields.append(found)
         at = found.end()
-        if end != delimiter.encode():
-            return cells, at
-    return [], at
+        if found[3] != delimiter.encode():
+            return fields
+    return []
+
+
+def record_end(data: bytes) -> int:
+    """Return the end of the first record, if line breaks after an odd number of quotes are text."""
+    at = -1
+    while True:
+        at = data.find(b"\n", at + 1)
+        if at < 0:
+            return len(data)
+        if data.count(b'"', 0, at) % 2 == 0:
+            return at + 1
 
 
 @cache
@@ -244,11 +240,6 @@ def _field(delimiter: str) -> re.Pattern[bytes]:
     """A field, quoted or plain, and what ends it."""
     mark = re.escape(delimiter.encode())
     return re.compile(rb'(?:"((?:[^"]+|"")*+)"|((?!")[^%b\n]*))(%b|\r?\n|\r?\Z)' % (mark, mark))
-
-
-def _cells(frame: pl.DataFrame, row: int) -> list[str]:
-    """Return a row of a frame as text; a row that is not there has no cells."""
-    return [] if row >= frame.height else [cell or "" for cell in frame.row(row)]
 
 
 def delimiter_note(delimiter: str) -> tuple[str, ...]:
@@ -301,13 +292,14 @@ def read_delimited(
         return Delimited(pl.DataFrame(), notes, None)
     text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
     header = _header(text)
-    table = text.without_blank() if text.has_blank else data
+    text = text.by_rule() if text.quoted and text.stray is not None else text
+    table = text.without_blank() if text.has_blank else text.data
     try:
         frame = pl.read_csv(io.BytesIO(table), separator=text.delimiter, infer_schema=False, glob=False)
     except pl.exceptions.PolarsError as error:
         wrong = not_utf8(data, name, skipped, before)
         if wrong is None:
-            text.explain(len(header))
+            text.check_widths(len(header))
         raise wrong or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     text.check(frame, len(header))
     notes = (*notes, *delimiter_note(text.delimiter))
@@ -326,8 +318,8 @@ def _header(text: Text) -> list[str]:
     wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
     if wrong is not None:
         raise wrong
-    names, _ = record(text.data, 0, text.delimiter)
-    if not names:
+    fields = record(text.data, 0, text.delimiter)
+    if not fields:
         text.check_widths(1)  # says where a quote is not closed
         raise text.stray_quote(0)
     if b"\r" in first.rstrip():
@@ -335,7 +327,14 @@ def _header(text: Text) -> list[str]:
             f"{text.name}:1: lines end with a carriage return alone, or the header has one. Save the file with the "
             "line breaks of Unix or Windows"
         )
+    names = [_name(field) for field in fields]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ColumnError(f"{text.name}:1: the header has {twice[0]!r} more than once. Rename one of the columns")
     return names
+
+
+def _name(field: re.Match[bytes]) -> str:
+    """Return the text of a field of the header."""
+    text = field[1].replace(b'""', b'"') if field[1] is not None else field[2].removesuffix(b"\r")
+    return text.decode(errors="replace")

@@ -56,8 +56,8 @@ def _check_nul(head: bytes, name: str) -> None:
     at = head.index(0)
     wide = "utf-32" if b"\0\0\0" in head[:4] else "utf-16"
     raise FileError(
-        f"{name} looks like {wide.upper()} without a byte order mark (byte 0 at {at}). Use "
-        f"{option('encoding', f'{wide}-le' if at % 2 else f'{wide}-be')}, or convert the file to UTF-8"
+        f"{name} looks like {wide.upper()} without a byte order mark (byte 0 at {at}). Convert the file to "
+        f"UTF-8, or use {option('encoding', f'{wide}-le' if at % 2 else f'{wide}-be')}"
     )
 
 
