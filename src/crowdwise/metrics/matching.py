@@ -51,6 +51,7 @@ def match_images(found: Any, truth: Any, *, within: float) -> dict[Any, Matching
     """The one-to-one matching of every image; arguments are those of `match_objects`."""
     if not is_number(within) or not 0 < within < np.inf:
         raise ParameterError(f"within is {brief(within)}; it must be a distance above 0")
+    within = float(within)
     require(("learn",), "match_objects")
     fitted = isinstance(found, BaseResult)
     if fitted:
