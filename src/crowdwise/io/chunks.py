@@ -22,7 +22,7 @@ from ..kernels.layout import Ints
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import QUOTE, delimiter_note, read_delimited, record_end, sniff
 from .encodings import UTF8_NOTE, decode, mark_note, undecodable
-from .opening import GZIP, check_start, marked, open_bytes
+from .opening import GZIP, check_start, marked, open_bytes, unreadable
 from .other_tables import parquet_rows
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
@@ -129,9 +129,7 @@ class Source:
             with path.open("rb") as opened:
                 head = opened.read(HEAD)
         except OSError as error:
-            raise FileError(
-                f"cannot read {path}: {error.strerror or error}. Check the name and the permissions"
-            ) from error
+            raise unreadable(path, error) from error
         zipped = head[:2] == GZIP
         ending = Path(path.stem).suffix if zipped else path.suffix
         given = None if self.format == "cifar10h" else self.format

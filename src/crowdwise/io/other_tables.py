@@ -17,7 +17,7 @@ import polars as pl
 
 from ..answers.columns import LABEL_ROLES
 from ..errors import ColumnError, CrowdwiseError, EmptyDataError, FileError, ParameterError, nearest
-from .opening import COPY_BYTES, DAMAGED, MAX_COLUMNAR_RATIO, expanded_limit, member_sizes, too_expanded
+from .opening import COPY_BYTES, DAMAGED, MAX_COLUMNAR_RATIO, expanded_limit, member_sizes, too_expanded, unreadable
 
 ARROW_FILE = b"ARROW1"
 CELL = re.compile(rb'<c [^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"')  # of a sheet in an Excel workbook
@@ -168,7 +168,7 @@ def _check_workbook(path: Path, allowed: int | None) -> None:
                     with archive.open(member) as file:
                         _check_extent(file, path.name)
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}. Check the name and the permissions") from error
+        raise unreadable(path, error) from error
     except DAMAGED as error:
         raise FileError(f"{path.name} is not a complete Excel file: {error}. Save it again") from error
 
