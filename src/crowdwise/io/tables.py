@@ -23,7 +23,8 @@ from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import decoded, reason, refused_line
 from .opening import GZIP, ZIP, Unchanged, check_start, gunzipped, is_workbook, reading, unreadable, zips_of
-from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
+from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, with_class_names
+from .workbooks import read_workbook
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
