@@ -119,6 +119,46 @@ def test_f6_gold_expands_as_far_as_answers_may(table: Any, command: Any, monkeyp
     assert command("inspect", votes, "--gold", gold, "--max-expanded", "60KB")[0] == 0
 
 
+def padded(text: str) -> bytes:
+    """Return a gzip file that expands to 50 kB more than its text."""
+    return gzip.compress(text.encode() + b"\n" * 50_000)
+
+
+VOTES = "task,worker,label\nt1,ann,x\nt1,bob,x\nt2,ann,y\nt2,bob,y\nt3,ann,x\nt3,bob,y\n"
+PAIRS = "left,right,worker,answer\na,b,ann,same\nb,c,ann,different\na,c,bob,different\n"
+FILES = {  # commands, and the file that is padded
+    "content": ("report {votes} --content {file} --out {out}/page.html", "task,text\nt1,a cat\n"),
+    "truth": ("compare {votes} --truth {file}", "task,label\nt1,x\nt2,y\n"),
+    "features": ("learn {votes} --features {file} --out {out}", "task,a,b\nt1,1,2\nt2,3,1\nt3,1,3\n"),
+    "features of pairs": ("pairs {pairs} --features {file} --out {out}", "item,a\na,1\nb,2\nc,5\n"),
+    "convert": ("convert {file} --out {out}/table.csv", VOTES),
+    "gold of a watched folder": ("watch {plain} --gold {file} --once --out {out}", "task,label\nt1,x\n"),
+    "watched folder": ("watch {folder} --once --out {out}", VOTES),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_f6_every_command_can_raise_the_limit_of_every_file(
+    what: str, table: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdwise.io.opening.FREE_BYTES", 1000)
+    line, text = FILES[what]
+    named = {"votes": table(VOTES, "votes.csv"), "pairs": table(PAIRS, "pairs.csv"), "out": tmp_path / "out"}
+    named |= {name: tmp_path / name for name in ("plain", "folder", "again")}
+    for name in ("plain", "folder", "out", "again"):
+        named[name].mkdir()
+    (named["plain"] / "votes.csv").write_text(VOTES)
+    named["file"] = named["folder"] / "file.csv.gz"
+    named["file"].write_bytes(padded(text))
+    _, _, err = command(*line.format(**named).split())
+    assert "file.csv.gz" in err
+    assert "or allow more: --max-expanded 20GB" in err
+    line = f"{line.format(**named | {'out': named['again']})} --max-expanded 60KB"
+    status, _, err = command(*line.split())
+    assert status in (0, 3), err  # 3: not converged
+    assert "expands to more" not in err
+
+
 def lying(data: bytes, name: str) -> bytes:
     """Return a zip in which a file is said to have 10 bytes, with the checksum of these."""
     buffer = io.BytesIO()
