@@ -73,6 +73,13 @@ def test_f7_a_record_that_is_not_json_is_named_by_its_line(kind: str, name: str,
         cw.read(table(text, name))
 
 
+def test_f7_a_key_twice_in_an_export_of_any_size_is_refused_with_the_number_of_its_record(table: Any) -> None:
+    tasks = [{"id": n, "data": {"text": "x" * (17_000_000 * (n == 2))}, "annotations": []} for n in (1, 2, 3)]
+    text = json.dumps(tasks).replace('{"id": 3,', '{"id": 4, "id": 3,')
+    with pytest.raises(FileError, match=r"^a\.json: invalid JSON after record 2: the key 'id' occurs twice in one obj"):
+        cw.read(table(text, "a.json"))
+
+
 def test_f7_pairs_of_surrogates_are_characters(table: Any) -> None:
     text = json.dumps([{"task": 1, "worker": 1, "label": "\U0001f600"}])
     assert "\\ud83d" in text
