@@ -23,7 +23,7 @@ from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import QUOTE, delimiter_note, read_delimited, record_end, sniff
 from .encodings import UTF8_NOTE, decode, mark_note, undecodable
 from .opening import GZIP, check_start, marked, open_bytes
-from .other_tables import parquet_rows
+from .other_tables import check_parquet
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
@@ -82,9 +82,8 @@ class Source:
         if size < SMALL:
             return size
         if self.kind(file) == "parquet":
-            lazy = pl.scan_parquet(path, glob=False)
+            rows, lazy = check_parquet(path, self.max_expanded), pl.scan_parquet(path, glob=False)
             sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
-            rows = int(_checked(path, lazy.select(pl.len()).collect).item())
             return int(rows * sample.estimated_size() / max(sample.height, 1))
         return size * GZIP_RATIO if _zipped(path) else size
 
@@ -260,8 +259,7 @@ class Source:
             yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
 
     def _parquet(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-        lazy, expanded = pl.scan_parquet(path, glob=False), self.max_expanded
-        rows = _checked(path, lambda: parquet_rows(lazy, path.stat().st_size, path.name, expanded))
+        rows, lazy = check_parquet(path, self.max_expanded), pl.scan_parquet(path, glob=False)
         sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
         each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
         for start in range(0, rows, each):

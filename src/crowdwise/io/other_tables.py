@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import mmap
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ..errors import FileError
+from ..result import parquet
 from .opening import MAX_COLUMNAR_RATIO, expanded_limit, too_expanded
 
 ARROW_FILE = b"ARROW1"
@@ -40,14 +43,31 @@ def dataset_files(folder: Path) -> list[Path]:
     return [file for file in found if not file.name.startswith("cache-")]
 
 
-def parquet_rows(lazy: pl.LazyFrame, size: int, name: str, allowed: int | None) -> int:
-    """Return the number of rows by the metadata of a Parquet file; `size` is that of the file. Raise FileError for
-    more than such a file holds, before any of them is read."""
-    rows = int(lazy.select(pl.len()).collect().item())
-    limit = expanded_limit(size, allowed, MAX_COLUMNAR_RATIO)
-    if rows * len(lazy.collect_schema()) * BYTES_PER_CELL > limit:
+def parquet_rows(data: Any, name: str, allowed: int | None) -> int:
+    """Return the number of rows by the headers of a Parquet file, given as bytes or as a map of a file. Raise FileError
+    if they claim more than such a file holds, before any page is unpacked; what they claim, the reader holds to."""
+    try:
+        claims = parquet.claims(data)
+    except ValueError as error:
+        raise FileError(f"{name} is not a complete Parquet file: {error}. Write or download it again") from error
+    limit = expanded_limit(len(data), allowed, MAX_COLUMNAR_RATIO)
+    if max(claims.unpacked, claims.values * BYTES_PER_CELL) > limit:
         raise too_expanded(name, limit)
-    return rows
+    return claims.rows
+
+
+def check_parquet(path: Path, allowed: int | None) -> int:
+    """Return the number of rows by the headers of a Parquet file on disk, as `parquet_rows` does."""
+    about = path.stat()
+    return _check_parquet(path, allowed, about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _check_parquet(path: Path, allowed: int | None, size: int, changed: int) -> int:
+    if not size:
+        return parquet_rows(b"", path.name, allowed)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+        return parquet_rows(data, path.name, allowed)
 
 
 def read_arrow(path: Path, allowed: int | None = None) -> pl.DataFrame:
