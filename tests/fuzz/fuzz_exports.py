@@ -158,7 +158,7 @@ def check_whole(file: Path) -> None:
 
 
 FUZZERS = [
-    Fuzzer("exports", to_read, check_read, slice=400),
-    Fuzzer("converted", to_convert, check_converted, slice=120),
-    Fuzzer("originals", original, check_original, slice=80),
+    Fuzzer("exports", to_read, check_read, slice=300),
+    Fuzzer("converted", to_convert, check_converted, slice=80),
+    Fuzzer("originals", original, check_original, slice=50),
 ]
