@@ -45,7 +45,7 @@ fuzz: $(VENV)/.dev
 
 # Every system call of every command on its files fails once: `make faults`, or `make faults FAULTS="--only watch"`.
 faults: tools $(VENV)/.dev
-	$(BIN)/python tests/injection/injecting.py $(FAULTS)
+	$(BIN)/python tests/injection/walking.py $(FAULTS)
 
 # What docs/ and examples/ show, run.
 docs: $(VENV)/.dev

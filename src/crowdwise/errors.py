@@ -43,8 +43,16 @@ def option(name: str, *values: object) -> str:
     python = f"{name}={', '.join(map(repr, values))}" if len(values) < 2 else f"{name}={list(values)!r}"
     shell = f"--{name.replace('_', '-')}"
     if values and values[0] is not True:
-        shell += " " + shlex.quote(",".join(map(str, values)))
+        shell += " " + shlex.quote(",".join(map(_text, values)))
     return f"\x02{python if values else f'{name}='}\x03{shell}\x03"
+
+
+def _text(value: object) -> str:
+    """Return a value of the caller's as text, whatever it is."""
+    try:
+        return str(value)
+    except Exception:
+        return repr(value)
 
 
 def model_setting(name: str, value: object) -> str:
@@ -185,6 +193,5 @@ def nearest(word: object, among: Iterable[object]) -> str:
     " Did you mean 'label'?"
     """
     names = {str(name).casefold(): str(name) for name in among}
-    text = str(word) if isinstance(word, (str, int, float)) else repr(word)
-    close = difflib.get_close_matches(text.casefold(), names, n=1)
+    close = difflib.get_close_matches(_text(word).casefold(), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""

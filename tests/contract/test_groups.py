@@ -356,10 +356,10 @@ EVEN = np.full((2, 3, 3), 1 / 3)
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"truth": []}, "truth must hold"),
+        ({"truth": []}, "give the class of every task, as an integer from 0"),
         ({"truth": [0, 1, 3]}, "classes from 0 to 2"),
-        ({"truth": [0, -1]}, "truth must hold"),
-        ({"truth": ["a", "b"]}, "truth must hold"),
+        ({"truth": [0, -1]}, "give the class of every task, as an integer from 0"),
+        ({"truth": ["a", "b"]}, "give the class of every task, as an integer from 0"),
         ({"fresh": 3}, "at least one more than fresh"),
         ({"fresh": -1}, "fresh"),
         ({"shares": (1, 1)}, "give 3 numbers of at least 0"),

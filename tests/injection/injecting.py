@@ -3,13 +3,10 @@
 For every call of a command to which a fault applies, the command runs once, with old outputs in its folder: its n-th
 call fails, for all n until a run succeeds. After each run, what the next command finds must be the outputs of before
 or the new ones, whole, and nothing else; inputs are as they were; the exit status and the message are right.
-
-    python tests/injection/injecting.py --jobs 2 --only aggregate --fault kill
 """
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import contextlib
 import ctypes
@@ -24,9 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -284,7 +279,7 @@ class Server:
 
     def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="injection-")
-        words = [sys.executable, str(HERE / "injecting.py"), "--serve", self.folder.name]
+        words = [sys.executable, str(HERE / "injecting.py"), self.folder.name]
         # a thread of polars: so the calls of a run are always the same
         environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
@@ -313,70 +308,5 @@ class Server:
         self.folder.cleanup()
 
 
-def main() -> int:
-    """Walk through all calls of all commands, and print how many were tried and survived."""
-    from cases import CASES
-
-    parser = argparse.ArgumentParser(description="Let every system call of every command fail.")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--step", type=int, default=1, help="walk in steps of so many calls")
-    parser.add_argument("--only", action="append", choices=CASES)
-    parser.add_argument("--fault", action="append", choices=FAULTS)
-    parser.add_argument("--serve", type=Path)
-    options = parser.parse_args()
-    if options.serve:
-        serve(options.serve)
-        return 0
-    if lacking():
-        print(lacking())
-        return 1
-    tried, survived, outcomes = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]()
-    work = [(case, fault) for case in options.only or CASES for fault in options.fault or FAULTS]
-    lock, began, begun = threading.Lock(), time.monotonic(), set[str]()
-
-    def worker() -> None:
-        server, own = Server(), set[str]()
-        while True:
-            with lock:
-                if not work:
-                    break
-                # a command that this server has begun, or else one that none has: preparing it takes time
-                pair = min(work, key=lambda pair: (pair[0] not in own, pair[0] in begun))
-                work.remove(pair)
-                own.add(pair[0])
-                begun.add(pair[0])
-            for point in server.walk(*pair, options.step):
-                with lock:
-                    tried[pair] += 1
-                    survived[pair] += not point.problem
-                    outcomes[point.outcome] += 1
-                    if point.problem:
-                        print(point.problem[:2000], flush=True)
-            print(f"{pair[0]}, {pair[1]}: {tried[pair]} tried, {survived[pair]} survived", flush=True)
-        server.close()
-
-    threads = [threading.Thread(target=worker) for _ in range(options.jobs)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    report(tried, survived)
-    print(f"{outcomes['old']} old, {outcomes['new']} new, {outcomes['']} neither; {time.monotonic() - began:.0f} s")
-    return int(tried != survived)
-
-
-def report(tried: Counter[tuple[str, str]], survived: Counter[tuple[str, str]]) -> None:
-    """Print a row per command: points survived of those tried, by fault."""
-    cases, faults = (list(dict.fromkeys(column)) for column in zip(*tried, strict=True))
-    faults = [each for each in FAULTS if each in faults]
-    print("| command | " + " | ".join(faults) + " | tried | survived |")
-    print("|---" * (len(faults) + 3) + "|")
-    for case in [*sorted(cases), "all"]:
-        among = [(one, fault) for one, fault in tried if case in (one, "all")]
-        cells = [str(sum(tried[pair] for pair in among if pair[1] == fault)) for fault in faults]
-        sums = [str(sum(counts[pair] for pair in among)) for counts in (tried, survived)]
-        print(f"| {case} | " + " | ".join([*cells, *sums]) + " |")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    serve(Path(sys.argv[1]))

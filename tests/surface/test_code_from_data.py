@@ -30,7 +30,9 @@ def test_s17_only_types_of_our_own_classes_are_evaluated() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RUNNERS
     ]
-    assert [each[:2] for each in calls] == [("result/store.py", "eval")], "the annotations of classes that are saved"
+    assert ("cli/__init__.py", "exec", "''") in calls, "nothing, so that Python forgets an interrupt"
+    others = [each[:2] for each in calls if each[2] != "''"]
+    assert others == [("result/stored.py", "eval")], "the annotations of classes that are saved"
 
 
 def test_s17_nothing_that_can_run_code_is_imported_to_read_a_file() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ..answers.arguments import checked
+from ..answers.arguments import brief, is_whole
 from ..engine.verbs import perform, verb
 from ..errors import ParameterError
 from ..result.base import any_result
@@ -23,7 +23,6 @@ verb("next", "points")(next_images)
 verb("next", "pairs")(next_pairs)
 
 
-@checked
 def review(result: Any, top: int | None = None, *, models: Sequence[str] | None = None) -> pl.DataFrame:
     """Return what to review, the most useful first: tasks (labels), objects (clicks) or items (pairs); all or `top`.
 
@@ -38,12 +37,11 @@ def review(result: Any, top: int | None = None, *, models: Sequence[str] | None 
     >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
     ['task', 'label', 'probability', 'status']
     """
-    if top is not None and top < 1:
-        raise ParameterError(f"top is {top!r}; it must be at least 1")
+    if top is not None and not (is_whole(top) and top >= 1):
+        raise ParameterError(f"top is {brief(top)}; it must be a whole number of at least 1")
     return perform("review", any_result(result, "review"), top, models=models)  # type: ignore[no-any-return]
 
 
-@checked
 def next_answers(result: Any, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
     """Return what to ask next, best first: `next_tasks` for labels, `next_images` for clicks, `next_pairs` for pairs.
 

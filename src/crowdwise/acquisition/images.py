@@ -17,7 +17,6 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import checked
 from ..kernels.layout import Floats, weighted_counts
 from ..result import PointsResult
 from ..result.base import result_of
@@ -27,7 +26,6 @@ MIN_GAIN = 1e-12  # smaller gains are 0
 MIN_CHANCE = 1e-3  # h and f are kept at least this far from 0 and 1
 
 
-@checked
 def next_images(result: PointsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
     """Return the images to show to more workers, best first: image, ask (number of workers to ask now), objects, jobs
     (workers who have looked), gain (expected number of additional objects classified correctly) and per_answer.

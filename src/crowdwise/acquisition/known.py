@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..answers.arguments import checked, is_number
+from ..answers.arguments import is_number
 from ..engine import Run
 from ..errors import ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
@@ -153,7 +153,6 @@ def threshold(found: Judged, coverage: float) -> float:
     return float(p[min(max(place, 1), len(p)) - 1])
 
 
-@checked
 def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame:
     """Return sets of labels that contain the true one with probability `coverage`: one row per task and label of its
     set, with columns task, label, probability and size (labels of the set). It needs known labels (gold) of tasks that

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import checked
 from ..kernels.layout import Floats, Ints
 from ..result import PairsResult
 from ..result.base import result_of
@@ -16,7 +15,6 @@ DEFAULT_ACCURACY = 0.9  # of workers, if there are no answers yet
 MAX_CERTAIN_ITEMS = 50  # most certain items of a cluster, with which uncertain items are compared
 
 
-@checked
 def next_pairs(result: PairsResult, budget: int = 100, *, batch: int | None = None) -> pl.DataFrame:
     """Return the pairs whose answers are expected to bring most information: left, right, probability (that both are
     the same), gain (expected information in bits of an answer of an average worker), and about (the uncertain item).

@@ -13,13 +13,12 @@ assumptions. docs/maths/acquisition.md has the errors of both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import checked
+from ..answers.arguments import is_number, is_whole
 from ..errors import ParameterError, option
 from ..kernels.layout import Floats
 from ..result import LabelsResult
@@ -50,7 +49,6 @@ class AnswerPlan:
         return {**numbers, "pilot": self.pilot, "points": self.points.to_dicts()}
 
 
-@checked
 def plan(
     target: float,
     *,
@@ -73,7 +71,7 @@ def plan(
     True
     """
     _check_share("target", target)
-    if not isinstance(seed, Integral) or seed < 0:
+    if not is_whole(seed) or seed < 0:
         raise ParameterError(f"{option('seed', seed)} is not a whole number from 0")
     if pilot is not None:
         if accuracy is not None or classes is not None:
@@ -91,7 +89,7 @@ def _assumptions(accuracy: float | None, classes: int) -> tuple[float, int]:
             f"give {option('accuracy')}, the probability that one answer is right, for instance 0.8, or the answers of "
             "a pilot"
         )
-    if not isinstance(classes, Integral) or isinstance(classes, bool) or classes < 2 or classes > 1000:
+    if not is_whole(classes) or classes < 2 or classes > 1000:
         raise ParameterError(f"{option('classes', classes)} is not a whole number from 2 to 1000")
     _check_share("accuracy", accuracy)
     if accuracy <= 1 / classes:
@@ -103,9 +101,9 @@ def _assumptions(accuracy: float | None, classes: int) -> tuple[float, int]:
 
 
 def _check_share(name: str, value: object) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+    if not is_number(value) or not 0 < float(value) < 1:
         hint = ""
-        if isinstance(value, Real) and 1 < float(value) < 100:
+        if is_number(value) and 1 < float(value) < 100:
             hint = f". For {float(value):g} percent, write {float(value) / 100:g}"
         raise ParameterError(f"{option(name, value)} is not a number above 0 and below 1{hint}")
 

@@ -12,14 +12,13 @@ docs/maths/acquisition.md derives this.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..answers.arguments import checked
+from ..answers.arguments import brief, check_arguments, check_list, is_whole
 from ..errors import ParameterError
 from ..kernels.ahead import expected_right, information, label_rival_other, with_other
 from ..kernels.layout import Bools, Floats, Ints, weighted_counts
@@ -121,7 +120,6 @@ def hull_slopes(V: Floats) -> Floats:
     return slopes
 
 
-@checked
 def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = None, whom: bool = True) -> pl.DataFrame:
     """Return the tasks to ask again, best first: task, ask (number of answers to ask for now), label, probability,
     rival, gain (expected increase of the probability of being right, by these answers), per_answer (value of each of
@@ -136,6 +134,7 @@ def next_tasks(result: LabelsResult, budget: int = 100, *, batch: int | None = N
     5
     """
     check_budget(budget, batch)
+    check_arguments({"whom": "bool"}, {"whom": whom})
     result = result_of(result, "labels", "next_tasks")
     answers = result.answers
     V = expected(result)
@@ -181,8 +180,8 @@ def check_budget(budget: int, batch: int | None) -> None:
     """Raise ParameterError unless budget and batch are at least 1."""
     for name, value in (("budget", budget), ("batch", batch)):
         unset = value is None and name == "batch"
-        if not unset and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-            raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1")
+        if not unset and not (is_whole(value) and value >= 1):
+            raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least 1")
 
 
 def _workers_to_ask(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:
@@ -240,7 +239,8 @@ def review_tasks(result: LabelsResult, top: int | None = None, *, models: Sequen
     gain = hull_slopes(V)[:, 0]
     order = np.lexsort((np.arange(len(gain)), V[:, 0], -gain))
     order = order[answers.gold[order] < 0][: len(order) if top is None else top]
-    others = _other_labels(result, REVIEW_MODELS if models is None else models)
+    named = REVIEW_MODELS if models is None else check_list("models", models, "a list of names of models")
+    others = _other_labels(result, named)
     differ = [[name for name in names if name is not None] for names in zip(*(o[order] for o in others), strict=True)]
     labels, tasks = result.labels[order], result.tasks[order]
     return pl.DataFrame(

@@ -12,7 +12,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -31,12 +31,12 @@ class Kind(NamedTuple):
     words: str
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Return whether a value is a whole number, of Python or numpy, of at most 64 bits."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) <= MAX_WHOLE
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a number that a float can hold; not NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False

@@ -27,7 +27,7 @@ class Features(NamedTuple):
 
 @checked
 def read_features(
-    path: str | Path,
+    path: Any,
     like: pl.Series | None = None,
     *,
     array: str | None = None,

@@ -62,7 +62,8 @@ class Real:
         """Return what is wrong with the numbers, or ""; their shape is right."""
         if self.finite and not np.isfinite(array).all():
             return "has numbers that are not finite"
-        bad = ~((array >= self.low) & (array <= self.high + EXCESS))  # also where it is no number
+        low, high = np.float64(self.low), np.float64(self.high + EXCESS)  # single precision would overflow
+        bad = ~((array >= low) & (array <= high))  # also where it is no number
         if bad.any():
             return f"has the value {array[bad].flat[0]:g}; it must be from {self.low:g} to {self.high:g}"
         if self.sums and array.size and not (np.abs(array.sum(-1, dtype=np.float64) - 1) <= ROUNDING).all():

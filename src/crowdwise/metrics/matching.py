@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import checked
+from ..answers.arguments import brief, is_number
 from ..answers.coding import normalise_ids, to_numbers, to_text
 from ..answers.columns import POINT_ROLES
 from ..answers.frames import to_frame
@@ -19,7 +19,6 @@ from ..result import BaseResult, LabelsResult, PairsResult, SplitResult
 from ..result.base import result_of
 
 
-@checked
 def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
     """Match estimated with true objects in every image: one to one, as many as possible within the distance `within`.
 
@@ -50,8 +49,9 @@ class Matching(NamedTuple):
 
 def match_images(found: Any, truth: Any, *, within: float) -> dict[Any, Matching]:
     """The one-to-one matching of every image; arguments are those of `match_objects`."""
-    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 < within < np.inf:
-        raise ParameterError(f"within is {within!r}; it must be a distance above 0")
+    if not is_number(within) or not 0 < within < np.inf:
+        raise ParameterError(f"within is {brief(within)}; it must be a distance above 0")
+    within = float(within)
     require(("learn",), "match_objects")
     fitted = isinstance(found, BaseResult)
     if fitted:

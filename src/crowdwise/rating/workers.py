@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..answers.arguments import checked
+from ..answers.arguments import brief, is_whole
 from ..errors import DataError, ParameterError
 from ..forks import refuse_lost_threads
 from ..kernels.layout import Bools, Floats, Ints, PerWorker, WorkerRows, summed, weighted_counts
@@ -78,7 +78,9 @@ class Clusters(NamedTuple):
     rate: Floats  # (G,) probability of copying
 
 
-@checked
+MAX_PIECES = 1_000_000
+
+
 def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1) -> pl.DataFrame:
     """Return a table of ratings with one row per worker and the columns `COLUMNS`.
 
@@ -95,8 +97,10 @@ def rate(result: LabelsResult, answers: Labels | None = None, *, pieces: int = 1
             f"rate takes a result of labels; got {type(result).__name__}. Fit the answers first: "
             "rate(crowdwise.aggregate(answers))"
         )
-    if isinstance(pieces, bool) or not isinstance(pieces, int) or pieces < 1:
-        raise ParameterError(f"pieces is {pieces!r}; it must be a whole number of at least 1")
+    if not is_whole(pieces) or not 1 <= pieces <= MAX_PIECES:
+        raise ParameterError(
+            f"pieces is {brief(pieces)}; it must be a whole number of at least 1, at most {MAX_PIECES}"
+        )
     answers = result.answers if answers is None else Labels.from_any(answers)
     _same_answers(answers, result.answers)
     parts = pieces_of(answers, result.posterior, pieces)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import check_array, checked, generator
+from ..answers.arguments import brief, check_array, checked, generator
 from ..errors import ParameterError, check_choice
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
@@ -193,10 +193,11 @@ def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) 
 
 
 def _checked_classes(truth: Any) -> Codes:
-    classes = check_array("truth", truth, "the class of every task, as an integer from 0")
+    wanted = "the class of every task, as an integer from 0"
+    classes = check_array("truth", truth, wanted)
     classes = np.asarray(truth) if classes.ndim else classes
     if classes.ndim != 1 or not len(classes) or not np.issubdtype(classes.dtype, np.integer) or classes.min() < 0:
-        raise ParameterError("truth must hold the class of every task, as an integer from 0")
+        raise ParameterError(f"truth is {brief(truth)}; give {wanted}")
     return classes.astype(np.int64)
 
 
