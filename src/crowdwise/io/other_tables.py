@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from ..errors import FileError
-from ..result import parquet
 from .opening import MAX_COLUMNAR_RATIO, expanded_limit, too_expanded
 
 ARROW_FILE = b"ARROW1"
@@ -46,6 +45,8 @@ def dataset_files(folder: Path) -> list[Path]:
 def parquet_rows(data: Any, name: str, allowed: int | None) -> int:
     """Return the number of rows by the headers of a Parquet file, given as bytes or as a map of a file. Raise FileError
     if they claim more than such a file holds, before any page is unpacked; what they claim, the reader holds to."""
+    from ..result import parquet  # loads results
+
     try:
         claims = parquet.claims(data)
     except ValueError as error:
