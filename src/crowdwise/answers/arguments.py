@@ -113,6 +113,12 @@ def check_list(name: str, value: object, words: str) -> list[Any]:
         raise ParameterError(f"{name} is {brief(value)}; give {words}") from None
 
 
+def check_whole(name: str, value: object, least: int, more: str = "") -> None:
+    """Raise ParameterError for what is no whole number of at least `least`; `more` ends the message."""
+    if not is_whole(value) or value < least:
+        raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least {least}{more}")
+
+
 def generator(seed: Any) -> np.random.Generator:
     """Return a generator of random numbers from a seed; what is none raises ParameterError."""
     parts = seed if isinstance(seed, (list, tuple)) and seed else [seed]

@@ -23,7 +23,7 @@ from .blocks import HEAD, Recoded, blocks, gunzipped_head, is_gzip, last_record_
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import delimiter_note, read_delimited, record_end, sniff
 from .encodings import decode
-from .opening import GZIP, check_start, marked
+from .opening import GZIP, check_start, marked, unreadable
 from .other_tables import check_parquet
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
@@ -127,9 +127,7 @@ class Source:
             with path.open("rb") as opened:
                 head = opened.read(HEAD)
         except OSError as error:
-            raise FileError(
-                f"cannot read {path}: {error.strerror or error}. Check the name and the permissions"
-            ) from error
+            raise unreadable(path, error) from error
         zipped = head[:2] == GZIP
         ending = Path(path.stem).suffix if zipped else path.suffix
         given = None if self.format == "cifar10h" else self.format

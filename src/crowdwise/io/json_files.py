@@ -32,10 +32,14 @@ class _Noting(dict[str, Any]):
         super().__setitem__(key, value)
 
 
+def _twice(key: str) -> ValueError:
+    return ValueError(f"the key {key!r} occurs twice in one object")
+
+
 def _check_unique(value: Any) -> None:
     """Raise ValueError if a key occurs twice in one object."""
     if hasattr(value, "twice"):
-        raise ValueError(f"the key {value.twice!r} occurs twice in one object")
+        raise _twice(value.twice)
     for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _check_unique(each)
 
@@ -134,7 +138,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen = set[str]()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} occurs twice in one object")
+        raise _twice(twice)
     return found
 
 
