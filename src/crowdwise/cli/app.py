@@ -178,9 +178,7 @@ def points(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(
-        pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded
-    )
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded)
     settings = {"method": method, "objects": objects}
     fit(Job(source=source, name=model, out=out, options=options, settings=settings), page)
 
@@ -202,9 +200,7 @@ def pairs(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(
-        pictures=pictures, content=content, truth=truth, ask=ask, max_expanded=source.max_expanded
-    )
+    page = PageOptions(pictures=pictures, content=content, truth=truth, ask=ask, max_expanded=source.max_expanded)
     fit(Job(source=source, name=model, out=out, options=options, features=features), page)
 
 
@@ -427,9 +423,7 @@ def report(
     from .say import words
 
     check_models(compare_with, None)
-    page = PageOptions(
-        pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded
-    )
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, source.folder)
