@@ -164,13 +164,13 @@ class FeatureOptions:
         str | None, _option("RULE", "Pairs whose items have no features: error (default) or drop", PAIRS)
     ] = None
 
-    def joined(self, answers: Any) -> tuple[Any, Any]:
+    def joined(self, answers: Any, max_expanded: str | None) -> tuple[Any, Any]:
         """Return the answers with items indexed as in the features, and the features; None without a file."""
         if self.features is None:
             return answers, None
         from ..io import read_features
 
-        found = read_features(self.features, answers.items, array=self.array)
+        found = read_features(self.features, answers.items, array=self.array, max_expanded=max_expanded)
         return answers.on(found.tasks, self.unknown or "error"), found
 
 
@@ -509,7 +509,7 @@ class AnswersOrResult(Source):
 
         default = type(self)(file=self.file)
         given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(default, each.name)]
-        given = [name for name in given if name != "threads"]
+        given = [name for name in given if name not in ("threads", "max_expanded")]  # which other files need as well
         if given:
             raise ParameterError(
                 f"{self.file} is a saved result, so --{given[0].replace('_', '-')} does not apply. "

@@ -16,7 +16,6 @@ HEAD_BYTES = 1 << 22  # of a file that is looked at to recognise its format
 HEAD_RECORDS = 20
 MAX_RECORD_BYTES = 1 << 28  # of one record
 MAX_OBJECT_BYTES = 1 << 28  # of a file with one object, which is read as a whole
-MAX_CHECKED_BYTES = 1 << 24  # of a file in which repeated keys of a record are looked for
 BETWEEN = re.compile(r"\s*[\[,]\s*")  # records of a list
 MAX_DEPTH = 500  # of lists and objects in one another
 
@@ -102,11 +101,10 @@ def json_records(path: Path, allowed: int | None = None) -> Iterator[Any]:
 
     count = 0
     object_type: Any = type("Noting", (_Noting,), {})  # of this file
-    check = {"map_type": object_type} if path.stat().st_size <= MAX_CHECKED_BYTES else {}
     with open_bytes(path, allowed) as file:
         counted = _Counted(file, path.name)
         try:
-            for record in ijson.items(counted, "item", **check):
+            for record in ijson.items(counted, "item", map_type=object_type):
                 if object_type.any_twice:
                     _check_unique(record)
                 count, counted.since = count + 1, 0
