@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,12 @@ from ..errors import FileError
 HIDDEN = ".crowdwise-"  # beginning of the names of temporary files, and of hidden folders, see `outputs`
 TEMPORARY = ".tmp"  # ending of the names of temporary files
 ATTEMPTS = 3  # at steps that may be repeated
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of the content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ they belong together (`together`).
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import FileError
-from .files import HIDDEN, TEMPORARY, remove_leftover, repeated, shown, sync
+from .files import HIDDEN, TEMPORARY, digest_of, remove_leftover, repeated, shown, sync
 from .locks import Lock
 
 READY = f"{HIDDEN}ready"  # the folder of outputs that count, and are being put in place
@@ -107,7 +106,7 @@ class Outputs:
             if listed:
                 removed |= self.last
                 files = {each.relative_to(staged).as_posix(): each for each in _files(staged)}
-                digests = {name: _digest(each) for name, each in files.items() if name not in unlisted}
+                digests = {name: digest_of(each) for name, each in files.items() if name not in unlisted}
                 _write_json(staged / LISTED, {"files": digests})
             removed -= {*names, LISTED}
             lost = next((name for name in (*names, *removed) if _among(folder / name, inputs)), None)
@@ -153,7 +152,7 @@ def settle(folder: Path) -> None:
 def together(folder: Path, *names: str) -> bool:
     """Return whether files were written by the last run in the folder, and not changed since."""
     files = _listed(folder)
-    return all((folder / name).is_file() and files.get(name) == _digest(folder / name) for name in names)
+    return all((folder / name).is_file() and files.get(name) == digest_of(folder / name) for name in names)
 
 
 def _clear(folder: Path) -> None:
@@ -204,11 +203,6 @@ def _blocks(old: Path, new: Path) -> bool:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(each for each in folder.rglob("*") if each.is_file())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _listed(folder: Path) -> dict[str, str]:

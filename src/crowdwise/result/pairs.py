@@ -244,6 +244,8 @@ class PairsResult(BaseResult):
         try:
             width, size = int(self.space["width"]), sum(array.size for array in self.space.values())
             _, P = self.model.place_items(self.space, np.zeros((1, min(width, size))))
+        except MemoryError:
+            raise
         except CrowdwiseError as error:
             return str(error)
         except Exception as error:  # arrays of a file may be anything

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import shutil
 from abc import ABC, abstractmethod
@@ -21,6 +20,7 @@ from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.rules import Real, Whole
 from ..rating import COLUMNS
 from . import parquet
+from .files import digest_of
 from .labels import FittedLabels
 from .tables import STATES, check_warnings, task_warnings, worker_warnings
 
@@ -139,11 +139,8 @@ class SavedTables(TaskTables):
 
 def table_sums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of the tables in a folder, by its path in it."""
-    sums = {}
-    for path in sorted(path for name in TASK_TABLES for path in (folder / name).glob("*.parquet")):
-        with path.open("rb") as file:
-            sums[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
-    return sums
+    files = sorted(path for name in TASK_TABLES for path in (folder / name).glob("*.parquet"))
+    return {path.relative_to(folder).as_posix(): digest_of(path) for path in files}
 
 
 def saved_tables(folder: Path, sums: Mapping[str, str], n_tasks: int) -> SavedTables:
