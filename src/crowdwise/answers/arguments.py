@@ -48,11 +48,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_path(value: object) -> bool:
     """Return whether a value is the name of a file that a system can have."""
-    if not isinstance(value, (str, Path)):
+    if not isinstance(value, (str, os.PathLike)):
         return False
     try:
-        name = os.fsencode(value)
-    except UnicodeEncodeError:
+        name = os.fsencode(Path(value))
+    except (UnicodeEncodeError, TypeError):
         return False
     return b"\0" not in name and len(name) < MAX_PATH and all(len(part) <= MAX_NAME for part in name.split(b"/"))
 
