@@ -136,7 +136,14 @@ def aggregate(
     from .job import Job
 
     settings = {"max_iter": max_iter, "tol": tol}
-    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, coverage=coverage)
+    page = PageOptions(
+        max_expanded=source.max_expanded,
+        pictures=pictures,
+        content=content,
+        truth=truth,
+        within=within,
+        coverage=coverage,
+    )
     job = Job(
         source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
     )
@@ -175,7 +182,7 @@ def points(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
+    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, within=within)
     settings = {"method": method, "objects": objects}
     fit(Job(source=source, name=model, out=out, options=options, settings=settings), page)
 
@@ -197,7 +204,7 @@ def pairs(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(pictures=pictures, content=content, truth=truth, ask=ask)
+    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, ask=ask)
     fit(Job(source=source, name=model, out=out, options=options, features=features), page)
 
 
@@ -240,7 +247,7 @@ def learn(
 
     job = Job(source=source, name=workers, out=out, options=options, worker_side=True)
     learner = Learner(features=features, array=array, classifier=classifier, threshold=threshold, restarts=restarts)
-    fit_classifier(job, learner, PageOptions(pictures=pictures, content=content))
+    fit_classifier(job, learner, PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content))
 
 
 @_command("crowdwise watch incoming --out results --every 30")
@@ -378,8 +385,10 @@ def compare(
     from .show import compared, watch_models
 
     among, run = check_models(model, folds), Run(seed=seed, threads=threads)
-    page = PageOptions(truth=truth, within=within)
-    answers, joined = features.joined(source.loaded().answers if source.saved else source.answers(among))
+    page = PageOptions(max_expanded=source.max_expanded, truth=truth, within=within)
+    answers, joined = features.joined(
+        source.loaded().answers if source.saved else source.answers(among), source.max_expanded
+    )
     options = {"folds": folds, "truth": page.truth_table, "within": within, "features": joined}
     rows = side_by_side(answers, model, run=run, watch=watch_models(), **options)
     if as_json:
@@ -417,7 +426,7 @@ def report(
     from .say import words
 
     check_models(compare_with, None)
-    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within)
+    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, within=within)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, source.folder)

@@ -15,6 +15,7 @@ from ..engine import Run
 from ..engine.resources import require
 from ..errors import CrowdwiseError, ParameterError
 from ..io import Content, read_content, read_features, read_table
+from ..io.tables import Reading, size_of
 from ..io.writing import spreadsheet_safe
 from ..result.base import refuse_parts
 from ..result.outputs import Outputs, together
@@ -44,6 +45,7 @@ class PageOptions:
     within: float | None = None
     ask: int | None = None  # pairs worth asking next that are written
     coverage: float | None = None  # of label sets
+    max_expanded: str | None = None  # to which a compressed file of these may expand
 
     def __post_init__(self) -> None:
         check_folder(self.pictures, "--pictures")
@@ -59,12 +61,18 @@ class PageOptions:
     @cached_property
     def truth_table(self) -> pl.DataFrame | None:
         """The true labels, objects or clusters."""
-        return None if self.truth is None else read_table(self.truth).frame
+        return (
+            None
+            if self.truth is None
+            else read_table(self.truth, Reading(max_expanded=size_of("max_expanded", self.max_expanded))).frame
+        )
 
     @cached_property
     def about(self) -> Content | None:
         """Text and pictures of tasks, images or items."""
-        return None if self.content is self.pictures is None else read_content(self.content, self.pictures)
+        if self.content is self.pictures is None:
+            return None
+        return read_content(self.content, self.pictures, max_expanded=self.max_expanded)
 
     def check(self, answers: Any) -> None:
         """Refuse, before the fit, what these answers have no use for."""

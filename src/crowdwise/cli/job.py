@@ -116,7 +116,7 @@ class Job:
             words(f"{answers.intake.source} needs more memory than may be used: {answers!r} are on disk in parts")
         if answers.kind not in self.models:
             raise ParameterError(f"{self.source.file} holds {answers.title}, which {self.name} is not a model of")
-        return self.features.joined(answers)
+        return self.features.joined(answers, self.source.max_expanded)
 
     def fitted(self, check: Callable[[Any], None]) -> Any:
         """The result of the fit of the answers, which `check` may refuse before."""

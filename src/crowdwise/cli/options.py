@@ -164,13 +164,14 @@ class FeatureOptions:
         str | None, _option("RULE", "Pairs whose items have no features: error (default) or drop", PAIRS)
     ] = None
 
-    def joined(self, answers: Any) -> tuple[Any, Any]:
-        """Return the answers with items indexed as in the features, and the features; None without a file."""
+    def joined(self, answers: Any, max_expanded: str | None) -> tuple[Any, Any]:
+        """Return the answers with items indexed as in the features, and the features; None without a file, which may
+        expand to `max_expanded`."""
         if self.features is None:
             return answers, None
         from ..io import read_features
 
-        found = read_features(self.features, answers.items, array=self.array)
+        found = read_features(self.features, answers.items, array=self.array, max_expanded=max_expanded)
         return answers.on(found.tasks, self.unknown or "error"), found
 
 

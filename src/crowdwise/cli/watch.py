@@ -20,7 +20,7 @@ from ..engine.stream import NAME
 from ..errors import ChecksumError, CrowdwiseError, DataError, FileError, ParameterError, for_shell
 from ..io import is_export, read_table
 from ..io.opening import disk_error
-from ..io.tables import Reading
+from ..io.tables import Reading, size_of
 from ..io.writing import write_csv
 from ..points import ClickStream
 from ..result.outputs import Outputs
@@ -188,9 +188,9 @@ class Watcher:
         return True
 
     def _how(self) -> Reading:
-        given = self.watch.source.given()
-        delimiter = given.get("delimiter")
-        return Reading(given.get("format"), delimiter and delimiter.replace("\\t", "\t"), given.get("encoding"))
+        how = self.watch.source.reading()
+        expanded = size_of("max_expanded", how.get("max_expanded"))
+        return Reading(how.get("format"), how.get("delimiter"), how.get("encoding"), expanded, how.get("sheet"))
 
     def _names(self) -> dict[str, str]:
         """Return the names that the stream has for task, worker and label, where the caller gave other ones."""
@@ -202,7 +202,8 @@ class Watcher:
         given = self.watch.source.given()
         stream = self.watch.begin(kind)
         if kind == "labels" and "gold" in given:
-            stream.update(_gold_rows(Path(given["gold"]), given.get("task", "task"), given.get("gold_column", "gold")))
+            names = (given.get("task", "task"), given.get("gold_column", "gold"))
+            stream.update(_gold_rows(Path(given["gold"]), self._how().max_expanded, *names))
         return stream
 
     def _answers(self, stream: Stream[Any, Any], path: Path, frame: pl.DataFrame) -> Any:
@@ -236,9 +237,9 @@ class Watcher:
         words(*[said] * bool(said))
 
 
-def _gold_rows(path: Path, task: str, gold: str) -> pl.DataFrame:
+def _gold_rows(path: Path, expanded: int | None, task: str, gold: str) -> pl.DataFrame:
     """Return the tasks and labels of a file of gold, with these names of columns."""
-    tasks, labels = gold_columns(read_table(path).frame)
+    tasks, labels = gold_columns(read_table(path, Reading(max_expanded=expanded)).frame)
     return pl.DataFrame([tasks.alias(task), labels.alias(gold)])
 
 

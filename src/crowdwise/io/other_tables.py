@@ -53,7 +53,7 @@ def parquet_rows(lazy: pl.LazyFrame, size: int, name: str, allowed: int | None) 
     rows = int(lazy.select(pl.len()).collect().item())
     limit = expanded_limit(size, allowed, MAX_COLUMNAR_RATIO)
     if rows * len(lazy.collect_schema()) * BYTES_PER_CELL > limit:
-        raise too_expanded(name, limit)
+        raise too_expanded(name, limit, packed=False)
     return rows
 
 
@@ -87,7 +87,7 @@ def _check_arrow(path: Path, whole: bool, size: int, changed: int, limit: int) -
     except OSError:  # no processes here
         return
     if done.returncode and re.search(b"memory allocation|MemoryError|out of memory|capacity overflow", done.stderr):
-        raise too_expanded(path.name, limit)
+        raise too_expanded(path.name, limit, packed=False)
     if done.returncode < 0:
         raise FileError(f"{path.name} is not a complete Arrow file: reading it fails. Write or download it again")
 
