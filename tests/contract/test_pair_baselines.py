@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -296,6 +297,14 @@ def test_thresholds_are_checked() -> None:
 def softmax_problem(data: SimpleNamespace) -> Any:
     Z = mcvc.design(data.X, data.X.mean(0), data.X.std(0))
     return mcvc._Fit(cw.Mcvc(clusters=3), Z, data.answers, cw.Run(), 0)
+
+
+def test_a_constant_column_counts_as_nothing_and_is_saved(tmp_path: Path) -> None:
+    data = crowd(n=90, each=400)
+    data.X = np.column_stack([data.X, np.full(len(data.X), 7.0)])
+    found = fit("mcvc", data)
+    assert cw.match_clusters(found, data.truth)["accuracy"] > 0.95
+    assert cw.load(found.save(tmp_path / "saved")).clusters.equals(found.clusters)
 
 
 def test_the_bound_is_that_of_the_page() -> None:

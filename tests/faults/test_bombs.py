@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import lzma
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -98,6 +99,7 @@ def test_f6_every_kind_of_file_has_a_limit(name: str, table: Any) -> None:
     function, make = BOMBS[name]
     said, peak = refused(table(make(), name), function)
     assert said.startswith(f"{name} expands to more than")
+    assert ("unpack it" in said) == (Path(name).suffix == ".gz")  # the others are no archives
     assert peak < MAX_PEAK
 
 
@@ -112,6 +114,31 @@ def test_f6_the_limit_of_every_reader_can_be_raised(name: str, table: Any, monke
     assert read(path, max_expanded="3MB")
     with pytest.raises(ParameterError, match="max_expanded= is 'much'; give a size, for instance max_expanded='2GB'"):
         read(path, max_expanded="much")
+
+
+def test_f6_the_limit_of_every_file_of_a_command_can_be_raised(
+    table: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdwise.io.opening.FREE_BYTES", 1000)
+    votes = table("task,worker,label\nt1,ann,x\nt2,ann,y\n", "votes.csv")
+    pairs = table("left,right,worker,answer\nt1,t2,ann,1\n", "pairs.csv")
+    about = table(gzip.compress(b"task,who,label,text\nt1,u,x,1\nt2,u,y,1\n" + b"\n" * 50_000), "about.csv.gz")
+    features = table(gzip.compress(b"item,x\nt1,1\nt2,2\n" + b"\n" * 50_000), "features.csv.gz")
+    (tmp_path / "new").mkdir()
+    shutil.copy(about, tmp_path / "new" / "votes.csv.gz")
+    for line in (
+        ("aggregate", votes, "--truth", about),
+        ("aggregate", votes, "--content", about, "--out", tmp_path / "out"),
+        ("report", votes, "--content", about, "--out", tmp_path / "page.html"),
+        ("compare", votes, "--truth", about, "--model", "majority-vote"),
+        ("pairs", pairs, "--features", features, "--model", "k-means-items", "--set", "clusters=2"),
+        ("watch", tmp_path / "new", "--worker", "who", "--out", tmp_path / "followed", "--once"),
+    ):
+        _, out, err = command(*line)
+        assert "csv.gz expands" in out + err
+        assert "--max-expanded 20GB" in out + err
+        status, out, err = command(*line, "--max-expanded", "60KB")
+        assert (status, "expands" in out + err) == (0, False), out + err
 
 
 def test_f6_gold_expands_as_far_as_answers_may(table: Any, command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

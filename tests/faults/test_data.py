@@ -860,6 +860,7 @@ ALIKE = {
     "a byte order mark": ("ann", "\ufeffann"),
     "accents": ("ren\u00e9", "rene\u0301"),
     "a hard space": ("ann b", "ann\u00a0b"),
+    "a sign in colour": ("\u2764", "\u2764\ufe0f"),
 }
 
 

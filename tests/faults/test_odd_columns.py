@@ -139,6 +139,18 @@ def test_missing_labels_are_listed_as_text_or_numbers() -> None:
         cw.Labels(answers.frame(), missing=5)
 
 
+def test_names_may_be_in_a_set_or_an_array() -> None:
+    table = {"task": [1, 2, 3], "worker": [1, 1, 1], "label": [-1, 1, 2], "note": [1, 2, 3]}
+    for missing in ({-1}, frozenset(["-1"]), np.array([-1]), np.array(["-1"]), pd.Index([-1]), pl.Series([-1])):
+        answers = cw.Labels(table, missing=missing, ignore={"note"})
+        assert (answers.n_classes, answers.intake.extras) == (2, ())
+        assert answers.intake.options["missing"] in ([-1], ["-1"])
+    assert cw.Labels(table, missing={"b", "-1", "a"}).intake.options["missing"] == ["-1", "a", "b"]
+    for nothing in ({-1: "a"}, b"a"):
+        with pytest.raises(ParameterError, match=r"missing is .*; it must be a list of texts"):
+            cw.Labels(table, missing=nothing)
+
+
 def test_a_frame_with_a_column_twice_is_refused_in_words() -> None:
     twice = pa.table([[1], [2], ["a"], ["x"]], names=["task", "task", "worker", "label"])
     for frame in (

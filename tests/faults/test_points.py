@@ -218,6 +218,23 @@ def test_d20_text_that_is_no_number_is_refused_by_its_row(x: Any) -> None:
         cw.Points({**SMALL, "x": x})
 
 
+@pytest.mark.parametrize("far", [1e150, -1e31, 1.7e308, -1.7e308])
+def test_d20_a_coordinate_that_would_overflow_is_refused(far: float) -> None:
+    limit = r"coordinates may be at most 1e\+30. Correct them, or give them in a larger unit"
+    with pytest.raises(DataError, match=rf"table: the extent of 'a' reaches to the coordinate .*; {limit}"):
+        cw.Points({**SMALL, "x": [1.0, far, -far]})
+    with pytest.raises(DataError, match=rf"box: the extent of 'all images' reaches to the coordinate .*; {limit}"):
+        cw.Points(SMALL, box=(-abs(far), 0, 9, 9))
+    assert cw.Points({**SMALL, "x": [1.0, far, 3.0]}, box=BOX).intake.rows_used == 2  # it is outside
+
+
+@pytest.mark.parametrize("model", cw.models("points")["name"].to_list())
+def test_d20_results_of_the_largest_coordinates_are_saved_and_loaded(model: str, tmp_path: Path) -> None:
+    table = {"image": ["a"] * 6, "worker": [*"abcabc"], "x": [9e29, 9.1e29, 9e29, 1e29, 1.1e29, 1e29], "y": [1e29] * 6}
+    found = cw.aggregate(cw.Points(table), model)
+    assert cw.load(found.save(tmp_path / "saved")).objects.equals(found.objects)
+
+
 @pytest.mark.parametrize("x", [[[1], [2], [3]], [dt.date(2020, 1, 1)] * 3, [True, False, True]])
 def test_what_is_no_coordinate_is_refused(x: Any) -> None:
     with pytest.raises(ColumnError, match="coordinate column 'x'"):

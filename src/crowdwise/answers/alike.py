@@ -13,6 +13,7 @@ import unicodedata
 import polars as pl
 
 NOT_ASCII = r"[^\x20-\x7e]"
+VARIATIONS = [chr(n) for n in range(0xFE00, 0xFE10)]  # of the letter before, as text or in colour
 MAX_CHARS = 1000  # compared
 MAX_SHOWN = 3  # groups in a warning, and names of a group
 CYRILLIC = "АВЕЅІЈКМНОРСТУХѴԚԜҮаеѕіјкорсухһѵԁԛԝ", "ABESIJKMHOPCTYXVQWYaesijkopcyxhvdqw"
@@ -58,8 +59,13 @@ def _folded(ids: pl.Series, letters: dict[int, str] | None = None) -> pl.Series:
 def _key(text: str, letters: dict[int, str] | None) -> str:
     text = unicodedata.normalize("NFKC", text)
     text = (text if letters is None else text.translate(letters)).casefold()
-    seen = "".join(letter for letter in text if unicodedata.category(letter) not in ("Cf", "Cc") or letter.isspace())
+    seen = "".join(letter for letter in text if not _is_hidden(letter))
     return " ".join(unicodedata.normalize("NFKC", seen).split())
+
+
+def _is_hidden(letter: str) -> bool:
+    """Return whether a letter cannot be seen: it has no glyph, or chooses that of the letter before it."""
+    return (unicodedata.category(letter) in ("Cf", "Cc") and not letter.isspace()) or letter in VARIATIONS
 
 
 def _groups(ids: pl.Series, keys: pl.Series) -> list[tuple[str, ...]]:

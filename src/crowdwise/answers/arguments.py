@@ -10,7 +10,7 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
@@ -58,9 +58,14 @@ def is_path(value: object) -> bool:
 
 
 def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and _is_collection(value)
+
+
+def _is_collection(value: object) -> bool:
+    """Return whether a value has texts or numbers in any order: a list, a set, an array, a column."""
     return (
-        isinstance(value, Sequence)
-        and not isinstance(value, bytes)
+        isinstance(value, Collection)
+        and not isinstance(value, (bytes, Mapping))
         and all(each is None or isinstance(each, (str, numbers.Real)) for each in value)
     )
 
@@ -76,6 +81,7 @@ KINDS: dict[str, Kind] = {
     "str": Kind(lambda value: isinstance(value, str), "text"),
     "Path": Kind(is_path, "the name of a file"),
     "Sequence[str]": Kind(_is_list, "a list of texts"),
+    "Collection[str]": Kind(_is_collection, "a list of texts"),
     "Mapping[str, Any]": Kind(lambda value: isinstance(value, Mapping), "a mapping"),
     "Run": Kind(_is_run, "a crowdwise.Run"),
     "Checkpoint": Kind(lambda value: hasattr(value, "stages"), "the checkpoint of a fit"),
@@ -117,6 +123,15 @@ def check_whole(name: str, value: object, least: int, more: str = "") -> None:
     """Raise ParameterError for what is no whole number of at least `least`; `more` ends the message."""
     if not is_whole(value) or value < least:
         raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least {least}{more}")
+
+
+def items(value: Collection[Any]) -> list[Any]:
+    """Return the items of a collection as values of Python; text is one item. Those of a set are sorted, as its own
+    order changes from run to run."""
+    if isinstance(value, str):
+        return [value]
+    found = [each.item() if isinstance(each, np.generic) else each for each in value]
+    return sorted(found, key=str) if isinstance(value, Set) else found
 
 
 def generator(seed: Any) -> np.random.Generator:

@@ -14,6 +14,7 @@ from .coding import normalise_ids, to_numbers, to_type
 from .columns import POINT_ROLES
 from .frames import to_frame
 
+MAX_COORDINATE = 1e30  # larger ones leave the range of float64 in the covariances of clicks and their determinants
 PADDING = 0.05  # added on every side if no box is given, as a share of the range of the clicks
 MAX_PIXEL_PROBABILITY = 1e-9  # of clicks that all lie between 0 and 100; below it they are taken as percent
 
@@ -99,6 +100,19 @@ def _check(corners: Floats, images: pl.Series, source: str) -> None:
             f"{source}: the box of {images[k]!r} is {corners[k].ravel().tolist()}, which has no area. Give the low "
             "corner, then the high one, x0,y0,x1,y1"
         )
+    check_range(corners, images, source)
+
+
+def check_range(corners: Floats, images: pl.Series, source: str) -> None:
+    """Raise DataError if an image extends so far that the arithmetic would overflow; clicks are within."""
+    far = ~(np.abs(corners) <= MAX_COORDINATE).all((1, 2))
+    if far.any():
+        k = int(np.argmax(far))
+        largest = float(np.abs(corners[k]).max())
+        raise DataError(
+            f"{source}: the extent of {images[k]!r} reaches to the coordinate {largest:.2g}; coordinates may be at "
+            f"most {MAX_COORDINATE:g}. Correct them, or give them in a larger unit"
+        )
 
 
 def padded(X: Floats, image: Ints, n_images: int) -> Floats:
@@ -112,7 +126,8 @@ def padded(X: Floats, image: Ints, n_images: int) -> Floats:
     np.maximum.at(corners[:, 1], image, X)
     empty = ~np.isfinite(corners).all((1, 2))
     corners[empty, 0], corners[empty, 1] = X.min(0), X.max(0)
-    side = corners[:, 1] - corners[:, 0]
+    with np.errstate(over="ignore"):  # which `check_range` reports
+        side = corners[:, 1] - corners[:, 0]
     largest = np.maximum(side.max(), 1.0)  # clicks on one spot or line still need some area
     pad = np.maximum(PADDING * side, 0.5 * PADDING * largest)
     corners[:, 0] -= pad
@@ -134,10 +149,8 @@ def to_pixels(X: Floats, image: Ints, corners: Floats | None, unit: str | None, 
     return np.asarray(low + X / whole * (corners[image, 1] - low))
 
 
-def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats | None, workers: pl.Series, source: str) -> None:
+def check_units(X: Floats, image: Ints, worker: Ints, corners: Floats, workers: pl.Series, source: str) -> None:
     """Raise DataError if some workers appear to have given percent and others pixels."""
-    if corners is None:
-        corners = padded(X, image, int(image.max()) + 1)
     large = ((corners[image, 1] - corners[image, 0]) > 200).any(1) & (corners[image, 0] > -100).all(1)
     small = ((X >= 0) & (X <= 100)).all(1)
     n = np.bincount(worker[large], minlength=len(workers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -15,7 +15,7 @@ from ..forks import refuse_lost_threads
 from ..kernels import Kernels, choose
 from ..kernels.layout import Bools, Floats, Ints, Layout, WorkerRows, sort_answers, task_answers, worker_answers
 from ..kernels.rules import Whole
-from .arguments import check_list, checked
+from .arguments import check_list, checked, items
 from .base import MAX_EXAMPLES, NO_OPTIONS, Answers, Dropped, Intake, Where, check_options
 from .coding import place_of, to_numbers
 from .columns import LABEL_ROLES, Roles
@@ -66,9 +66,9 @@ class Labels(Answers):
         gold: Any = None,
         duplicates: Policy | None = None,
         anonymous: Anonymous = "refuse",
-        missing: Sequence[str] = (),
+        missing: Collection[str] = (),
         wide: bool | None = None,
-        ignore: Sequence[str] = (),
+        ignore: Collection[str] = (),
         source: str = "table",
         notes: Sequence[str] = (),
         where: Where | None = None,
@@ -82,7 +82,7 @@ class Labels(Answers):
         names = {"task": task, "worker": worker, "label": label}
         column, gold = (gold, None) if isinstance(gold, str) else (None, gold)
         reading = Reading(table, source, notes, where, part=part)
-        ignored, missing = ([each] if isinstance(each, str) else list(each) for each in (ignore, missing))
+        ignored, missing = items(ignore), items(missing)
         reading.ignore(ignored)
         recorded = given(
             {"anonymous": "refuse"}, **names, duplicates=duplicates, gold_column=column, anonymous=anonymous,

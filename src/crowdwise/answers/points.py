@@ -16,7 +16,7 @@ from ..kernels.rules import Real, Whole
 from .alike import look_alikes
 from .arguments import checked
 from .base import NO_OPTIONS, Answers, Intake, Where, check_options
-from .boxes import boxes_of, check_units, padded, to_pixels
+from .boxes import boxes_of, check_range, check_units, padded, to_pixels
 from .click_rows import jobs_of, read_clicks, select_clicks, sort_clicks
 from .columns import POINT_ROLES, Roles
 from .reading import Reading, given
@@ -93,10 +93,11 @@ class Points(Answers):
         done = jobs_of(read, jobs)
         corners, box_from = boxes_of(box, jobs, done.images, read.axes, source)
         X = to_pixels(read.X, done.click_image, corners, unit, source)
-        if unit is None and len(X):
-            check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
         if corners is None:
             corners = padded(X, done.click_image, len(done.images))
+            check_range(corners, done.images, source)
+        if unit is None and len(X):
+            check_units(X, done.click_image, done.click_worker, corners, done.workers, source)
         keep, dropped = select_clicks(read, X, done, corners, outside, duplicates)
         reading.notes += [*BOX_NOTES.get(box_from, ()), *done.notes]
         reading.warnings += [*look_alikes(done.images, "image"), *look_alikes(done.workers, "worker")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,7 +51,7 @@ def read(
     kind: str | Sequence[str] | None = None,
     format: str | None = None,
     question: str | None = None,
-    keep: Sequence[str] | str | None = None,
+    keep: Collection[str] | str | None = None,
     sets: str | None = None,
     pseudonymise: str | Path | None = None,
     delimiter: str | None = None,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from ..answers.arguments import items
 from ..answers.reading import SET_ASIDE
 from ..errors import check_choice
 from .formats.base import ASIDE, MODEL, PERSON, STATUSES, Format, Settings
@@ -67,13 +68,13 @@ def nothing(name: str, kind: Any, count: int) -> pl.Series:
     return pl.Series(name, [None], kind).new_from_index(0, count)
 
 
-def check_kept(names: Iterable[str] | str | None) -> tuple[str, ...]:
+def check_kept(names: Collection[str] | None) -> tuple[str, ...]:
     """Return the statuses that the caller wants to keep, given as names or as text with commas.
 
     >>> check_kept("test, rejected"), check_kept(["test"]), check_kept(None)
     (('test', 'rejected'), ('test',), ())
     """
-    parts = [names] if isinstance(names, str) else list(names or ())
+    parts = [] if names is None else items(names)
     return tuple(part.strip() for each in parts for part in str(each).split(",") if part.strip())
 
 

@@ -54,11 +54,11 @@ def expanded_limit(compressed: int, allowed: int | None, ratio: int = MAX_RATIO)
     return allowed or min(max(ratio * compressed, FREE_BYTES), MAX_EXPANDED_BYTES)
 
 
-def too_expanded(name: str, limit: int) -> FileError:
-    """Return the error for a compressed file that expands to more than the limit."""
+def too_expanded(name: str, limit: int, packed: bool = True) -> FileError:
+    """Return the error for a compressed file that expands to more than the limit; `packed`: it can be unpacked."""
     return FileError(
-        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, unpack it, or allow "
-        f"more: {option('max_expanded', '20GB')}"
+        f"{name} expands to more than {limit / 1e6:,.0f} MB, which may be an attack. If it is not, "
+        f"{'unpack it, or ' * packed}allow more: {option('max_expanded', '20GB')}"
     )
 
 
@@ -313,7 +313,7 @@ def member_sizes(path: Path, limit: int) -> None:
             said, member.file_size = member.file_size, left + 1  # so that reading ends where the data do
             left -= said
             if left < 0:
-                raise too_expanded(path.name, limit)
+                raise too_expanded(path.name, limit, packed=False)
             size = 0
             with archive.open(member) as file:
                 while data := file.read(COPY_BYTES):

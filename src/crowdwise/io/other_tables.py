@@ -53,7 +53,7 @@ def parquet_rows(data: Any, name: str, allowed: int | None) -> int:
         raise FileError(f"{name} is not a complete Parquet file: {error}. Write or download it again") from error
     limit = expanded_limit(len(data), allowed, MAX_COLUMNAR_RATIO)
     if max(claims.unpacked, claims.values * BYTES_PER_CELL) > limit:
-        raise too_expanded(name, limit)
+        raise too_expanded(name, limit, packed=False)
     return claims.rows
 
 
@@ -101,7 +101,7 @@ def _check_arrow(path: Path, whole: bool, size: int, changed: int, limit: int) -
     except OSError:  # no processes here
         return
     if done.returncode and re.search(b"memory allocation|MemoryError|out of memory|capacity overflow", done.stderr):
-        raise too_expanded(path.name, limit)
+        raise too_expanded(path.name, limit, packed=False)
     if done.returncode < 0:
         raise FileError(f"{path.name} is not a complete Arrow file: reading it fails. Write or download it again")
 

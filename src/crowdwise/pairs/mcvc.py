@@ -57,7 +57,8 @@ class Mcvc(GivenClusters):
         self.check_answers(answers)
         X = np.asarray(X, np.float64)
         centre, scale = X.mean(0), X.std(0)
-        scale = np.where(scale > 1e-9 * np.abs(X).max(0), scale, np.inf)  # a constant column counts as 0
+        constant = scale <= 1e-9 * np.abs(X).max(0)
+        scale[constant] = np.finfo(np.float64).max  # so that the column counts as 0, and can be saved
         Z = design(X, centre, scale)
         with limit_threads():
             best = best_fit(self.restarts, lambda start: _Fit(self, Z, answers, run, start).found(), run)

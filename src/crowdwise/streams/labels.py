@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
 from ..answers import Intake, Labels, rules
-from ..answers.arguments import checked
+from ..answers.arguments import checked, items
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
 from ..answers.coding import to_numbers
 from ..answers.frames import FOREIGN
@@ -119,7 +119,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
         worker: str | None = None,
         label: str | None = None,
         gold: str | None = None,
-        missing: Sequence[str] = (),
+        missing: Collection[str] = (),
         wide: bool | None = None,
         duplicates: Repeats = "last",
         refit: bool = True,
@@ -128,7 +128,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
         check_choice("duplicates", duplicates, REPEATS)
         self._columns = {"task": task, "worker": worker, "label": label, "gold": gold}
         self._reading: dict[str, Any] = {
-            "missing": [missing] if isinstance(missing, str) else list(missing),
+            "missing": items(missing),
             "wide": wide,
             "repeats": duplicates,
         }
