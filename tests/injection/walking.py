@@ -20,6 +20,7 @@ class Walk:
 
     def __init__(self, work: list[tuple[str, str]], step: int) -> None:
         self.work, self.step, self.lock, self.begun = work, step, threading.Lock(), set[str]()
+        self.unfinished = {*work}  # what is left of it if a server breaks
         self.tried, self.survived = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self.outcomes = Counter[str]()
 
@@ -46,6 +47,7 @@ class Walk:
                     self.outcomes[point.outcome] += 1
                     if point.problem:
                         print(point.problem[:2000], flush=True)
+            self.unfinished.discard(pair)
             print(f"{pair[0]}, {pair[1]}: {self.tried[pair]} tried, {self.survived[pair]} survived", flush=True)
         server.close()
 
@@ -85,7 +87,10 @@ def main() -> int:
     walk.run(options.jobs)
     walk.report()
     print(f"{time.monotonic() - began:.0f} s")
-    return int(walk.tried != walk.survived)
+    for case, fault in sorted(walk.unfinished):
+        print(f"not walked to the end: {case}, {fault}")
+    walked = not walk.unfinished and walk.tried.total() > 0
+    return int(not walked or walk.tried != walk.survived)
 
 
 if __name__ == "__main__":
