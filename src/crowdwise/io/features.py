@@ -12,7 +12,7 @@ import polars as pl
 from ..answers.arguments import checked
 from ..errors import FeatureError, FileError, ParameterError, nearest, option
 from ..kernels.layout import Floats
-from .opening import DAMAGED, check_start, expanded_limit, first_bytes, member_sizes
+from .opening import DAMAGED, MAX_COLUMNAR_RATIO, check_start, expanded_limit, first_bytes, member_sizes
 from .tables import Reading, file_name, read_table, size_of
 
 ID_NAMES = ("task", "item", "image")
@@ -99,7 +99,7 @@ def _table(path: str | Path, array: str | None, allowed: int | None) -> tuple[pl
 
 def _npz(path: Path, array: str | None, allowed: int | None) -> tuple[pl.Series, Floats]:
     try:
-        member_sizes(path, expanded_limit(path.stat().st_size, allowed))
+        member_sizes(path, expanded_limit(path.stat().st_size, allowed, MAX_COLUMNAR_RATIO))  # zeros are many
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = dict(file)
     except (OSError, TypeError, KeyError, MemoryError, SyntaxError, OverflowError, *DAMAGED) as error:

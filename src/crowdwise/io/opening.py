@@ -23,7 +23,7 @@ from ..errors import FileError, option
 from ..forks import refuse_lost_threads
 from .formats.base import STDIN_NAME
 
-MAX_COLUMNAR_RATIO = 1000  # the same of Parquet and Arrow files, which hold a value that is repeated once
+MAX_COLUMNAR_RATIO = 1000  # the same of Parquet, Arrow and npz files, which hold a value that is repeated once
 MAX_RATIO = 100  # expanded size of a compressed file, compared with its own, where the caller sets no limit
 FREE_BYTES = 16_000_000  # expanded size up to which the ratio does not matter
 MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit

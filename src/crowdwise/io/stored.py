@@ -34,7 +34,7 @@ from ..kernels.rules import Sizes, Whole
 from ..result.locks import Lock
 from ..result.split import SavedTables
 from ..result.stored import conforms, flaw_of
-from .opening import reading
+from .opening import disk_error, reading, unreadable
 
 T = TypeVar("T")
 
@@ -182,7 +182,12 @@ def is_sound(folder: Path) -> bool:
         plain = conforms((index.n_tasks, index.n_gold), tuple[int, ...]) and conforms(index.weighted, bool)
         whole = conforms(index.intake, Intake) and heights == {layout.n_answers}
         return plain and whole and not any(flaws) and about["digest"] == _digest_of(arrays)
-    except (Exception, pl.exceptions.PanicException):  # files may hold anything
+    except MemoryError:
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:  # files may hold anything
+        problem = disk_error(error)
+        if problem is not None:
+            raise unreadable(folder, problem) from error
         return False
 
 
