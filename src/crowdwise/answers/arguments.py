@@ -66,6 +66,7 @@ def _is_collection(value: object) -> bool:
     return (
         isinstance(value, Collection)
         and not isinstance(value, (bytes, Mapping))
+        and getattr(value, "ndim", 1) == 1
         and all(each is None or isinstance(each, (str, numbers.Real)) for each in value)
     )
 
