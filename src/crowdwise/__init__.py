@@ -13,10 +13,7 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from . import (
-    forks as _forks,  # noqa: F401 - it notices forks from now on
-    limits as _limits,
-)
+from . import forks as _forks  # noqa: F401 - it notices forks from now on
 
 __version__ = "0.1.0"
 
@@ -98,7 +95,9 @@ def __getattr__(name: str) -> Any:
     if not home:
         raise AttributeError(f"module 'crowdwise' has no attribute {name!r}")
     if name != "errors":
-        _limits.refuse_small_limits()
+        from .limits import refuse_small_limits
+
+        refuse_small_limits()
     module = importlib.import_module(home)
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value

@@ -52,7 +52,7 @@ def _text(value: object) -> str:
     try:
         return str(value)
     except Exception:
-        return repr(value)
+        return f"a {type(value).__name__}"
 
 
 def model_setting(name: str, value: object) -> str:

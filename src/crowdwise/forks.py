@@ -1,13 +1,14 @@
-"""Tables in a forked process: polars would wait for ever for threads that a fork does not copy, so they are refused."""
+"""Tables in a forked process: polars would wait for ever for threads that a fork does not copy, so they are refused.
+
+`import crowdwise` loads this module, which imports almost nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from pathlib import Path
 
-from .errors import ForkError
+THREADS = "/proc/self/task"  # a folder for each thread of this process
 
 
 class _Fork:
@@ -30,20 +31,25 @@ os.register_at_fork(before=_Fork.before, after_in_child=_Fork.in_child)
 
 def _has_threads(name: str) -> bool:
     """Whether this process has a thread of this name with a number. If the system does not list them, assume so."""
-    threads = Path("/proc/self/task")
-    if not threads.is_dir():
+    if not os.path.isdir(THREADS):
         return True
-    for thread in threads.iterdir():
-        with suppress(OSError):  # it has ended meanwhile
-            before, _, number = (thread / "comm").read_text().strip().rpartition("-")
-            if before == name and number.isdigit():
-                return True
-    return False
+    return any(_is_thread(f"{THREADS}/{thread}/comm", name) for thread in os.listdir(THREADS))
+
+
+def _is_thread(path: str, name: str) -> bool:
+    try:
+        with open(path) as file:
+            before, _, number = file.read().strip().rpartition("-")
+    except OSError:  # it has ended meanwhile
+        return False
+    return before == name and number.isdigit()
 
 
 def refuse_lost_threads() -> None:
     """Raise ForkError if polars cannot work in this process. Called where tables are read, made or written."""
     if _Fork.lost:
+        from .errors import ForkError
+
         raise ForkError(
             f"process {os.getpid()} was forked from one in which polars was at work, and polars, which holds all "
             "tables, would wait here for ever. Start processes with multiprocessing.get_context('spawn') or joblib; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import itertools
 import json
 import lzma
 import shutil
@@ -17,11 +18,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import crowdwise as cw
 from crowdwise.errors import CrowdwiseError, FileError, ParameterError
 from crowdwise.io import read_table
+from crowdwise.io.chunks import Source
 
 MAX_PEAK = 400_000_000  # bytes that a refusal may take, beside what the libraries take
 HEADER = b"task,worker,label\n"
@@ -63,9 +67,10 @@ def npz(shape: tuple[int, ...]) -> bytes:
     return buffer.getvalue()
 
 
-def parquet(rows: int) -> bytes:
+def parquet(rows: int = 1, label: pl.Expr | None = None) -> bytes:
     buffer = io.BytesIO()
-    frame = pl.select(task=pl.repeat("t", rows), worker=pl.repeat("w", rows), label=pl.repeat("x", rows))
+    label = pl.repeat("x", rows) if label is None else label
+    frame = pl.select(task=pl.repeat("t", rows), worker=pl.repeat("w", rows), label=label)
     frame.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
 
@@ -80,6 +85,8 @@ def arrow(rows: int) -> bytes:
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rows.parquet": ("read", lambda: parquet(20_000_000)),
+    "page.parquet": ("read", lambda: parquet(label=pl.lit("x" * 100_000_000))),
+    "values.parquet": ("read", lambda: parquet(label=pl.repeat(0, 5_000_000).implode())),
     "rows.arrow": ("read", lambda: arrow(20_000_000)),
     "x.npz": ("read_features", lambda: npz((2, 10_000_000))),
     "features.csv.gz": ("read_features", lambda: gzip.compress(b"task,x\n" + b"1,2\n" * 10_000_000)),
@@ -144,6 +151,69 @@ def test_f6_gold_expands_as_far_as_answers_may(table: Any, command: Any, monkeyp
     status, _, err = command("inspect", votes, "--gold", gold)
     assert (status, "--max-expanded 20GB" in err) == (1, True)
     assert command("inspect", votes, "--gold", gold, "--max-expanded", "60KB")[0] == 0
+
+
+def padded(text: str) -> bytes:
+    """Return a gzip file that expands to 50 kB more than its text."""
+    return gzip.compress(text.encode() + b"\n" * 50_000)
+
+
+VOTES = "task,worker,label\nt1,ann,x\nt1,bob,x\nt2,ann,y\nt2,bob,y\nt3,ann,x\nt3,bob,y\n"
+PAIRS = "left,right,worker,answer\na,b,ann,same\nb,c,ann,different\na,c,bob,different\n"
+FILES = {  # commands, and the file that is padded
+    "content": ("report {votes} --content {file} --out {out}/page.html", "task,text\nt1,a cat\n"),
+    "truth": ("compare {votes} --truth {file}", "task,label\nt1,x\nt2,y\n"),
+    "features": ("learn {votes} --features {file} --out {out}", "task,a,b\nt1,1,2\nt2,3,1\nt3,1,3\n"),
+    "features of pairs": ("pairs {pairs} --features {file} --out {out}", "item,a\na,1\nb,2\nc,5\n"),
+    "convert": ("convert {file} --out {out}/table.csv", VOTES),
+    "gold of a watched folder": ("watch {plain} --gold {file} --once --out {out}", "task,label\nt1,x\n"),
+    "watched folder": ("watch {folder} --once --out {out}", VOTES),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_f6_every_command_can_raise_the_limit_of_every_file(
+    what: str, table: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdwise.io.opening.FREE_BYTES", 1000)
+    line, text = FILES[what]
+    named = {"votes": table(VOTES, "votes.csv"), "pairs": table(PAIRS, "pairs.csv"), "out": tmp_path / "out"}
+    named |= {name: tmp_path / name for name in ("plain", "folder", "again")}
+    for name in ("plain", "folder", "out", "again"):
+        named[name].mkdir()
+    (named["plain"] / "votes.csv").write_text(VOTES)
+    named["file"] = named["folder"] / "file.csv.gz"
+    named["file"].write_bytes(padded(text))
+    _, _, err = command(*line.format(**named).split())
+    assert "file.csv.gz" in err
+    assert "or allow more: --max-expanded 20GB" in err
+    line = f"{line.format(**named | {'out': named['again']})} --max-expanded 60KB"
+    status, _, err = command(*line.split())
+    assert status in (0, 3), err  # 3: not converged
+    assert "expands to more" not in err
+
+
+def test_f6_parquet_of_other_writers_is_within_the_limit(table: Any) -> None:
+    """Pages of both versions, dictionaries of nothing, lists, and files without rows."""
+    whole = pa.table({"task": ["a", "b"] * 9, "none": [None] * 18, "list": [[1, 2], None, []] * 6, "x": range(18)})
+    for version, packed, rows in itertools.product(("1.0", "2.0"), ("none", "snappy", "brotli"), (18, 0)):
+        buffer = io.BytesIO()
+        pq.write_table(whole[:rows], buffer, data_page_version=version, compression=packed, row_group_size=5)
+        path = table(buffer.getvalue(), "a.parquet")
+        assert read_table(path).frame.height == sum(chunk.frame.height for chunk in Source((path,)).chunks(99)) == rows
+
+
+def test_f5_parquet_whose_pages_contradict_its_metadata_is_refused(table: Any) -> None:
+    data = parquet(1000)
+    damaged = table(data[:4] + b"\x15\x00\x15\x03" + data[8:], "a.parquet")
+    for read in (cw.read, read_table, lambda path: list(Source((path,)).chunks(99))):
+        with pytest.raises(
+            FileError, match=r"a\.parquet is not a complete Parquet file: its headers .*Write or download"
+        ):
+            read(damaged)
+    (damaged.parent / "b.parquet").write_bytes(b"")
+    with pytest.raises(FileError, match=r"b\.parquet is not a complete Parquet file: it is no Parquet file"):
+        list(Source((damaged.parent / "b.parquet",)).chunks(99))
 
 
 def lying(data: bytes, name: str) -> bytes:

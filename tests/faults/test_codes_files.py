@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.errors import ChecksumError, FileError, Interrupted
+from crowdwise.io import opening, read_table, tables
 from crowdwise.result.store import write_checkpoint
 
 # ----------------------------------------------------------------------------------------------------------- F4: types
@@ -94,6 +96,67 @@ def test_f10_dev_stdin_is_standard_input(tmp_path: Path) -> None:
             done = subprocess.run(words, stdin=given, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["rows_used"] == 2
+
+
+DEVICES: dict[str, Callable[[Path], Any]] = {
+    "answers": cw.read,
+    "table": read_table,
+    "features": cw.read_features,
+    "content": cw.read_content,
+    "saved result": cw.load,
+    "questions": cw.questions,
+}
+
+
+@pytest.mark.parametrize("name", ["zero", "full", "urandom"])
+@pytest.mark.parametrize("reader", DEVICES)
+def test_f10_a_device_is_refused(reader: str, name: str) -> None:
+    with pytest.raises(FileError, match=rf"/dev/{name} is a device, not a file\. Give a file, a pipe, or - for"):
+        DEVICES[reader](Path("/dev") / name)
+
+
+ENDLESS = """
+import os, sys
+with open(sys.argv[1], "wb") as pipe:
+    while True:
+        pipe.write(b"task,worker,label\\n" * 1000)
+"""
+
+
+@pytest.mark.parametrize("reader", ["answers", "table", "features"])
+def test_f10_a_pipe_without_an_end_is_refused_at_a_limit(reader: str, tmp_path: Path) -> None:
+    def through(message: str, read: Callable[[Path], Any]) -> None:
+        writer = subprocess.Popen([sys.executable, "-c", ENDLESS, str(place)], stderr=subprocess.DEVNULL)
+        try:
+            with pytest.raises(FileError, match=message):
+                read(place)
+        finally:
+            writer.kill()
+            writer.wait()
+
+    place = tmp_path / "answers.csv"
+    os.mkfifo(place)
+    limit = r"answers\.csv gives more than 2 MB and has not ended\. Write it to a file, and give that, or allow"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "MAX_EXPANDED_BYTES", 2_000_000)
+        through(limit + r" more: max_expanded='20GB'", DEVICES[reader])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "MAX_DISK_SHARE", 1e-9)
+        patch.setattr(tables, "MAX_MEMORY_SHARE", 1e-9)
+        where = f"the disk of {tempfile.gettempdir()}" if reader == "answers" else "the memory"
+        through(
+            rf"gives more than the 0 MB that may be used of {where}\. Write it to a file, and give that$",
+            DEVICES[reader],
+        )
+
+
+def test_f10_standard_input_without_an_end_is_refused_at_a_limit() -> None:
+    with Path("/dev/zero").open() as given:
+        words = [sys.executable, "-m", "crowdwise", "inspect", "/dev/stdin", "--max-expanded", "3MB"]
+        done = subprocess.run(words, stdin=given, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert "stdin gives more than 3 MB and has not ended" in done.stderr
+    assert "or allow more: --max-expanded 20GB" in done.stderr
 
 
 READERS: dict[str, tuple[Callable[[Path], Any], list[str]]] = {

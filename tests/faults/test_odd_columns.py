@@ -38,6 +38,12 @@ REFUSED = {
         pl.Series([0, 2**60, 1], dtype=pl.Datetime("ms")),
         r"column 'label' has a time in row 2 that is beyond the calendar \(years 1 to 9999\)",
     ),
+    "beyond the calendar by a microsecond": (
+        pl.Series([0, 1, 253_402_300_800_000_000], dtype=pl.Datetime("us")), "in row 3 that is beyond the calendar",
+    ),
+    "beyond the calendar of another zone": (
+        pl.Series([0, 1, 253_402_300_799_000], dtype=pl.Datetime("ms", "UTC")), "in row 3 that is beyond the calendar",
+    ),
     "an unknown zone": (pa.array([0, 1, 2], pa.timestamp("s", "No/Where")), "column 'label' cannot be read: "),
     "objects": ([object(), "a", "b"], r"has <object .* in row 1, a object; each cell must hold one"),
     "lists": ([["a"], ["b"], ["c"]], r"label column 'label' of table has \['a'\] in row 1"),
@@ -95,6 +101,29 @@ def test_d1_missing_values_of_other_libraries_are_missing_answers() -> None:
         answers = labels(label=values)
         assert answers.intake.rows_used + sum(each.count for each in answers.intake.dropped) == 3
         assert 0 < answers.intake.rows_used < 3
+
+
+def test_the_first_and_the_last_time_of_the_calendar_are_read() -> None:
+    """Other programs write them for no time at all."""
+    times = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)]
+    assert labels(seen=times).extras["seen"].to_list() == times
+    assert labels(seen=[each.date() for each in times]).extras["seen"].to_list() == [each.date() for each in times]
+
+
+def test_a_path_is_text_or_what_the_system_takes_for_one(tmp_path: Path) -> None:
+    class Place:
+        def __init__(self, path: Any) -> None:
+            self.path = path
+
+        def __fspath__(self) -> Any:
+            return self.path
+
+    result = cw.aggregate(labels())
+    assert result.save(Place(str(tmp_path / "a.crowdwise"))) == tmp_path / "a.crowdwise"
+    assert cw.load(tmp_path / "a.crowdwise").labels.equals(result.labels)
+    for odd in (Place(b"a"), Place(5), b"a"):
+        with pytest.raises(ParameterError, match="it must be the name of a file"):
+            result.save(odd)
 
 
 def test_missing_labels_are_listed_as_text_or_numbers() -> None:

@@ -219,7 +219,10 @@ def test_f6_headers_of_a_table_are_not_believed():
 
 def test_s4_rules_are_declared_for_the_arrays_of_every_model():
     for name, kind in cw.models().select("name", "kind").rows():
-        kinds = kinds_of(model_class(name, kind).params_type)
+        model = model_class(name, kind)
+        if not model.__module__.startswith("crowdwise."):  # of another test
+            continue
+        kinds = kinds_of(model.params_type)
         bare = [
             field
             for field, each in kinds.items()

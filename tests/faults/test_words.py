@@ -73,6 +73,13 @@ def test_f7_a_record_that_is_not_json_is_named_by_its_line(kind: str, name: str,
         cw.read(table(text, name))
 
 
+def test_f7_a_key_twice_in_an_export_of_any_size_is_refused_with_the_number_of_its_record(table: Any) -> None:
+    tasks = [{"id": n, "data": {"text": "x" * (17_000_000 * (n == 2))}, "annotations": []} for n in (1, 2, 3)]
+    text = json.dumps(tasks).replace('{"id": 3,', '{"id": 4, "id": 3,')
+    with pytest.raises(FileError, match=r"^a\.json: invalid JSON after record 2: the key 'id' occurs twice in one obj"):
+        cw.read(table(text, "a.json"))
+
+
 def test_f7_pairs_of_surrogates_are_characters(table: Any) -> None:
     text = json.dumps([{"task": 1, "worker": 1, "label": "\U0001f600"}])
     assert "\\ud83d" in text
@@ -80,11 +87,18 @@ def test_f7_pairs_of_surrogates_are_characters(table: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "encoding", ["hex", "base64", "rot13", "zip", "bz2", "uu", "quopri", "undefined", "\0", "", "nowhere", 7, b"utf-8"]
+    "encoding", ["hex", "base64", "rot13", "zip", "bz2", "uu", "quopri", "undefined", "\0", "", "nowhere"]
 )
 def test_f2_an_encoding_that_is_none_of_text_is_refused(encoding: Any, table: Any) -> None:
     with pytest.raises(ParameterError, match=r"encoding is .*which Python does not know as an encoding of text; try"):
         cw.read(table(PLAIN), encoding=encoding)
+
+
+@pytest.mark.parametrize("option", ["encoding", "delimiter"])
+@pytest.mark.parametrize("value", [7, b","])
+def test_f1_f2_an_encoding_and_a_delimiter_are_text(option: str, value: Any, table: Any) -> None:
+    with pytest.raises(ParameterError, match=f"{option} is {value!r}; it must be text or None"):
+        cw.read(table(PLAIN), **{option: value})
 
 
 def test_f2_what_an_encoding_cannot_decode_is_refused(table: Any) -> None:
@@ -94,7 +108,7 @@ def test_f2_what_an_encoding_cannot_decode_is_refused(table: Any) -> None:
         cw.read(table(PLAIN.replace("cat", "\\ud800")), encoding="unicode_escape")
 
 
-@pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "\0", "", ";;", "é", 5, b","])
+@pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "\0", "", ";;", "é"])
 def test_f1_a_delimiter_that_separates_nothing_is_refused(delimiter: Any, table: Any) -> None:
     with pytest.raises(ParameterError, match=r"delimiter is .*; it must be one ASCII character, for instance ';'"):
         cw.read(table(PLAIN), delimiter=delimiter)

@@ -397,3 +397,17 @@ def test_formats_are_listed(command: Any) -> None:
     assert all(name in out.splitlines() for name in table["name"])
     code, out, _ = command("formats", "--json")
     assert [each["name"] for each in json.loads(out)] == table["name"].to_list()
+
+
+def test_an_error_in_the_middle_leaves_the_old_file(tmp_path: Path) -> None:
+    """The first of the records can be written, the second cannot."""
+    folder = tmp_path / "out"
+    rows = {"image": ["a", "b"], "worker": ["ann", "ann"], "x": [3.0, 4.0], "y": [4.0, 5.0]}
+    table = cw.convert(rows, folder / "clicks.csv", box=(0, 0, 10, 10)).path
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines[:2], lines[2].replace("10.0", "")]) + "\n")
+    (folder / "tasks.json").write_bytes(b"before")
+    with pytest.raises(cw.errors.CrowdwiseError, match="task 'b' has places in pixels and no size"):
+        cw.convert(table, folder / "tasks.json", "label-studio")
+    assert (folder / "tasks.json").read_bytes() == b"before"
+    assert {file.name for file in folder.iterdir()} == {"clicks.csv", "tasks.json"}

@@ -66,6 +66,64 @@ VOTES = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")]
 # ----------------------------------------------------------------------------------------------------------- workbooks
 
 
+def changed(path: Path, name: str, old: str, new: str) -> Path:
+    """Change the text of a file in a workbook."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {each: archive.read(each).decode() for each in archive.namelist()}
+    assert old in parts[name]
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, text in parts.items():
+            archive.writestr(each, text.replace(old, new) if each == name else text)
+    return path
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+LOST = {  # what is changed in the sheet, and how many rows and cells are left
+    "two cells at one place": ('r="C2"', 'r="B2"', "4 rows with 12 cells by its XML, but 4 with 11"),
+    "two rows at one place": ('3"', '2"', "4 rows with 12 cells by its XML, but 3 with 9"),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_f3_a_workbook_whose_cells_are_not_all_read_is_refused(what: str, tmp_path: Path) -> None:
+    old, new, message = LOST[what]
+    path = changed(workbook(tmp_path / "book.xlsx", {"Coding": TABLE}), SHEET, old, new)
+    with pytest.raises(FileError, match=rf"^book\.xlsx: sheet 'Coding' has {message} were read\. Save it again$"):
+        cw.read(path)
+
+
+def test_f3_a_workbook_that_loses_a_row_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import python_calamine
+
+    class Losing:
+        sheet_names = ("Coding",)
+
+        def get_sheet_by_name(self, name: str) -> Any:
+            return self
+
+        def to_python(self, **_: Any) -> Any:
+            return TABLE[:3]
+
+    monkeypatch.setattr(python_calamine.CalamineWorkbook, "from_filelike", lambda _: Losing(), raising=False)
+    with pytest.raises(FileError, match="has 4 rows with 12 cells by its XML, but 3 with 9 were read"):
+        cw.read(workbook(tmp_path / "book.xlsx", {"Coding": TABLE}))
+
+
+def test_f6_one_cell_far_from_the_first_is_refused(tmp_path: Path) -> None:
+    """All cells from the first of the sheet would be in memory, however the cell is written."""
+    path = workbook(tmp_path / "book.xlsx", {"Coding": [("task",)]})
+    changed(path, SHEET, 'r="A1"', "r='XFD1048576'")
+    with pytest.raises(FileError, match=r"a sheet whose 1 cells are spread over 1,048,576 rows and 16,384 columns"):
+        cw.read(path)
+
+
+def test_a_workbook_without_the_file_of_its_sheet_is_refused(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "book.xlsx", {"Coding": TABLE})
+    changed(path, "xl/_rels/workbook.xml.rels", "sheet1.xml", "sheet2.xml")
+    with pytest.raises(FileError, match=r"book\.xlsx is not a complete Excel file: .*Save it again"):
+        cw.read(path)
+
+
 def test_a_sheet_is_chosen_by_its_name(tmp_path: Path) -> None:
     path = workbook(tmp_path / "book.xlsx", {"Codebook": [("label",), ("cat",)], "Coding": TABLE})
     assert cw.read(path, sheet="Coding").frame().rows() == VOTES

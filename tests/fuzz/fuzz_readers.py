@@ -21,7 +21,6 @@ from mutations import ODD_VALUES, mutant
 import crowdwise as cw
 from crowdwise.io import read_table
 
-GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 ROWS = [(f"t{n % 5}", f"w{n % 3}", "xyz"[n % 3]) for n in range(12)]
 TABLE = pl.DataFrame(ROWS, schema=["task", "worker", "label"], orient="row")
 
@@ -127,19 +126,6 @@ def check_beside(path: Path) -> str:
     return "answered" if "answered" in found else "refused"
 
 
-EXPORTS = [file for file in sorted(GOLDEN.iterdir()) if file.is_file() and file.name != "expected.json"]
-ASKED: tuple[dict[str, Any], ...] = (
-    {}, {"sets": "joined", "anonymous": "each"}, {"sets": "split", "keep": ["test", "rejected", "prediction", "draft"]},
-)  # fmt: skip
-
-
-def damaged_export(rng: random.Random, folder: Path) -> File:
-    """Make a damaged copy of the export of a platform."""
-    golden = rng.choice(EXPORTS)
-    path = written(folder / golden.name, mutant(golden.name, golden.read_bytes(), rng.randrange(10**9)))
-    return File(path, None, rng.choice(ASKED))
-
-
 def check_options(file: File) -> str:
     return outcome(lambda: cw.read(file.path, **file.options), check_answers)
 
@@ -170,5 +156,4 @@ FUZZERS = [
     Fuzzer("containers", of_samples("csv", "csv.gz", "zip"), check_read, slice=40),
     Fuzzer("columns", other_columns, check_options, failed_columns, slice=30),
     Fuzzer("beside", of_samples("csv", "csv.gz", "parquet", "npz"), check_beside, slice=40),
-    Fuzzer("exports", damaged_export, check_options, slice=40),
 ]

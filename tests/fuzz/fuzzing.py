@@ -36,11 +36,11 @@ from crowdwise.errors import CrowdwiseError
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"  # inputs that failed once: a folder per fuzzer
-MAX_SECONDS = 10  # for one input
-MAX_SILENCE = 60.0  # seconds after which a process that does not come back from compiled code is ended
+MAX_SECONDS = 60  # for one input; a busy machine may have to compile kernels for it
+MAX_SILENCE = 180.0  # seconds after which a process that does not come back from compiled code is ended
 MAX_MEMORY = 6 << 30  # bytes of address space of a process: the input is small, so what needs more is a bomb
 EVENTS = 500  # of a process before the other has its turn
-BATCH = 20  # inputs of one fuzzer before the next has its turn
+TURN = 2.0  # seconds of one fuzzer before the next has its turn
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any) -> 
     known = fuzzers()
     while True:
         for name in names:
-            for _ in range(BATCH):
+            end = time.monotonic() + TURN
+            while time.monotonic() < end:
                 text = f"{seed}.{number}"
                 pipe.send(("begin", name, text))
                 with tempfile.TemporaryDirectory(prefix="crowdwise-fuzz-") as folder:

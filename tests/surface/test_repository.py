@@ -99,7 +99,7 @@ def test_workflows_test_every_python_that_is_supported() -> None:
     assert set(jobs) == {"tests", "lowest", "wheel", "docs"}
     assert jobs["tests"]["strategy"]["matrix"]["python"] == PYTHONS
     weekly = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text())["jobs"]
-    assert set(weekly) >= {"fuzz", "audit"}
+    assert set(weekly) >= {"fuzz", "faults", "boundscheck", "audit"}
     assert all("timeout-minutes" in job for job in [*jobs.values(), *weekly.values()])
 
 
@@ -111,7 +111,7 @@ def test_what_workflows_run_is_shell_and_calls_targets_that_exist() -> None:
         assert (done.returncode, done.stderr) == (0, ""), script
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     called = {name for script in scripts for name in re.findall(r"\bmake ([a-z]+)", script)}
-    assert called >= {"test", "lowest", "docs", "fuzz", "audit"}
+    assert called >= {"test", "lowest", "docs", "fuzz", "faults", "boundscheck", "audit"}
     assert called <= targets
     phony = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None

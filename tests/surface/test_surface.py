@@ -173,6 +173,8 @@ def test_import_is_light() -> None:
     loaded = modules_after("import crowdwise; crowdwise.__version__; dir(crowdwise)")
     assert "crowdwise" in loaded
     assert loaded & set(HEAVY) == set()
+    own = "import crowdwise\nassert {n for n in sys.modules if n.startswith('crowdwise.')} == {'crowdwise.forks'}"
+    assert "crowdwise" in modules_after(own)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["aggregate", "--help"], ["--version"]])

@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from ..answers.arguments import brief, is_whole
+from ..answers.arguments import check_whole
 from ..engine.verbs import perform, verb
-from ..errors import ParameterError
 from ..result.base import any_result
 from .images import next_images, review_objects
 from .pairs import next_pairs, review_items
@@ -37,8 +36,8 @@ def review(result: Any, top: int | None = None, *, models: Sequence[str] | None 
     >>> cw.review(cw.aggregate(sim.answers), 3).columns[:4]
     ['task', 'label', 'probability', 'status']
     """
-    if top is not None and not (is_whole(top) and top >= 1):
-        raise ParameterError(f"top is {brief(top)}; it must be a whole number of at least 1")
+    if top is not None:
+        check_whole("top", top, 1)
     return perform("review", any_result(result, "review"), top, models=models)  # type: ignore[no-any-return]
 
 

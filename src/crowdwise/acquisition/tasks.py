@@ -18,8 +18,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Labels
-from ..answers.arguments import brief, check_arguments, check_list, is_whole
-from ..errors import ParameterError
+from ..answers.arguments import check_arguments, check_list, check_whole
 from ..kernels.ahead import expected_right, information, label_rival_other, with_other
 from ..kernels.layout import Bools, Floats, Ints, weighted_counts
 from ..kernels.special import classes_of
@@ -178,10 +177,9 @@ def ranked_asks(
 
 def check_budget(budget: int, batch: int | None) -> None:
     """Raise ParameterError unless budget and batch are at least 1."""
-    for name, value in (("budget", budget), ("batch", batch)):
-        unset = value is None and name == "batch"
-        if not unset and not (is_whole(value) and value >= 1):
-            raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least 1")
+    check_whole("budget", budget, 1)
+    if batch is not None:
+        check_whole("batch", batch, 1)
 
 
 def _workers_to_ask(result: LabelsResult, tasks: Ints, ask: Ints, two: Rivals) -> list[str | None]:

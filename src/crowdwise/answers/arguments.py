@@ -48,11 +48,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_path(value: object) -> bool:
     """Return whether a value is the name of a file that a system can have."""
-    if not isinstance(value, (str, Path)):
+    if not isinstance(value, (str, os.PathLike)):
         return False
     try:
-        name = os.fsencode(value)
-    except UnicodeEncodeError:
+        name = os.fsencode(Path(value))
+    except (UnicodeEncodeError, TypeError):
         return False
     return b"\0" not in name and len(name) < MAX_PATH and all(len(part) <= MAX_NAME for part in name.split(b"/"))
 
@@ -117,6 +117,12 @@ def check_list(name: str, value: object, words: str) -> list[Any]:
         return list(value)
     except Exception:
         raise ParameterError(f"{name} is {brief(value)}; give {words}") from None
+
+
+def check_whole(name: str, value: object, least: int, more: str = "") -> None:
+    """Raise ParameterError for what is no whole number of at least `least`; `more` ends the message."""
+    if not is_whole(value) or value < least:
+        raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least {least}{more}")
 
 
 def items(value: Collection[Any]) -> list[Any]:

@@ -23,10 +23,11 @@ from .arguments import brief
 # What a library may raise: anything. The panics of polars are no Exception.
 FOREIGN = (Exception, pl.exceptions.PanicException)
 NUMPY_UNITS = {"Y": "D", "M": "D", "W": "D", "h": "ms", "m": "ms", "s": "ms", "ps": "ns", "fs": "ns", "as": "ns"}
-# The first and the last value that Python has: days, and seconds, since 1970.
+# The first value that Python has, and the first one beyond: days, and seconds, since 1970.
 LIMITS: dict[type, tuple[int, int]] = {
-    pl.Date: (-719_162, 2_932_896), pl.Datetime: (-62_135_500_000, 253_402_200_000), pl.Duration: (-(10**13), 10**13),
+    pl.Date: (-719_162, 2_932_897), pl.Datetime: (-62_135_596_800, 253_402_300_800), pl.Duration: (-(10**13), 10**13),
 }  # fmt: skip
+MARGIN = 100_000  # seconds between these limits and times in zones, which are converted to others
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 CONTAINERS = (list, tuple, set, dict, np.ndarray)
 
@@ -266,7 +267,10 @@ def _readable(column: pl.Series) -> pl.Series:
         return column.ext.storage()
     second = 1 if isinstance(kind, pl.Date) else PER_SECOND[kind.time_unit]
     low, high = LIMITS[type(kind)]
-    wrong = ~column.to_physical().cast(pl.Int128).is_between(low * second, high * second).fill_null(value=True)
+    if getattr(kind, "time_zone", None) is not None:
+        low, high = low + MARGIN, high - MARGIN
+    wide = column.to_physical().cast(pl.Int128)
+    wrong = ~wide.is_between(low * second, high * second, closed="left").fill_null(value=True)
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise ColumnError(

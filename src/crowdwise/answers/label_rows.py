@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -320,19 +320,21 @@ def resolve_repeats(p: LabelRows, groups: pl.DataFrame, policy: Policy | None) -
     mask = np.ones(len(p.task), bool)
     mask[drop["answer"].to_numpy()] = False
     again = ~drop["group"].is_in(differ.implode()).to_numpy()
-    word = "first" if policy == "first" else "last"
-    other = "another label by the same worker"
+    return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in _reasons(drop, again, policy)]
+
+
+def _reasons(drop: pl.DataFrame, again: Bools, policy: Policy | None) -> Iterator[tuple[str, Ints]]:
+    """Yield why answers were dropped, and which; those marked in `again` repeat the label that was kept."""
+    word, other = "first" if policy == "first" else "last", "another label by the same worker"
     timed, tied = drop["timed"].to_numpy() & (policy != "first"), drop["tied"].to_numpy()
-    reasons = [
-        (reason, drop["answer"].to_numpy()[which])
-        for reason, which in (
-            ("same label again by the same worker (kept once)", again),
-            (f"{other} (kept the {word} by time)", ~again & timed & ~tied),
-            (f"{other} (kept the {word})", ~again & ~timed),
-            (f"{other} at the same time (kept the {word} in the table)", ~again & timed & tied),
-        )
-    ]
-    return p.keep(mask), [_dropped(p, reason, answers) for reason, answers in reasons if len(answers)]
+    for reason, which in (
+        ("same label again by the same worker (kept once)", again),
+        (f"{other} (kept the {word} by time)", ~again & timed & ~tied),
+        (f"{other} (kept the {word})", ~again & ~timed),
+        (f"{other} at the same time (kept the {word} in the table)", ~again & timed & tied),
+    ):
+        if which.any():
+            yield reason, drop["answer"].to_numpy()[which]
 
 
 def _by_known_times(p: LabelRows, groups: pl.DataFrame) -> pl.DataFrame:

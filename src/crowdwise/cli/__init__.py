@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from typing import Any
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Terminated(BaseException):
@@ -76,11 +79,9 @@ def _ended(why: str, status: int) -> int:
 
 
 def _cause(problem: OSError) -> str:
-    """Describe an error of the file system, or of standard output."""
-    try:
-        sys.stdout.flush()  # it fails again if it was the output
-    except OSError:
-        return f"cannot write to standard output: {problem.strerror or problem}. Write to another place"
+    """Describe an error of the file system, or of standard output: commands name the files that they cannot write."""
+    if problem.filename is None and problem.errno in NO_SPACE:
+        return f"cannot write to standard output: {problem.strerror}. Write to another place"
     name = problem.filename or "a file"
     return f"cannot use {name}: {problem.strerror or problem}. Check the disk, the name and the permissions"
 

@@ -137,13 +137,9 @@ def aggregate(
 
     settings = {"max_iter": max_iter, "tol": tol}
     page = PageOptions(
+        pictures=pictures, content=content, truth=truth, within=within, coverage=coverage,
         max_expanded=source.max_expanded,
-        pictures=pictures,
-        content=content,
-        truth=truth,
-        within=within,
-        coverage=coverage,
-    )
+    )  # fmt: skip
     job = Job(
         source=source, name=model, out=out, options=options, settings=settings, precision=precision, features=features
     )
@@ -182,7 +178,7 @@ def points(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, within=within)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded)
     settings = {"method": method, "objects": objects}
     fit(Job(source=source, name=model, out=out, options=options, settings=settings), page)
 
@@ -204,7 +200,7 @@ def pairs(
     from .fits import PageOptions, fit
     from .job import Job
 
-    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, ask=ask)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, ask=ask, max_expanded=source.max_expanded)
     fit(Job(source=source, name=model, out=out, options=options, features=features), page)
 
 
@@ -247,7 +243,8 @@ def learn(
 
     job = Job(source=source, name=workers, out=out, options=options, worker_side=True)
     learner = Learner(features=features, array=array, classifier=classifier, threshold=threshold, restarts=restarts)
-    fit_classifier(job, learner, PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content))
+    page = PageOptions(pictures=pictures, content=content, max_expanded=source.max_expanded)
+    fit_classifier(job, learner, page)
 
 
 @_command("crowdwise watch incoming --out results --every 30")
@@ -385,7 +382,7 @@ def compare(
     from .show import compared, watch_models
 
     among, run = check_models(model, folds), Run(seed=seed, threads=threads)
-    page = PageOptions(max_expanded=source.max_expanded, truth=truth, within=within)
+    page = PageOptions(truth=truth, within=within, max_expanded=source.max_expanded)
     answers, joined = features.joined(
         source.loaded().answers if source.saved else source.answers(among), source.max_expanded
     )
@@ -426,7 +423,7 @@ def report(
     from .say import words
 
     check_models(compare_with, None)
-    page = PageOptions(max_expanded=source.max_expanded, pictures=pictures, content=content, truth=truth, within=within)
+    page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, source.folder)

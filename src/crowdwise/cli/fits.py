@@ -45,7 +45,7 @@ class PageOptions:
     within: float | None = None
     ask: int | None = None  # pairs worth asking next that are written
     coverage: float | None = None  # of label sets
-    max_expanded: str | None = None  # to which a compressed file of these may expand
+    max_expanded: str | None = None  # size of the files of content and truth, if they are compressed
 
     def __post_init__(self) -> None:
         check_folder(self.pictures, "--pictures")
@@ -61,11 +61,8 @@ class PageOptions:
     @cached_property
     def truth_table(self) -> pl.DataFrame | None:
         """The true labels, objects or clusters."""
-        return (
-            None
-            if self.truth is None
-            else read_table(self.truth, Reading(max_expanded=size_of("max_expanded", self.max_expanded))).frame
-        )
+        how = Reading(max_expanded=size_of("max_expanded", self.max_expanded))
+        return None if self.truth is None else read_table(self.truth, how).frame
 
     @cached_property
     def about(self) -> Content | None:

@@ -9,6 +9,7 @@ from typing import Any
 from ..aggregation import kind_of
 from ..errors import ParameterError
 from ..io import read_table
+from ..io.tables import Reading, size_of
 from ..io.writing import write_csv
 from ..result.outputs import Outputs
 from ..result.split import TASK_TABLES
@@ -59,13 +60,15 @@ def _checked(job: Job, page: PageOptions) -> dict[str, Any]:
     if "labels" not in job.models:
         raise ParameterError(f"--engine spark fits models of labels; {job.name} is not one. Omit --engine")
     options = job.source.given()
+    how = Reading(max_expanded=size_of("max_expanded", options.pop("max_expanded", None)))  # of the file of gold
     wrong = [name for name in options if name not in (*READING, *TEXT_OPTIONS)]
-    wrong += [each.name for each in fields(page) if getattr(page, each.name) is not None]
+    named = [each.name for each in fields(page) if each.name != "max_expanded"]
+    wrong += [name for name in named if getattr(page, name) is not None]
     wrong += ["features"] * (job.features.features is not None)
     if wrong:
         raise ParameterError(f"--{wrong[0].replace('_', '-')} does not apply with --engine spark. Omit it")
     if "gold" in options:
-        options["gold"] = read_table(options["gold"]).frame
+        options["gold"] = read_table(options["gold"], how).frame
     if "gold_column" in options:
         options["gold"] = options.pop("gold_column")
     return options

@@ -165,8 +165,7 @@ class FeatureOptions:
     ] = None
 
     def joined(self, answers: Any, max_expanded: str | None) -> tuple[Any, Any]:
-        """Return the answers with items indexed as in the features, and the features; None without a file, which may
-        expand to `max_expanded`."""
+        """Return the answers with items indexed as in the features, and the features; None without a file."""
         if self.features is None:
             return answers, None
         from ..io import read_features
@@ -511,7 +510,7 @@ class AnswersOrResult(Source):
 
         default = type(self)(file=self.file)
         given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(default, each.name)]
-        given = [name for name in given if name != "threads"]
+        given = [name for name in given if name not in ("threads", "max_expanded")]  # which other files need as well
         if given:
             raise ParameterError(
                 f"{self.file} is a saved result, so --{given[0].replace('_', '-')} does not apply. "

@@ -188,9 +188,11 @@ class Watcher:
         return True
 
     def _how(self) -> Reading:
-        how = self.watch.source.reading()
-        expanded = size_of("max_expanded", how.get("max_expanded"))
-        return Reading(how.get("format"), how.get("delimiter"), how.get("encoding"), expanded, how.get("sheet"))
+        given = self.watch.source.given()
+        delimiter = given.get("delimiter")
+        expanded = size_of("max_expanded", given.get("max_expanded"))
+        delimiter = delimiter and delimiter.replace("\\t", "\t")
+        return Reading(given.get("format"), delimiter, given.get("encoding"), expanded, given.get("sheet"))
 
     def _names(self) -> dict[str, str]:
         """Return the names that the stream has for task, worker and label, where the caller gave other ones."""
@@ -202,8 +204,9 @@ class Watcher:
         given = self.watch.source.given()
         stream = self.watch.begin(kind)
         if kind == "labels" and "gold" in given:
-            names = (given.get("task", "task"), given.get("gold_column", "gold"))
-            stream.update(_gold_rows(Path(given["gold"]), self._how().max_expanded, *names))
+            how = Reading(max_expanded=self._how().max_expanded)
+            named = given.get("task", "task"), given.get("gold_column", "gold")
+            stream.update(_gold_rows(Path(given["gold"]), *named, how))
         return stream
 
     def _answers(self, stream: Stream[Any, Any], path: Path, frame: pl.DataFrame) -> Any:
@@ -237,9 +240,9 @@ class Watcher:
         words(*[said] * bool(said))
 
 
-def _gold_rows(path: Path, expanded: int | None, task: str, gold: str) -> pl.DataFrame:
+def _gold_rows(path: Path, task: str, gold: str, how: Reading) -> pl.DataFrame:
     """Return the tasks and labels of a file of gold, with these names of columns."""
-    tasks, labels = gold_columns(read_table(path, Reading(max_expanded=expanded)).frame)
+    tasks, labels = gold_columns(read_table(path, how).frame)
     return pl.DataFrame([tasks.alias(task), labels.alias(gold)])
 
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arguments import check_arguments
-from ..errors import CheckpointError, ParameterError, check_choice, option
+from ..answers.arguments import check_arguments, check_whole
+from ..errors import CheckpointError, check_choice, option
 from ..kernels import cores
 from ..kernels.rules import Sizes
 from ..result.stored import base_of, flaw_of, kinds_of
@@ -106,10 +106,7 @@ class Run:
     def __post_init__(self) -> None:
         check_arguments(type(self).__annotations__, vars(self))
         for name, least in (("seed", 0), ("threads", 0), ("shards", 1)):
-            value = getattr(self, name)
-            if value < least:
-                zero = ", 0 for all cores" if name == "threads" else ""
-                raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {least}{zero}")
+            check_whole(name, getattr(self, name), least, ", 0 for all cores" if name == "threads" else "")
         check_choice("precision", self.precision, ("auto", "single", "double"))
         if self.threads == 0:
             object.__setattr__(self, "threads", cores())

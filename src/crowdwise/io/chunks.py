@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,12 @@ from ..answers.coding import to_text
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
+from .blocks import HEAD, Recoded, blocks, gunzipped_head, is_gzip, last_record_end, stream_of
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import QUOTE, delimiter_note, read_delimited, record_end, sniff
-from .encodings import UTF8_NOTE, decode, mark_note, undecodable
-from .opening import GZIP, check_start, marked, open_bytes
-from .other_tables import parquet_rows
+from .delimited import delimiter_note, read_delimited, record_end, sniff
+from .encodings import decode
+from .opening import GZIP, check_start, marked, unreadable
+from .other_tables import check_parquet
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
 BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
@@ -31,10 +32,8 @@ IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its tex
 USABLE = 0.8  # share of the available memory that a table may take
 GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
 SMALL = 1 << 20  # bytes of a file that is never too large
-HEAD = 1 << 16  # bytes at the start of a file by which its format is recognised
 SAMPLE_PLACES, SAMPLE_ROWS = 64, 1000  # places in a table, and rows of each, for a sample of a column
 MIN_CHUNK = 16  # bytes
-MAX_RECORD = 4  # size of the longest record, in chunks, if that is more than HEAD
 
 
 class Chunk(NamedTuple):
@@ -82,11 +81,10 @@ class Source:
         if size < SMALL:
             return size
         if self.kind(file) == "parquet":
-            lazy = pl.scan_parquet(path, glob=False)
+            rows, lazy = check_parquet(path, self.max_expanded), pl.scan_parquet(path, glob=False)
             sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
-            rows = int(_checked(path, lazy.select(pl.len()).collect).item())
             return int(rows * sample.estimated_size() / max(sample.height, 1))
-        return size * GZIP_RATIO if _zipped(path) else size
+        return size * GZIP_RATIO if is_gzip(path) else size
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
@@ -99,9 +97,9 @@ class Source:
         """Return notes about compression, encodings and delimiters."""
         found: list[str] = []
         for number, path in enumerate(self.files):
-            found += ["gzip"] if _zipped(path) else []
+            found += ["gzip"] if is_gzip(path) else []
             if self.kind(number) == "csv":
-                with _opened(path, self.encoding, self.max_expanded) as stream:
+                with stream_of(path, self.encoding, self.max_expanded) as stream:
                     head = stream.file.read(HEAD).removeprefix(codecs.BOM_UTF8)
                     found += [stream.note] if stream.note else []
                 found += delimiter_note(self.delimiter or sniff(head, path.name))
@@ -129,13 +127,11 @@ class Source:
             with path.open("rb") as opened:
                 head = opened.read(HEAD)
         except OSError as error:
-            raise FileError(
-                f"cannot read {path}: {error.strerror or error}. Check the name and the permissions"
-            ) from error
+            raise unreadable(path, error) from error
         zipped = head[:2] == GZIP
         ending = Path(path.stem).suffix if zipped else path.suffix
         given = None if self.format == "cifar10h" else self.format
-        head = _gunzipped_head(path) if zipped else head
+        head = gunzipped_head(path) if zipped else head
         check_start(head, path.name)
         return format_of(ending.lower(), head, given)
 
@@ -193,7 +189,7 @@ class Source:
                 rows = int(lazy.select(pl.len()).collect().item())
                 for start in np.linspace(0, max(rows - SAMPLE_ROWS, 0), places).astype(int).tolist():
                     yield lazy.slice(start, SAMPLE_ROWS).collect().to_series()
-            elif kind in ("csv", "jsonl") and not _zipped(path) and self._encoding(path) is None:
+            elif kind in ("csv", "jsonl") and not is_gzip(path) and self._encoding(path) is None:
                 yield from self._sampled_lines(path, column, places, kind == "jsonl")
             else:
                 yield from (frame[column].gather_every(20) for frame, *_ in self._read(kind)(path, 1 << 24))
@@ -234,10 +230,10 @@ class Source:
         return {"csv": self._delimited, "jsonl": self._json_lines, "parquet": self._parquet}.get(kind)
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-        with _opened(path, self.encoding, self.max_expanded) as stream:
+        with stream_of(path, self.encoding, self.max_expanded) as stream:
             header, delimiter = b"", self.delimiter
-            encoding = "utf-8" if isinstance(stream.file, _Recoded) else None  # a NUL says nothing in what is decoded
-            for block, line, at in _blocks(stream.file, size, path.name, _last_record_end):
+            encoding = "utf-8" if isinstance(stream.file, Recoded) else None  # a NUL says nothing in what is decoded
+            for block, line, at in blocks(stream.file, size, path.name, last_record_end):
                 data, before, skipped = block, 0, 0
                 if header:
                     data, before, skipped = header + block, line - header.count(b"\n") - 1, at - len(header)
@@ -260,8 +256,7 @@ class Source:
             yield to_frame(dict(zip(types, columns, strict=True))), np.asarray(lines), share
 
     def _parquet(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
-        lazy, expanded = pl.scan_parquet(path, glob=False), self.max_expanded
-        rows = _checked(path, lambda: parquet_rows(lazy, path.stat().st_size, path.name, expanded))
+        rows, lazy = check_parquet(path, self.max_expanded), pl.scan_parquet(path, glob=False)
         sample = _checked(path, lazy.head(SAMPLE_ROWS).collect)
         each = max(SAMPLE_ROWS, int(size / max(sample.estimated_size() / max(sample.height, 1), 1)))
         for start in range(0, rows, each):
@@ -303,97 +298,10 @@ def too_large(source: Source, limit: int | None) -> bool:
     return need > (limit or resident() + USABLE * available())
 
 
-class _Stream(NamedTuple):
-    """A file open for reading as UTF-8, and the file underneath."""
-
-    file: Any
-    raw: IO[bytes]
-    size: int
-    note: str | None  # about the encoding
-
-    def share(self) -> float:
-        return min(self.raw.tell() / self.size, 1.0) if self.size else 1.0
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
-        self.raw.close()
-
-
-class _Recoded:
-    """A file in another encoding, given or recognised by its mark (`wide`), read as UTF-8."""
-
-    def __init__(self, file: Any, name: str, encoding: str | None, wide: str | None) -> None:
-        self.file, self.name, self.encoding, self.wide, self.before = file, name, encoding, wide, 0
-        self.decoder = codecs.getincrementaldecoder(encoding or wide or "")()
-
-    def read(self, size: int) -> bytes:
-        while True:
-            data = self.file.read(size)
-            held = len(self.decoder.getstate()[0])
-            try:
-                text = self.decoder.decode(data, final=not data).encode()
-            except UnicodeError as error:
-                raise undecodable(error, self.name, self.encoding, self.wide, self.before - held) from error
-            self.before += len(data)
-            if text or not data:
-                return text
-
-    def close(self) -> None:
-        self.file.close()
-
-
-def _opened(path: Path, encoding: str | None, allowed: int | None) -> Any:
-    raw = path.open("rb")
-    head = _gunzipped_head(path)[:4] if _zipped(path) else raw.read(4)
-    raw.close()
-    file = open_bytes(path, allowed)
-    raw = getattr(getattr(file, "file", None), "fileobj", file)
-    note = f"encoding {encoding}" if encoding else UTF8_NOTE if head.startswith(codecs.BOM_UTF8) else None
-    wide = marked(head) if encoding is None else None
-    if wide or (encoding is not None and codecs.lookup(encoding).name != "utf-8"):
-        file = _Recoded(file, path.name, encoding, wide)
-    return _Stream(file, raw, path.stat().st_size, mark_note(wide) if wide else note)
-
-
-def _zipped(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == GZIP
-
-
-def _gunzipped_head(path: Path) -> bytes:
-    with open_bytes(path) as file:
-        return bytes(file.read(HEAD))
-
-
-def _blocks(file: Any, size: int, name: str, last_end: Callable[[bytes], int]) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the bytes of a file in blocks of whole records, with the line, from 1, and the offset of their beginning;
-    `last_end` finds the end of the last record in some bytes."""
-    rest, line, at = b"", 1, 0
-    while True:
-        try:
-            read = file.read(size)
-        except OSError as error:
-            raise FileError(f"{name} cannot be read to its end: {error.strerror or error}") from error
-        data = rest + read
-        end = last_end(data) if read else len(data)
-        if end == 0 and len(data) > max(MAX_RECORD * size, HEAD):
-            if data.count(b'"') % 2 == 0:
-                raise FileError(f"{name}:{line}: no line ends within {len(data)} bytes. Write one record per line")
-            end = len(data)  # a quote is open: reading this block says where
-        if end:
-            yield data[:end], line, at
-        line, at, rest = line + data.count(b"\n", 0, end), at + end, data[end:]
-        if not read:
-            return
-
-
 def records_of(path: Path, size: int, allowed: int | None = None) -> Iterator[tuple[list[Any], list[int], float]]:
     """Yield the records of JSON lines in chunks, with the line of each, and the share of the file that is read."""
-    with _opened(path, None, allowed) as stream:
-        for block, line, at in _blocks(stream.file, size, path.name, lambda data: data.rfind(b"\n") + 1):
+    with stream_of(path, None, allowed) as stream:
+        for block, line, at in blocks(stream.file, size, path.name, lambda data: data.rfind(b"\n") + 1):
             records, lines = parse_records(block, path.name, line - 1, at)
             if records:
                 yield records, lines, stream.share()
@@ -407,23 +315,6 @@ def _column(name: str, records: Sequence[Mapping[str, Any]], types: Types) -> pl
     if len(known) > 1:
         return to_text(pl.Series(name, values, dtype=pl.Object))
     return pl.Series(name, values or list(known.values())).head(len(values))
-
-
-def _last_record_end(data: bytes) -> int:
-    """Return the end of the last record that is complete: a line break outside quotes; 0 without any."""
-    if b'"' not in data:
-        return data.rfind(b"\n") + 1
-    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == QUOTE)
-    end = len(data)
-    while end > 0:
-        end = data.rfind(b"\n", 0, end)
-        if end < 0:
-            return 0
-        inside = np.searchsorted(quotes, end) % 2
-        if not inside:
-            return end + 1
-        end = int(quotes[np.searchsorted(quotes, end) - 1])  # before the quote that is open here
-    return 0
 
 
 def _checked(path: Path, read: Callable[[], Any]) -> Any:

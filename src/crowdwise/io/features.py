@@ -58,6 +58,8 @@ def _is_npz(file: Path) -> bool:
     if file.suffix == ".npz":
         check_start(first_bytes(file, 512), file.name)
         return True
+    if not file.is_file():  # a pipe is read once
+        return False
     try:
         with zipfile.ZipFile(file) as archive:
             return any(name.endswith(".npy") for name in archive.namelist())

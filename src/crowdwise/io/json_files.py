@@ -16,7 +16,6 @@ HEAD_BYTES = 1 << 22  # of a file that is looked at to recognise its format
 HEAD_RECORDS = 20
 MAX_RECORD_BYTES = 1 << 28  # of one record
 MAX_OBJECT_BYTES = 1 << 28  # of a file with one object, which is read as a whole
-MAX_CHECKED_BYTES = 1 << 24  # of a file in which repeated keys of a record are looked for
 BETWEEN = re.compile(r"\s*[\[,]\s*")  # records of a list
 MAX_DEPTH = 500  # of lists and objects in one another
 
@@ -33,10 +32,14 @@ class _Noting(dict[str, Any]):
         super().__setitem__(key, value)
 
 
+def _twice(key: str) -> ValueError:
+    return ValueError(f"the key {key!r} occurs twice in one object")
+
+
 def _check_unique(value: Any) -> None:
     """Raise ValueError if a key occurs twice in one object."""
     if hasattr(value, "twice"):
-        raise ValueError(f"the key {value.twice!r} occurs twice in one object")
+        raise _twice(value.twice)
     for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _check_unique(each)
 
@@ -98,11 +101,10 @@ def json_records(path: Path, allowed: int | None = None) -> Iterator[Any]:
 
     count = 0
     object_type: Any = type("Noting", (_Noting,), {})  # of this file
-    check = {"map_type": object_type} if path.stat().st_size <= MAX_CHECKED_BYTES else {}
     with open_bytes(path, allowed) as file:
         counted = _Counted(file, path.name)
         try:
-            for record in ijson.items(counted, "item", **check):
+            for record in ijson.items(counted, "item", map_type=object_type):
                 if object_type.any_twice:
                     _check_unique(record)
                 count, counted.since = count + 1, 0
@@ -136,7 +138,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen = set[str]()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} occurs twice in one object")
+        raise _twice(twice)
     return found
 
 

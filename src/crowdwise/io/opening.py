@@ -29,6 +29,7 @@ FREE_BYTES = 16_000_000  # expanded size up to which the ratio does not matter
 MAX_EXPANDED_BYTES = 50_000_000_000  # expanded size at most, where the caller sets no limit
 MAX_MEMBERS = 100_000  # files in a zip
 COPY_BYTES = 1 << 20
+MAX_DISK_SHARE = 0.8  # of the free space, that a copy of a pipe may take
 UNREAD = {
     b"\xd0\xcf\x11\xe0": "an old Excel file (.xls). Save it as xlsx or CSV", b"BZh": "compressed by bzip2. Unpack it",
     b"\xfd7zXZ\x00": "compressed by xz. Unpack it", b"\x28\xb5\x2f\xfd": "compressed by zstd. Unpack it",
@@ -147,7 +148,7 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
     a temporary place."""
     refuse_lost_threads()
     _check_address(str(path))
-    check_path("path", path)
+    check_device(check_path("path", path))
     with reading(path):
         Path(path).exists()
         _check_kind(Path(path))
@@ -158,10 +159,10 @@ def opened(path: Any, allowed: int | None = None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="crowdwise-") as folder:
             place = Path(path)
             if str(path) == "-":
-                place = _copied(sys.stdin.buffer, Path(folder) / STDIN_NAME)
+                place = _copied(sys.stdin.buffer, Path(folder) / STDIN_NAME, allowed)
             elif _is_pipe(place):
                 with place.open("rb") as pipe:
-                    place = _copied(pipe, Path(folder) / place.name)
+                    place = _copied(pipe, Path(folder) / place.name, allowed)
             wide = _wide_json(place)
             if wide is not None:
                 place = _in_utf8(place, wide, Path(folder) / "utf-8" / place.absolute().parent.name / place.name)
@@ -247,9 +248,36 @@ def _in_utf8(path: Path, encoding: str, place: Path) -> Path:
     return place
 
 
-def _copied(source: IO[bytes], place: Path) -> Path:
+def check_device(path: Path) -> Path:
+    """Return a path. One of a device, which may have no end, raises FileError, unless it is standard input."""
+    with contextlib.suppress(OSError):
+        about = path.stat()
+        device = stat.S_ISCHR(about.st_mode) or stat.S_ISBLK(about.st_mode)
+        if device and not os.path.samestat(about, os.fstat(0)):
+            raise FileError(f"{path} is a device, not a file. Give a file, a pipe, or - for standard input")
+    return path
+
+
+def pieces(source: IO[bytes], name: str, allowed: int | None, room: float, where: str) -> Iterator[bytes]:
+    """Yield what comes through a pipe, which may have no end. More than the limit, or than there is room for at a
+    place, raises FileError."""
+    limit, total = min(allowed or MAX_EXPANDED_BYTES, room), 0
+    while data := source.read(COPY_BYTES):
+        total += len(data)
+        if total > limit:
+            size, advice = f"{limit / 1e6:,.0f} MB", "Write it to a file, and give that"
+            if limit == room:
+                raise FileError(f"{name} gives more than the {size} that may be used of {where}. {advice}")
+            more = f"or allow more: {option('max_expanded', '20GB')}"
+            raise FileError(f"{name} gives more than {size} and has not ended. {advice}, {more}")
+        yield data
+
+
+def _copied(source: IO[bytes], place: Path, allowed: int | None) -> Path:
+    room = MAX_DISK_SHARE * shutil.disk_usage(place.parent).free
     with place.open("wb") as file:
-        shutil.copyfileobj(source, file, COPY_BYTES)
+        for data in pieces(source, place.name, allowed, room, f"the disk of {place.parent.parent}"):
+            file.write(data)
     return place
 
 

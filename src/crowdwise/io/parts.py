@@ -24,9 +24,10 @@ from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
 from .json_files import HEAD_RECORDS, json_head, json_object, json_records
 from .opening import disk_error, first_bytes, open_bytes
-from .other_tables import read_arrow, read_workbook
+from .other_tables import check_parquet, read_arrow
 from .tables import FORMATS as FILE_FORMATS
 from .tables import Reading, format_of
+from .workbooks import read_workbook
 from .xml_files import cvat_records, xml_root
 
 HEAD_BYTES = 1 << 18
@@ -126,6 +127,7 @@ def _first_lines(path: Path, how: Reading) -> list[Any]:
 
 def _table_head(path: Path, kind: str, how: Reading) -> Head:
     if kind == "parquet":
+        check_parquet(path, how.max_expanded)
         frame = pl.scan_parquet(path, glob=False).head(HEAD_RECORDS).collect()
         return Head(path.name, "table", kind, tuple(frame.columns), tuple(frame.to_dicts()))
     if kind in ("arrow", "xlsx"):

@@ -18,7 +18,7 @@ from .formats import all_formats, find
 from .formats.base import ODD, Format, Original, what
 from .opening import opened
 from .parts import head_of, parts_of, platform, wrong_format
-from .tables import Reading, files_of
+from .tables import Reading, files_of, size_of
 from .writing import TABLES, record_writer, table_writer, write_csv
 
 RELABEL, GOLD = "relabel.csv", "gold_candidates.csv"  # tables besides the estimates
@@ -115,8 +115,9 @@ def _for_platform(
     if source is None:
         write_whole(place, record_writer(counted(format.give_back(found, None)), format.returned, excel_safe))
     else:
-        with opened(source) as path:
-            records = counted(format.give_back(found, _original(path, format)))
+        how = _how(result)
+        with opened(source, how.max_expanded) as path:
+            records = counted(format.give_back(found, _original(path, format, how)))
             write_whole(place, record_writer(records, format.returned, excel_safe))
     if format.returned in (".object", ".csv"):  # records are not tasks
         return place, len(found.tasks), 0, source
@@ -145,12 +146,18 @@ def _source(result: Any, format: Format) -> Path | None:
     path = result.answers.intake.path
     if not path or path == "-":
         return None
+    how = _how(result)
     try:
-        with opened(path) as place:
-            own = [find(head_of(file, Reading())) for file in files_of(place)]
+        with opened(path, how.max_expanded) as place:
+            own = [find(head_of(file, how)) for file in files_of(place)]
     except FileError:
         return None
     return Path(path) if all(each in _originals(format) for each in own) else None
+
+
+def _how(result: Any) -> Reading:
+    """Return how an export is read: if it is compressed, it may expand as far as the answers might."""
+    return Reading(max_expanded=size_of("max_expanded", result.answers.intake.options.get("max_expanded")))
 
 
 def _originals(format: Format) -> list[Format]:
@@ -158,17 +165,17 @@ def _originals(format: Format) -> list[Format]:
     return [each for each in platform(format) if each is format or (each.returned and format.returned)]
 
 
-def _original(path: Path, format: Format) -> Original:
+def _original(path: Path, format: Format, how: Reading) -> Original:
     """Return a function that reads the records of an export from the beginning."""
     files = files_of(path)
-    heads = [head_of(file, Reading()) for file in files]
+    heads = [head_of(file, how) for file in files]
     for head in heads:
         if not any(head.container in each.containers and each.recognise(head) for each in _originals(format)):
             raise FileError(wrong_format(head, format, find(head), insisted=False))
 
     def records() -> Iterator[Mapping[str, Any]]:
         for file, head in zip(files, heads, strict=True):
-            for part in parts_of(file, head, Reading()):
+            for part in parts_of(file, head, how):
                 content = part.content
                 yield from content.iter_rows(named=True) if isinstance(content, pl.DataFrame) else content
 

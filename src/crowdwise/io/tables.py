@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,14 +23,28 @@ from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
 from .json_files import decoded, reason, refused_line
-from .opening import GZIP, ZIP, Unchanged, check_start, gunzipped, is_workbook, reading, unreadable, zips_of
-from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, read_workbook, with_class_names
+from .opening import (
+    GZIP,
+    ZIP,
+    Unchanged,
+    check_device,
+    check_start,
+    gunzipped,
+    is_workbook,
+    pieces,
+    reading,
+    unreadable,
+    zips_of,
+)  # fmt: skip
+from .other_tables import dataset_files, is_dataset, parquet_rows, read_arrow, with_class_names
+from .workbooks import read_workbook
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".tab": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".xlsx": "xlsx", ".xml": "xml",
     ".manifest": "jsonl",
 }  # fmt: skip
+MAX_MEMORY_SHARE = 0.4  # of the available memory, for what comes through a pipe: its pieces are joined
 FORMAT_NAMES = (*sorted(set(FORMATS.values())), "cifar10h")
 
 
@@ -62,7 +76,7 @@ def file_name(path: Any) -> Path:
         raise ParameterError(
             f"expected a file name, got {type(path).__name__}. Give a table to crowdwise.Labels, Points or Pairs"
         )
-    return check_path("path", path)
+    return check_device(check_path("path", path))
 
 
 def size_of(name: str, value: str | float | None) -> int | None:
@@ -176,7 +190,7 @@ def check_columns(columns: Sequence[str], wanted: Sequence[str], name: str, firs
 
 def _read(path: str | Path, how: Reading, needs_rows: bool) -> Table:
     check_text_options(how.delimiter, how.encoding)
-    name, data = _bytes(path)
+    name, data = _bytes(path, how.max_expanded)
     notes: tuple[str, ...] = ()
     ending = Path(name).suffix.lower()
     if data[:2] == GZIP:
@@ -230,16 +244,26 @@ def check_text_options(delimiter: str | None, encoding: str | None) -> None:
         check_encoding(encoding)
 
 
-def _bytes(path: str | Path) -> tuple[str, bytes]:
+def _bytes(path: str | Path, allowed: int | None) -> tuple[str, bytes]:
     if str(path) == "-":
-        return STDIN_NAME, sys.stdin.buffer.read()
+        return STDIN_NAME, _piped(sys.stdin.buffer, STDIN_NAME, allowed)
     file = file_name(path)
     try:
-        return file.name, file.read_bytes()
+        if file.is_file():
+            return file.name, file.read_bytes()
+        with file.open("rb") as pipe:
+            return file.name, _piped(pipe, file.name, allowed)
     except IsADirectoryError:
         raise FileError(f"{path} is a folder. Give the file in it") from None
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _piped(pipe: IO[bytes], name: str, allowed: int | None) -> bytes:
+    """Return what comes through a pipe, if there is memory for it."""
+    from ..engine.resources import available  # loads the engine
+
+    return b"".join(pieces(pipe, name, allowed, MAX_MEMORY_SHARE * available(), "the memory"))
 
 
 def format_of(ending: str, data: bytes, format: str | None) -> str:
@@ -262,7 +286,7 @@ def check_rows(found: int, wanted: int, name: str, where: str) -> None:
 
 def _parquet(data: bytes, name: str, allowed: int | None) -> pl.DataFrame:
     try:
-        rows = parquet_rows(pl.scan_parquet(io.BytesIO(data)), len(data), name, allowed)
+        rows = parquet_rows(data, name, allowed)
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(

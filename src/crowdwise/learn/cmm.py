@@ -46,10 +46,8 @@ class Params(NamedTuple):
     log_prior: Annotated[Floats, Real("")]  # last term of (2), plus the log-prior of the classifier
     shares: Annotated[Floats, Real("K", 0, 1, sums=True)]  # mean consensus
     member: Annotated[Floats, Real("W M", 0, 1, sums=True, later=True)]  # of workers, computed after the fit
-    mix: Annotated[Floats, Real("T M", 0, 1, optional=True)] = np.empty(
-        (0, 0)
-    )  # alpha of every task with gating, else (0, M)
-    gate: Annotated[Floats, Real("F M", optional=True)] = np.empty((0, 0))  # V with gating, else (0, M)
+    mix: Annotated[Floats, Real("T M", 0, 1, optional=True)] = np.empty((0, 0))  # alpha of every task, with gating
+    gate: Annotated[Floats, Real("F M", optional=True)] = np.empty((0, 0))  # V, with gating
 
 
 class Stats(NamedTuple):

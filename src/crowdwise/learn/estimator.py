@@ -37,10 +37,8 @@ from .rows import as_rows, predict_with_answers
 from .sides import by_name
 
 MAX_FEATURE_FLOAT32 = 1e18  # its square does not overflow float32
-Fitted: TypeAlias = tuple[LabelsResult, Any]  # result of the worker side, and the trained Learner
-
-
 RIVALS = "a list of fitted classifiers"
+Fitted: TypeAlias = tuple[LabelsResult, Any]  # result of the worker side, and the trained Learner
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -125,7 +123,6 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         joint = isinstance(side, WorkerSide) and side.asks_classifier
         sides = side.candidates(labels) if isinstance(side, WorkerSide) else (side,)
 
-        @checked
         def fit(start: int) -> Fitted:
             learner = truth.learner(X, labels.n_classes, rng)
             return _fit_sides(sides[start % len(sides)], learner, labels, run), learner

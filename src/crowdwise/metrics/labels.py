@@ -63,13 +63,12 @@ def area(curve: pl.DataFrame) -> float:
 def known_classes(answers: Labels, truth: Any) -> Ints:
     """True class of each task as a number, (T,); -1 where it is unknown."""
     if isinstance(truth, Mapping) and not {"task", "label"} <= set(truth):
-        return known_classes(answers, {"task": list(truth), "label": list(truth.values())})
-    else:
-        table = to_frame(truth)
-        if not {"task", "label"} <= set(table.columns):
-            raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
-        columns = (normalise_ids(table[name], name, "the truth")[0].to_list() for name in ("task", "label"))
-        label = dict(zip(*columns, strict=True))
+        truth = {"task": list(truth), "label": list(truth.values())}
+    table = to_frame(truth)
+    if not {"task", "label"} <= set(table.columns):
+        raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
+    columns = (normalise_ids(table[name], name, "the truth")[0].to_list() for name in ("task", "label"))
+    label = dict(zip(*columns, strict=True))
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
     return np.array([code.get(label.get(task), -1) for task in answers.tasks.to_list()], np.int32)
 

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..answers.arguments import brief
 from ..engine.resources import require
 from ..errors import ParameterError, nearest
 from ..result import BaseResult
@@ -63,9 +64,10 @@ def plot(result: BaseResult, name: str, **options: Any) -> Chart:
 
 
 def _no_chart(name: object, kind: str) -> str:
-    others = [other for other in OWN if other not in (EVERY_KIND, kind) and str(name) in charts(other)]
+    kinds = [other for other in OWN if other not in (EVERY_KIND, kind)] if isinstance(name, str) else []
+    others = [other for other in kinds if name in charts(other)]
     where = f"; it is a chart of {' and '.join(others)}" if others else ""
-    return f"no chart {name!r} for results of {kind}{where}."
+    return f"no chart {brief(name)} for results of {kind}{where}."
 
 
 def _listed(known: dict[str, Callable[..., Chart]]) -> str:

@@ -54,7 +54,7 @@ class Learned(NamedTuple):
 class Sums(NamedTuple):
     """What was learned from images, added up."""
 
-    counts: Annotated[Floats, Real("7 W")]  # W)
+    counts: Annotated[Floats, Real("7 W")]  # one row for each of COUNTS
     precision: Annotated[Floats, Real("D D")]
     objects: int
 

@@ -133,7 +133,6 @@ class BaseResult(ABC):
 
         return write_report(self, path, **options)
 
-    @checked
     def plot(self, name: str, **options: Any) -> Chart:
         """A chart that shows itself in a notebook and saves as SVG, PNG or PDF: `result.plot("workers").save("w.svg")`.
 

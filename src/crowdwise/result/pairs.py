@@ -259,7 +259,7 @@ class PairsResult(BaseResult):
             unknown = [name for name in ids if not isinstance(name, Hashable) or name not in numbers]
             if unknown:
                 raise UnknownIdError(
-                    f"no item {unknown[0]!r} in this result.{nearest(repr(unknown[0]), list(numbers)[:10_000])}"
+                    f"no item {unknown[0]!r} in this result.{nearest(unknown[0], list(numbers)[:10_000])}"
                 )
             ends.append(np.array([numbers[name] for name in ids], np.int64))
         if len(ends[0]) != len(ends[1]):

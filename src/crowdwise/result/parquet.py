@@ -21,15 +21,16 @@ class Claims(NamedTuple):
 
     rows: int
     unpacked: int  # bytes
+    values: int  # of all columns
 
 
 def check(data: Any, most_rows: int) -> None:
     """Raise ValueError if a file has more rows than `most_rows`, or unpacks to much more than its size."""
-    rows, unpacked = claims(data)
-    if rows > most_rows:
-        raise ValueError(f"it claims {rows:,} rows, more than there can be")
-    if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
-        raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
+    found = claims(data)
+    if found.rows > most_rows:
+        raise ValueError(f"it claims {found.rows:,} rows, more than there can be")
+    if found.unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+        raise ValueError(f"its {len(data):,} bytes unpack to {found.unpacked:,}")
 
 
 def claims(data: Any) -> Claims:
@@ -42,30 +43,30 @@ def claims(data: Any) -> Claims:
     try:
         about = _Reader(data, footer).struct()
         groups = about.get(4, [])
-        pages = sum(_pages(data, column[3], group[3]) for group in groups for column in group[1])
+        pages = [_pages(data, column[3], group[3]) for group in groups for column in group[1]]
         rows = int(about[3])
         sound = rows == sum(int(group[3]) for group in groups) and all(group[3] >= 0 for group in groups)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError("its headers are damaged") from error
     if not sound:
         raise ValueError("its headers contradict each other")
-    return Claims(rows, pages)
+    return Claims(rows, sum(unpacked for unpacked, _ in pages), sum(values for _, values in pages))
 
 
-def _pages(data: Any, column: dict[int, Any], rows: int) -> int:
-    """Return the unpacked bytes of the pages of a column in a group of rows."""
-    at = min(start for start in (column.get(11), column[9]) if start)
+def _pages(data: Any, column: dict[int, Any], rows: int) -> tuple[int, int]:
+    """Return the unpacked bytes, and the number of values, of the pages of a column in a group of rows."""
+    at = min((start for start in (column.get(11), column[9]) if start), default=0)  # no pages, if there are no rows
     end, unpacked, values = at + column[7], 0, 0
     while at < end:
         reader = _Reader(data, at)
         page = reader.struct()
-        if page[2] < 0 or page[3] <= 0:
+        if page[2] < 0 or page[3] < 0:
             raise ValueError("its headers are damaged")
         unpacked, at = unpacked + page[2], reader.at + page[3]
         values += page.get(5, page.get(8, {1: 0}))[1]
     if len(column[3]) == 1 and values != rows:
         raise ValueError("its headers contradict each other")
-    return unpacked
+    return unpacked, values
 
 
 class _Reader:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..aggregation import chosen_model, kind_of
+from ..answers.arguments import check_whole
 from ..engine import Model, Run
 from ..errors import ParameterError
 from .images import OverImages
@@ -36,8 +37,8 @@ def aggregate(
     Clicks are read by the driver, and their images are fitted by the executors; the result is a `PointsResult`.
     """
     check_spark()
-    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
-        raise ParameterError(f"partitions is {partitions!r}; it must be a whole number of at least 1")
+    if partitions is not None:
+        check_whole("partitions", partitions, 1)
     source = str(frame) if isinstance(frame, (str, Path)) else "frame"
     if isinstance(frame, (str, Path)):
         frame = read(str(frame), start())
