@@ -9,6 +9,7 @@ import json
 import typing
 import zipfile
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from safetensors.numpy import save as bytes_of
 import crowdwise as cw
 from crowdwise.aggregation import model_class
 from crowdwise.engine.run import Checkpoint
-from crowdwise.errors import CheckpointError, ChecksumError, Interrupted, MemoryNeedError
+from crowdwise.errors import CheckpointError, ChecksumError, Interrupted, MemoryNeedError, ParameterError
 from crowdwise.io.stored import Folder, StoredLabels, is_sound, write_part
 from crowdwise.kernels.layout import Layout
 from crowdwise.result import parquet
@@ -392,3 +393,24 @@ def test_s4_curves_beside_a_result_are_checked(command, tmp_path):
     status, _, err = command("report", tmp_path)
     assert status == 1
     assert "roc.csv is not a complete saved table of ROC curves: it has shares that cannot be" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-101, 1e13, 1e308])
+def test_d30_settings_with_which_nothing_is_finite_are_refused(size: float) -> None:
+    with pytest.raises(ParameterError, match=r"must not be above 1e\+12 or closer to 0 than 1e-100"):
+        cw.aggregate(cw.Labels(["t"], ["w"], ["x"]), "mace", honesty=size)
+    with pytest.raises(ParameterError, match=r"fuzziness is 101.0; it must be a number above 1 and at most 100"):
+        cw.FuzzyCMeans(fuzziness=101.0)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e12])
+@pytest.mark.parametrize("name", cw.models("labels")["name"].to_list())
+def test_d30_results_with_the_most_extreme_settings_load(name: str, size: float, tmp_path: Path) -> None:
+    votes = cw.Labels(list("aabbccdd"), list("uvuvuvuv"), list("xyxxyyxy"))
+    for each in fields(cw.model(name)):
+        if isinstance(each.default, float):
+            try:
+                result = cw.aggregate(votes, name, **{each.name: size})
+            except ParameterError:
+                continue
+            assert cw.load(result.save(tmp_path / each.name)).labels.equals(result.labels)

@@ -65,6 +65,13 @@ def check_outputs(out: Path, *parts: tuple[str, ...]) -> None:
     assert cw.LabelStream.load(out).n_answers == answers.height
 
 
+def test_a_folder_that_was_followed_is_not_read_as_answers(folder: Path, once: Any, command: Any) -> None:
+    (folder / "votes.csv").write_text("task,worker,label\nt1,ann,x\n")
+    once()
+    said = "error: no saved result at out/result.crowdwise: No such file or directory. "
+    assert command("workers", "out")[::2] == (1, f"{said}Give the folder or file of a saved result\n")
+
+
 def test_files_are_read_once_and_a_later_run_goes_on(folder: Path, once: Any) -> None:
     put(folder, "a.csv", *FIRST)
     assert "LabelsResult(pooled: 2 tasks, 2 workers" in once()

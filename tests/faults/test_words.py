@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,19 @@ def test_f2_what_an_encoding_cannot_decode_is_refused(table: Any) -> None:
 def test_f1_a_delimiter_that_separates_nothing_is_refused(delimiter: Any, table: Any) -> None:
     with pytest.raises(ParameterError, match=r"delimiter is .*; it must be one ASCII character, for instance ';'"):
         cw.read(table(PLAIN), delimiter=delimiter)
+
+
+def test_f7_a_number_of_many_digits_does_not_end_the_process(tmp_path: Path) -> None:
+    number = "9" * 5000
+    (tmp_path / "a.json").write_text(f'[{VALID}, {{"task": 1, "worker": 2, "label": {number}}}, {VALID}]')
+    code = (
+        "from pathlib import Path\n"
+        "import crowdwise as cw\n"
+        "from crowdwise.io.json_files import json_head, json_records\n"
+        "for k in range(20):\n"
+        "    assert json_head(Path('a.json')) is None\n"
+        "    try: list(json_records(Path('a.json')))\n"
+        "    except cw.errors.FileError as error: assert 'a.json has a number of more than 4300 digits' in str(error)\n"
+        "    else: raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

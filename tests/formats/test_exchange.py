@@ -113,6 +113,20 @@ def test_places_without_sizes_are_not_percent(tmp_path: Path) -> None:
     assert not (tmp_path / "tasks.json").exists()
 
 
+def test_a_file_is_not_replaced_by_what_is_converted(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,comment\nt1,ann,x,why\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    for out in ("votes.csv", "link.csv"):
+        with pytest.raises(
+            cw.errors.FileError, match=rf"{out} is read, and the output would replace it. Name another file"
+        ):
+            cw.convert(path, tmp_path / out)
+    with pytest.raises(cw.errors.FileError, match="is read, and the output would replace it"):
+        cw.convert(tmp_path, path)
+    assert path.read_text().endswith("why\n")
+
+
 def test_tables_of_labels_and_clicks_are_converted(tmp_path: Path) -> None:
     answers = cw.Labels({"task": ["1", "1", "2"], "worker": ["ann", "bob", "ann"], "label": ["a", "b", "a"]}, gold=None)
     known = answers.with_gold(pl.Series([0, -1]).to_numpy())

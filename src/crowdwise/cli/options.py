@@ -487,13 +487,14 @@ class AnswersOrResult(Source):
 
     @property
     def saved(self) -> bool:
-        """Whether this is a saved result, or a folder of one: a folder without tables of answers."""
+        """Whether this is a saved result, or a folder of one: a folder without tables of answers, or of a stream."""
+        from ..engine.stream import NAME
         from ..io.tables import is_folder_of_tables
         from ..result.store import place
 
         path = Path(self.file)
         if path.is_dir():
-            return place(path).exists() or not is_folder_of_tables(path)
+            return place(path).exists() or (path / NAME).exists() or not is_folder_of_tables(path)
         return path.suffix == ".crowdwise"
 
     @property

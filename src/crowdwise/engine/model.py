@@ -100,6 +100,9 @@ class Model(ABC, Generic[A, R]):
         return kind.from_any(answers)  # type: ignore[return-value]
 
 
+MIN_SETTING, MAX_SETTING = 1e-100, 1e12  # size of a hyperparameter that is no whole number, unless it is 0
+
+
 @dataclass(frozen=True)
 class Rule:
     """The valid values of a hyperparameter."""
@@ -127,11 +130,17 @@ class Rule:
         if self.choices:
             return " or ".join(map(repr, self.choices))
         word = "a whole number" if self.kind is int else "a number"
-        if self.high < math.inf:
-            return f"{word} from {self.low:g} to {self.high:g}"
-        bound = f" above {self.above:g}" if self.above > -math.inf else ""
         none = " or None" if self.may_be_none else ""
-        return word + (f" of at least {self.low:g}" if self.low > -math.inf else bound) + none
+        if self.low > -math.inf:
+            span = f" from {self.low:g} to {self.high:g}" if self.high < math.inf else f" of at least {self.low:g}"
+            return word + span + none
+        bound = f" above {self.above:g}" if self.above > -math.inf else ""
+        return word + bound + (f" and at most {self.high:g}" if self.high < math.inf else "") + none
+
+
+def _is_extreme(value: object) -> bool:
+    """Return whether a number is so large or so close to 0 that sums and ratios of it are not finite."""
+    return isinstance(value, float) and value != 0 and not MIN_SETTING <= abs(value) <= MAX_SETTING
 
 
 COUNT = Rule(int, low=1)
@@ -160,3 +169,7 @@ def check(rules: Mapping[str, Rule], holder: object, prefix: str = "") -> None:
         value = getattr(holder, name)
         if not rule.holds(value):
             raise ParameterError(f"{prefix}{name} is {value!r}; it must be {rule.text}")
+        if _is_extreme(value):
+            raise ParameterError(
+                f"{prefix}{name} is {value!r}; it must not be above {MAX_SETTING:g} or closer to 0 than {MIN_SETTING:g}"
+            )

@@ -14,7 +14,7 @@ from ..answers.arguments import check_arguments, checked
 from ..answers.columns import LABEL_ROLES
 from ..answers.frames import Handed, to_frame
 from ..answers.reading import given
-from ..errors import ColumnError, CrowdwiseError, DataError, ParameterError, option
+from ..errors import ColumnError, CrowdwiseError, DataError, FileError, ParameterError, option
 from ..limits import enough_memory
 from .chunks import Source, too_large
 from .content import Content, read_content
@@ -282,9 +282,17 @@ def convert(
         rows = judgements(_export_of_frame(frame, call, whole=True), lambda: _read_frame(frame, call))
     else:
         with opened(path, call.how.max_expanded) as source:
-            found = _export_of_files(files_of(source), call, whole=True)
+            files = files_of(source)
+            _refuse_replacing(place, (Path(path), *files))
+            found = _export_of_files(files, call, whole=True)
             rows = judgements(found, lambda: _read_files(source, str(path), call))
     return written(rows, name, place, excel_safe)
+
+
+def _refuse_replacing(place: Path, inputs: Sequence[Path]) -> None:
+    """Raise FileError if an output would replace a file that is read, which has more than the output."""
+    if place.exists() and any(each.exists() and place.samefile(each) for each in inputs):
+        raise FileError(f"{place} is read, and the output would replace it. Name another file")
 
 
 @checked

@@ -17,6 +17,8 @@ HEAD_RECORDS = 20
 MAX_RECORD_BYTES = 1 << 28  # of one record
 MAX_OBJECT_BYTES = 1 << 28  # of a file with one object, which is read as a whole
 BETWEEN = re.compile(r"\s*[\[,]\s*")  # records of a list
+MAX_DIGITS = 4300  # of a whole number; Python converts no more, at which ijson's parser in C ends the process
+LONG_NUMBER = re.compile(rb"[\s:,\[-]\d{%d}" % MAX_DIGITS)
 MAX_DEPTH = 500  # of lists and objects in one another
 
 
@@ -49,12 +51,17 @@ class _Counted:
 
     def __init__(self, file: Any, name: str) -> None:
         self.file, self.name, self.since, self.begun = file, name, 0, False
+        self.end = b""  # of what was read
 
     def read(self, size: int = -1) -> bytes:
         data: bytes = self.file.read(size)
         if not self.begun and size != 0:
             self.begun, data = True, data.removeprefix(codecs.BOM_UTF8) or self.file.read(size)
         self.since += len(data)
+        self.end += data
+        if LONG_NUMBER.search(self.end):
+            raise FileError(f"{self.name} has a number of more than {MAX_DIGITS} digits. Write it as text, in quotes")
+        self.end = self.end[-MAX_DIGITS - 1 :]
         if self.since > MAX_RECORD_BYTES:
             raise FileError(f"{self.name} has a record of more than {MAX_RECORD_BYTES // 10**6} MB, which is not read")
         return data
@@ -67,6 +74,8 @@ def json_head(path: Path, allowed: int | None = None) -> Any:
     from ijson.common import ObjectBuilder
 
     data = first_bytes(path, HEAD_BYTES, allowed).removeprefix(codecs.BOM_UTF8)
+    if LONG_NUMBER.search(data):
+        return None
     builder, depth, records = ObjectBuilder(), 0, 0
     try:
         for event, value in ijson.basic_parse(_Bytes(data)):

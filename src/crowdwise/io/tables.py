@@ -17,6 +17,7 @@ from ..answers.arguments import check_path
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from ..forks import refuse_lost_threads
+from ..result.outputs import LISTED
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
@@ -162,7 +163,9 @@ def _tables_in(folder: Path) -> list[Path]:
 
 def _is_table(file: Path) -> bool:
     name = Path(file.stem).suffix if file.suffix.lower() == ".gz" else file.suffix
-    return name.lower() in FORMATS and not any(part.startswith((".", "_")) for part in file.parts)
+    return (
+        name.lower() in FORMATS and file.name != LISTED and not any(part.startswith((".", "_")) for part in file.parts)
+    )
 
 
 def concatenated(frames: Sequence[pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:

@@ -115,7 +115,9 @@ class FuzzyCMeans(_ClusterModel):
     """Fuzzy c-means with a given number of objects: each click belongs to every object, with a weight by distance."""
 
     objects: int = setting(10, COUNT, "number of objects in every image")
-    fuzziness: float = setting(2.0, Rule((int, float), above=1.0), "exponent of memberships; near 1, clusters are hard")
+    fuzziness: float = setting(
+        2.0, Rule((int, float), above=1.0, high=100.0), "exponent of memberships; near 1, clusters are hard"
+    )
     max_iter: int = setting(100, COUNT, "maximum number of iterations")
     tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
