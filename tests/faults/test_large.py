@@ -279,8 +279,8 @@ def test_r6_a_second_run_with_the_same_folder_is_refused_with_the_holder(answers
 
 
 def long_names(path):
-    """40 000 answers with long ids: 360 MB of text, which take no time to fit."""
-    rng, pad = np.random.default_rng(0), "x" * 9000
+    """40 000 answers with long ids: 480 MB of text, which take no time to fit."""
+    rng, pad = np.random.default_rng(0), "x" * 12_000
     with path.open("w") as file:
         file.write("task,worker,label\n")
         for n in rng.permutation(40_000).tolist():
@@ -291,7 +291,7 @@ def long_names(path):
 def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path):
     file = long_names(tmp_path / "answers.csv")
     code = (
-        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (1_050_000_000, 1_050_000_000))\n"
+        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (1_150_000_000, 1_150_000_000))\n"
         "import crowdwise.io\n{before}\nfrom crowdwise.cli import main\nmain()"
     )
 

@@ -250,7 +250,8 @@ def test_r13_an_interrupted_cell_leaves_a_process_that_fits_as_before():
     run("""
 import ctypes, time
 answers = crowd()
-signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 def interrupted(seconds):
     signal.setitimer(signal.ITIMER_REAL, seconds)

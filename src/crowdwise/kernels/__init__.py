@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from .layout import Floats, Ints, Layout, RowTable, SortedAnswers
-from .threads import LOADING
+from .threads import LOADING, interrupts_later
 
 MAX_PLAIN_CELLS = 150_000  # answers x classes up to which numpy finishes before numba is loaded
 MAX_PLAIN_CLICKS = 1_000  # the same for clicks
@@ -128,7 +128,7 @@ def choose_clicks(n_clicks: int) -> Any:
 
 
 def _module(name: str) -> Any:
-    with LOADING:
+    with LOADING, interrupts_later():
         return importlib.import_module(f"{__name__}.{name}")
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 from .layout import Ints
@@ -84,6 +86,24 @@ def run(work: Callable[[int, int, int], None], bounds: Ints, threads: int) -> No
         blocks.end()
     if blocks.failures:
         raise blocks.failures[min(blocks.failures)]
+
+
+@contextlib.contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the block, in which compiled code is loaded or made: numba and llvmlite would
+    keep their locks, or half of their modules, after an interrupt, and later fits would wait for ever."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(signal.SIGINT, came[0])
 
 
 _taken: list[Any] = []  # locks that the forking thread holds

@@ -22,15 +22,34 @@ from numba.extending import intrinsic
 
 from .. import EStepResult
 from ..layout import GRID, Floats, Ints, Layout, RowTable
-from ..threads import run
+from ..threads import interrupts_later, run
 
 BLOCK_ANSWERS = 1 << 16  # answers in a block
 COMPILING = "crowdwise: compiling, once per installation; this takes some seconds"
 PREFETCH_AHEAD = 64  # answers between prefetching a row and using it
 
-jit: Any = functools.partial(
-    njit, nogil=True, cache=True, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True
-)
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "cache": True,
+    "error_model": "numpy",
+    "boundscheck": False,
+    "no_cfunc_wrapper": True,
+}
+
+
+def jit(function: Any = None, **options: Any) -> Any:
+    """Compile a function when it is first called; an interrupt waits until that is done."""
+    if function is None:
+        return functools.partial(jit, **options)
+    compiled: Any = njit(function, **OPTIONS, **options)
+    compile_for = compiled._compile_for_args
+
+    def shielded(*arguments: Any, **named: Any) -> Any:
+        with interrupts_later():
+            return compile_for(*arguments, **named)
+
+    compiled._compile_for_args = shielded
+    return compiled
 
 
 class _CompileNotice(event.Listener):
