@@ -17,7 +17,6 @@ from ..answers.arguments import check_path
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError, ParameterError, check_choice, option
 from ..forks import refuse_lost_threads
-from ..result.outputs import LISTED
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
@@ -162,6 +161,8 @@ def _tables_in(folder: Path) -> list[Path]:
 
 
 def _is_table(file: Path) -> bool:
+    from ..result.outputs import LISTED  # loads results
+
     name = Path(file.stem).suffix if file.suffix.lower() == ".gz" else file.suffix
     return (
         name.lower() in FORMATS and file.name != LISTED and not any(part.startswith((".", "_")) for part in file.parts)

@@ -27,6 +27,8 @@ from ..result import LeftOut
 from .em import EMModel, Local
 from .shard import Crowd, Shard
 
+MAX_LOG_ODDS = 700.0  # their exponential is finite
+
 
 class Params(NamedTuple):
     honest: Annotated[PerWorker, Real("W", 0)]  # expected honest answers
@@ -96,7 +98,7 @@ class Mace(EMModel[Params, Stats]):
         return np.where(there[:, None], own, means)
 
     def left_out(self, shard: Shard, params: Params, Z: Floats) -> LeftOut:
-        odds = np.repeat(np.exp(params.hit - params.miss), np.diff(shard.layout.row_ptr))
+        odds = np.repeat(np.exp(np.minimum(params.hit - params.miss, MAX_LOG_ODDS)), np.diff(shard.layout.row_ptr))
         return LeftOut(*match_left_out(shard.layout, shard.gold, Z, odds.__getitem__))
 
     def class_prior(self, params: Params, n_classes: int, task: int | None = None) -> Floats:
