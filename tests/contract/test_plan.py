@@ -113,5 +113,5 @@ def test_a_pilot_must_show_agreement() -> None:
         cw.plan(0.9, accuracy=0.8, pilot=alone)
     with pytest.raises(cw.errors.DataError, match=r"plan\(..., pilot=crowdwise.aggregate\(answers\)\)"):
         cw.plan(0.9, pilot=alone.answers)  # type: ignore[arg-type]
-    with pytest.raises(cw.errors.ParameterError, match="seed=-1 is not"):
+    with pytest.raises(cw.errors.ParameterError, match="seed is -1; it must be a whole number of at least 0"):
         cw.plan(0.9, accuracy=0.8, seed=-1)

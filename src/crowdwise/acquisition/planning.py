@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..answers.arguments import is_number, is_whole
+from ..answers.arguments import check_whole, is_number, is_whole
 from ..errors import ParameterError, option
 from ..kernels.layout import Floats
 from ..result import LabelsResult
@@ -71,8 +71,7 @@ def plan(
     True
     """
     _check_share("target", target)
-    if not is_whole(seed) or seed < 0:
-        raise ParameterError(f"{option('seed', seed)} is not a whole number from 0")
+    check_whole("seed", seed, 0)
     if pilot is not None:
         if accuracy is not None or classes is not None:
             name = option("accuracy") if accuracy is not None else option("classes")

@@ -126,21 +126,33 @@ def check_whole(name: str, value: object, least: int, more: str = "") -> None:
         raise ParameterError(f"{name} is {brief(value)}; it must be a whole number of at least {least}{more}")
 
 
+def plain(value: Any) -> Any:
+    """Return a number or text of numpy as one of Python; anything else as it is."""
+    if not isinstance(value, np.generic):
+        return value
+    return float(value) if isinstance(value, np.longdouble) else value.item()
+
+
 def items(value: Collection[Any]) -> list[Any]:
     """Return the items of a collection as values of Python; text is one item. Those of a set are sorted, as its own
     order changes from run to run."""
     if isinstance(value, str):
         return [value]
-    found = [each.item() if isinstance(each, np.generic) else each for each in value]
+    found = list(map(plain, value))
     return sorted(found, key=str) if isinstance(value, Set) else found
 
 
-def generator(seed: Any) -> np.random.Generator:
-    """Return a generator of random numbers from a seed; what is none raises ParameterError."""
+def generator(seed: Any, *stream: int) -> np.random.Generator:
+    """Return a generator of random numbers from a seed, or the generator that is given instead of one; anything else
+    raises ParameterError. Functions with different numbers `stream` get different numbers from one seed."""
+    if isinstance(seed, np.random.Generator):
+        return seed
     parts = seed if isinstance(seed, (list, tuple)) and seed else [seed]
-    if not isinstance(seed, np.random.Generator) and not all(is_whole(each) and each >= 0 for each in parts):
-        raise ParameterError(f"seed is {brief(seed)}; it must be a whole number of at least 0")
-    return np.random.default_rng(seed)
+    if not all(is_whole(each) and each >= 0 for each in parts):
+        raise ParameterError(
+            f"seed is {brief(seed)}; it must be a whole number of at least 0 or a numpy.random.Generator"
+        )
+    return np.random.default_rng([*stream, *parts] if stream else seed)
 
 
 def check_arguments(annotations: Mapping[str, object], values: Mapping[str, Any]) -> None:

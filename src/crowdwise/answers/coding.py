@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,8 @@ def normalise_ids(
     """Return a column of one plain type, ready for coding, and warnings; `before` is the number of rows before it.
 
     Text stays text (the empty string is missing), typed columns keep their type, categories become their values, unless
-    they are to stay coded, which takes less memory. A column of mixed Python objects becomes text by `as_text`.
+    they are to stay coded, which takes less memory. A column of UUIDs or of mixed Python objects becomes text by
+    `as_text`.
     """
     kind = column.dtype
     if kind == pl.Object:
@@ -93,12 +95,12 @@ def _mixed(column: pl.Series, role: str, source: str, before: int) -> tuple[pl.S
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a value is text, a boolean or a number that is not infinite."""
+    """Return whether a value is text, a UUID, a boolean or a number that is not infinite."""
     if isinstance(value, (float, np.floating)):
         return not np.isinf(value)
     if isinstance(value, Decimal):
         return not value.is_infinite()
-    return value is None or isinstance(value, (str, numbers.Real, np.bool_))
+    return value is None or isinstance(value, (str, numbers.Real, np.bool_, UUID))
 
 
 def as_text(value: object) -> str | None:
@@ -236,6 +238,7 @@ def place_of(ids: pl.Series, wanted: Any) -> int | None:
     """Return the index of a value among ids; None if it is not there, whatever it is."""
     if isinstance(wanted, Decimal) and not wanted.is_finite():  # at which polars panics
         return None
+    wanted = str(wanted) if isinstance(wanted, UUID) else wanted
     try:
         return ids.index_of(wanted)
     except FOREIGN:  # a value of another type

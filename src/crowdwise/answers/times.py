@@ -13,11 +13,12 @@ ZONES = {
     "AKST": -9, "AKDT": -8, "HST": -10, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9,
 }  # fmt: skip
 _CLOCK = r"(\d{1,2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?"
-_ISO = rf"^(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK})? ?([A-Z]{{1,4}}|[+-]\d{{2}}:?\d{{2}})?$"
-_NAMED = rf"^[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}} \d{{1,2}}) {_CLOCK} ([A-Z]{{1,4}}) (\d{{4}})$"
+_HALF = r"(?:[ \u00a0\u202f]?([AaPp])\.?[Mm]\.?)?"  # of the day; browsers write a narrow space before it
+_ISO = rf"^(\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]{_CLOCK}{_HALF})? ?([A-Z]{{1,4}}|[+-]\d{{2}}:?\d{{2}})?$"
+_NAMED = rf"^[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}} \d{{1,2}}) {_CLOCK}{_HALF} ([A-Z]{{1,4}}) (\d{{4}})$"
 UNORDERED = r"^\s*\d{1,2}[/.-]\d{1,2}[/.-]"  # dates that do not say which number is the day
 _NUMBERS = r"^(\d{1,2})([/.-])(\d{1,2})[/.-]"  # the beginning of a date whose order of day and month is not said
-_SLASHED = rf"{_NUMBERS}(\d{{4}})(?:[T ]{_CLOCK})?$"
+_SLASHED = rf"{_NUMBERS}(\d{{4}})(?:(?:T|,? ){_CLOCK}{_HALF})?$"
 MIN_MILLISECONDS = 1e11  # numbers from here on are milliseconds since 1970, smaller ones seconds
 
 
@@ -73,12 +74,12 @@ def _seconds(number: pl.Series) -> pl.Series:
 
 
 def _iso(text: pl.Series) -> pl.Series:
-    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_ISO).struct.rename_fields([*"dmsz"]))
+    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_ISO).struct.rename_fields([*"dmshz"]))
     return _joined(part.unnest("text"), "%Y-%m-%d")
 
 
 def _named(text: pl.Series) -> pl.Series:
-    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_NAMED).struct.rename_fields([*"dmszy"]))
+    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_NAMED).struct.rename_fields([*"dmshzy"]))
     day = part.unnest("text").with_columns(pl.col("d") + " " + pl.col("y"))
     return _joined(day, "%b %d %Y")
 
@@ -87,7 +88,7 @@ def _slashed(text: pl.Series, day_first: bool | None) -> pl.Series:
     orders = slash_orders(text) if day_first is None else {day_first}
     if len(orders) > 1:
         return pl.Series(text.name, [None], INSTANT).new_from_index(0, len(text))
-    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_SLASHED).struct.rename_fields([*"a-byms"]))
+    part = text.to_frame("text").select(pl.col("text").str.extract_groups(_SLASHED).struct.rename_fields([*"a-bymsh"]))
     first = pl.lit(True in orders) if orders else pl.col("-") != "/"  # whether the first number is the day
     day, month = pl.when(first).then("a").otherwise("b"), pl.when(first).then("b").otherwise("a")
     dated = part.unnest("text").with_columns(d=pl.concat_str(day, month, "y", separator="/"), z=pl.lit(None, pl.String))
@@ -101,9 +102,13 @@ def _inferred(text: pl.Series) -> pl.Series:
 
 
 def _joined(part: pl.DataFrame, day: str) -> pl.Series:
-    """Return instants from columns d (the day), m (hours and minutes), s (seconds) and z (the zone)."""
+    """Return instants from columns d (the day), m (hours and minutes), s (seconds), h (A or P, for AM and PM, if the
+    hours are 1 to 12) and z (the zone)."""
     clock = pl.col("m").fill_null("0:00").str.zfill(5) + pl.col("s").fill_null(":00")
-    when = (pl.col("d") + " " + clock).str.to_datetime(f"{day} %H:%M:%S%.f", strict=False, time_unit="us")
+    text, half = pl.col("d") + " " + clock, pl.col("h").str.to_uppercase()
+    in_24 = text.str.to_datetime(f"{day} %H:%M:%S%.f", strict=False, time_unit="us")
+    in_12 = (text + half + "M").str.to_datetime(f"{day} %I:%M:%S%.f%p", strict=False, time_unit="us")
+    when = pl.when(half.is_null()).then(in_24).otherwise(in_12)
     zone = pl.col("z").fill_null("Z")
     number = zone.str.extract(r"^[+-](\d{2})").cast(pl.Int64) * 60 + zone.str.extract(r"(\d{2})$").cast(pl.Int64)
     sign = pl.when(zone.str.starts_with("-")).then(-1).otherwise(1)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from ..answers.arguments import checked, is_number, is_whole
+from ..answers.arguments import checked, is_whole, plain
 from ..answers.base import Answers
 from ..errors import DataError, ParameterError, option
 from ..limits import enough_memory
@@ -39,6 +39,8 @@ class Model(ABC, Generic[A, R]):
     extras: ClassVar[tuple[str, ...]] = ()  # optional dependencies that it needs
 
     def __post_init__(self) -> None:
+        for name, value in self.settings().items():  # numbers of numpy are saved, compared and shown as those of Python
+            object.__setattr__(self, name, _of_python(value))
         check({f.name: f.metadata["rule"] for f in fields(self) if "rule" in f.metadata}, self, f"{self.name}: ")
 
     def settings(self) -> dict[str, Any]:
@@ -100,6 +102,13 @@ class Model(ABC, Generic[A, R]):
         return kind.from_any(answers)  # type: ignore[return-value]
 
 
+def _of_python(value: Any) -> Any:
+    """Return a hyperparameter with numbers of Python in place of those of numpy."""
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
+    return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
+
+
 MIN_SETTING, MAX_SETTING = 1e-100, 1e12  # size of a hyperparameter that is no whole number, unless it is 0
 
 
@@ -115,15 +124,14 @@ class Rule:
     may_be_none: bool = False
 
     def holds(self, value: object) -> bool:
+        value = plain(value)
         if self.may_be_none and value is None:
             return True
         if self.choices:
             return any(type(value) is type(choice) and value == choice for choice in self.choices)
-        if isinstance(value, bool) or not isinstance(value, self.kind) or not isinstance(value, (int, float)):
+        if not is_whole(value) and not (self.kind is not int and isinstance(value, float) and math.isfinite(value)):
             return False
-        if isinstance(value, int) and not is_whole(value):
-            return False
-        return is_number(value) and math.isfinite(value) and self.low <= value <= self.high and value > self.above
+        return self.low <= value <= self.high and value > self.above
 
     @property
     def text(self) -> str:

@@ -21,7 +21,7 @@ from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
 from .blocks import HEAD, Recoded, blocks, gunzipped_head, is_gzip, last_record_end, stream_of
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
-from .delimited import delimiter_note, read_delimited, record_end, sniff
+from .delimited import declared, delimiter_note, header_end, read_delimited, sniff
 from .encodings import decode
 from .opening import GZIP, check_start, marked, unreadable
 from .other_tables import check_parquet
@@ -199,8 +199,9 @@ class Source:
         quotes may be read wrongly or not at all, which makes the sample less even and nothing worse."""
         with path.open("rb") as file:
             start = file.read(HEAD)
-            header = b"" if records else start[: record_end(start)].removeprefix(codecs.BOM_UTF8)
-            for at in np.linspace(len(header), max(path.stat().st_size - HEAD, 0), places).astype(int).tolist():
+            begin = 0 if records else header_end(start)
+            header = start[declared(start)[1] : begin].removeprefix(codecs.BOM_UTF8)
+            for at in np.linspace(begin, max(path.stat().st_size - HEAD, 0), places).astype(int).tolist():
                 file.seek(at)
                 piece = file.read(HEAD)
                 body = piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1]
@@ -210,7 +211,7 @@ class Source:
                     continue
                 try:
                     frame = pl.read_csv(
-                        header + body, separator=self.delimiter or sniff(header, path.name), infer_schema=False,
+                        header + body, separator=self.delimiter or sniff(start, path.name), infer_schema=False,
                         truncate_ragged_lines=True,
                     )  # fmt: skip
                 except pl.exceptions.PolarsError:
@@ -231,18 +232,21 @@ class Source:
 
     def _delimited(self, path: Path, size: int) -> Iterator[tuple[pl.DataFrame, Ints, float]]:
         with stream_of(path, self.encoding, self.max_expanded) as stream:
-            header, delimiter = b"", self.delimiter
+            header, begun, delimiter = b"", b"", self.delimiter
             encoding = "utf-8" if isinstance(stream.file, Recoded) else None  # a NUL says nothing in what is decoded
             for block, line, at in blocks(stream.file, size, path.name, last_record_end):
-                data, before, skipped = block, 0, 0
+                data, before, skipped = begun + block, 0, 0
                 if header:
                     data, before, skipped = header + block, line - header.count(b"\n") - 1, at - len(header)
                 else:
                     if encoding is None:
-                        decode(block[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
-                    start = block.removeprefix(codecs.BOM_UTF8)
+                        decode(data[:HEAD], path.name, None)  # refuses UTF-16 without a byte order mark
+                    start = data.removeprefix(codecs.BOM_UTF8)
+                    if 0 < len(start) == declared(start)[1]:
+                        begun = data  # which has no names of columns yet
+                        continue
                     delimiter = delimiter or sniff(start[:HEAD], path.name)
-                    header = start[: record_end(start)]
+                    header = start[: header_end(start)]
                 found = read_delimited(data, path.name, delimiter, encoding, before, skipped)
                 if found.frame.height:
                     yield found.frame, found.lines, stream.share()

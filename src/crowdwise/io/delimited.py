@@ -18,6 +18,9 @@ from .encodings import decode, not_utf8
 
 DELIMITERS = (",", "\t", ";", "|")
 QUOTE, NEWLINE, RETURN = ord('"'), ord("\n"), ord("\r")
+BLANK = b" \t\r\x1a"  # what a line without a record may have; DOS ends a file with the last one
+BLANK_LINE = re.compile(rb"\n[ \t\r\x1a]*+(?:\n|(?<!\n)\Z)")
+DECLARED = re.compile(rb"(?:\xef\xbb\xbf)?sep=([^\r\n\"\0\x80-\xff])\r?\n", re.IGNORECASE)  # how Excel begins a file
 CHUNK_BYTES = CACHED_BYTES = 1 << 18
 MAX_COLUMNS = 100_000
 
@@ -48,7 +51,7 @@ class Text:
 
     @cached_property
     def records(self) -> Records:
-        """The records of the file, as the line breaks outside quotes say; empty lines are no records."""
+        """The records of the file, as the line breaks outside quotes say; blank lines are no records."""
         found: list[Records] = []
         inside, start, line, first, carried = False, 0, 1, 1, 0  # `first` is the line on which the record begins
         for at in range(0, len(self.data), CHUNK_BYTES):
@@ -75,15 +78,15 @@ class Text:
         return Records(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
     def _filled(self, start: Ints, end: Ints, delimiters: Ints, line: Ints) -> Records:
-        """Return records without those that are empty lines."""
-        length = end - start
-        one = np.flatnonzero(length == 1)
-        length[one[np.frombuffer(self.data, np.uint8)[start[one]] == RETURN]] = 0
-        full = length > 0
+        """Return records without those that are blank lines."""
+        full, data = end > start, np.frombuffer(self.data, np.uint8)
+        alone = np.flatnonzero(full & (delimiters == 0))
+        for n in alone[np.isin(data[start[alone]], list(BLANK))].tolist():
+            full[n] = bool(self.data[start[n] : end[n]].strip(BLANK))
         return Records(start[full], end[full], delimiters[full], line[full])
 
     def without_blank(self) -> bytes:
-        """Return the data without empty lines."""
+        """Return the data without blank lines."""
         start, end = self.records.start, self.records.end
         gaps = np.flatnonzero(start[1:] != end[:-1] + 1)
         firsts, lasts = np.concatenate([[0], gaps + 1]), np.append(gaps, len(end) - 1)
@@ -134,13 +137,13 @@ class Text:
 
     @cached_property
     def even(self) -> bool:
-        """Whether there are as many delimiters as lines of the width of the first have. No line is empty then, unless
+        """Whether there are as many delimiters as lines of the width of the first have. No line is blank then, unless
         another one is too long, which the table library refuses."""
         return not self.quoted and self.counts[1] == self.n_lines * (self.n_columns - 1)
 
     @cached_property
     def has_blank(self) -> bool:
-        return not self.even and (b"\n\n" in self.data or b"\n\r\n" in self.data or self.data.endswith(b"\n\r"))
+        return not self.even and BLANK_LINE.search(self.data) is not None
 
     @cached_property
     def stray(self) -> int | None:
@@ -200,6 +203,18 @@ class Text:
                 "near this line"
             )
 
+    def check_unfilled(self, frame: pl.DataFrame, columns: list[int]) -> None:
+        """Raise ColumnError if there is a value in one of these columns, which have no name in the header."""
+        for column in columns:
+            value = frame.to_series(column)
+            filled = value.str.strip_chars() != ""
+            if filled.any():
+                row = int(filled.arg_max() or 0)
+                raise ColumnError(
+                    f"{self.where(row)}: {value[row]!r:.80} in column {column + 1}, which has no name in the header. "
+                    "Name the column, or remove it"
+                )
+
     def check_widths(self, width: int) -> None:
         """Raise FileError unless every record has the width of the header."""
         delimiters = self.records.delimiters
@@ -222,6 +237,18 @@ def record(data: bytes, at: int, delimiter: str) -> list[re.Match[bytes]]:
         if found[3] != delimiter.encode():
             return fields
     return []
+
+
+def declared(data: bytes) -> tuple[str | None, int]:
+    """Return the delimiter that the first line declares, such as sep=; which Excel obeys, and the end of this line."""
+    found = DECLARED.match(data)
+    return (None, 0) if found is None else (found[1].decode(), found.end())
+
+
+def header_end(data: bytes) -> int:
+    """Return the end of the header of a file."""
+    start = declared(data)[1]
+    return start + record_end(data[start:])
 
 
 def record_end(data: bytes) -> int:
@@ -254,7 +281,10 @@ def _check_first(line: bytes, name: str) -> None:
 
 
 def sniff(data: bytes, name: str) -> str:
-    """Return the most frequent delimiter in the header."""
+    """Return the delimiter that is declared, or the most frequent one in the header."""
+    said, _ = declared(data)
+    if said is not None:
+        return said
     first = data[: data.find(b"\n") if b"\n" in data else len(data)]
     _check_first(first, name)
     header = first.decode(errors="replace")
@@ -290,7 +320,8 @@ def read_delimited(
     skipped += 3 if size == len(data) + 3 else 0
     if not data[:CHUNK_BYTES].strip() and not data.strip():
         return Delimited(pl.DataFrame(), notes, None)
-    text = Text(name, data, delimiter or sniff(data, name), notes, skipped, before)
+    delimiter, first = delimiter or sniff(data, name), declared(data)[1]
+    text = Text(name, data[first:], delimiter, notes, skipped + first, before + (first > 0))
     header = _header(text)
     text = text.by_rule() if text.quoted and text.stray is not None else text
     table = text.without_blank() if text.has_blank else text.data
@@ -303,6 +334,11 @@ def read_delimited(
         raise wrong or FileError(f"{name} cannot be read: {str(error).splitlines()[0]}") from error
     text.check(frame, len(header))
     notes = (*notes, *delimiter_note(text.delimiter))
+    unnamed = [at for at, each in enumerate(header) if not each.strip()]
+    if len(unnamed) > 1:  # of a spreadsheet
+        text.check_unfilled(frame, unnamed)
+        kept = [at for at in range(len(header)) if at not in unnamed]
+        frame, header = frame[:, kept], [header[at] for at in kept]
     return Delimited(frame.rename(dict(zip(frame.columns, header, strict=True))), notes, text.light())
 
 
@@ -328,7 +364,7 @@ def _header(text: Text) -> list[str]:
             "line breaks of Unix or Windows"
         )
     names = [_name(field) for field in fields]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    twice = sorted(name for name, count in Counter(names).items() if count > 1 and name.strip())
     if twice:
         raise ColumnError(f"{text.name}:1: the header has {twice[0]!r} more than once. Rename one of the columns")
     return names

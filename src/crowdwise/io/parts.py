@@ -18,7 +18,7 @@ import polars as pl
 from ..answers.columns import NONE_GIVEN
 from ..errors import ColumnError, CrowdwiseError, FileError, ParameterError, nearest, option
 from .chunks import Source
-from .delimited import sniff
+from .delimited import declared, sniff
 from .encodings import decode
 from .formats import all_formats, find
 from .formats.base import Format, Head, Origin, stem_of
@@ -143,6 +143,7 @@ def _table_head(path: Path, kind: str, how: Reading) -> Head:
         if not lines:
             return Head(path.name, "", "")
         return Head(path.name, "lines", "csv", ("line",), tuple({"line": line} for line in lines))
+    text = text[declared(data)[1] :]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     columns = next(reader, [])
     rows: list[dict[str, Any]] = []

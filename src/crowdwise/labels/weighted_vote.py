@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import Labels
+from ..answers.arguments import is_number
 from ..engine import Executor, register
 from ..engine.model import one_of, setting
 from ..errors import ParameterError, option
@@ -50,12 +51,7 @@ class WeightedVote(VoteModel):
         if self.given is not None and not isinstance(self.given, Mapping):
             raise ParameterError(f"weighted-vote: given is {self.given!r}; it must be a mapping from worker to weight")
         for worker, weight in (self.given or {}).items():
-            if (
-                isinstance(weight, bool)
-                or not isinstance(weight, (int, float))
-                or not np.isfinite(weight)
-                or weight < 0
-            ):
+            if not is_number(weight) or not 0 <= weight < np.inf:
                 raise ParameterError(
                     f"weighted-vote: the weight of {worker!r} is {weight!r}; it must be a number of at least 0"
                 )

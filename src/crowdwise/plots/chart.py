@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..answers.arguments import is_whole
 from ..errors import ParameterError
 from ..result.files import write_whole
 
@@ -52,7 +53,7 @@ class Chart:
         if ending not in FORMATS:
             found = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
             raise ParameterError(f"a chart is saved as .svg, .png or .pdf; {path.name!r} {found}")
-        if isinstance(dpi, bool) or not isinstance(dpi, int) or not 10 <= dpi <= MAX_DPI:
+        if not is_whole(dpi) or not 10 <= dpi <= MAX_DPI:
             raise ParameterError(f"dpi is {dpi!r}; wanted is a whole number from 10 to {MAX_DPI}")
         data = self._bytes(ending, dpi)
         return write_whole(path, lambda file: file.write(data))

@@ -7,13 +7,14 @@ from typing import Any
 
 import polars as pl
 
+from ..answers.arguments import brief, is_whole
 from ..errors import ParameterError, UnknownIdError, nearest
 
 
 def check_top(top: object) -> int:
     """How many rows to draw at most."""
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise ParameterError(f"top is {top!r}; wanted is a whole number from 1: how many are drawn")
+    if not is_whole(top) or top < 1:
+        raise ParameterError(f"top is {brief(top)}; wanted is a whole number from 1: how many are drawn")
     return top
 
 

@@ -23,7 +23,9 @@ CAVEAT = (
 
 
 @checked
-def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None = None, seed: int = 0) -> Points:
+def embed_points(
+    X: Any, workers: Any, *, images: Any = None, dims: int | None = None, seed: int | np.random.Generator = 0
+) -> Points:
     """Place contributions with features in a few coordinates, in which `aggregate` finds clusters and outliers.
 
     Row n of `X` (N, ...) holds the features of a contribution, for instance the pixels of a photograph, and `workers`
@@ -61,7 +63,7 @@ def embed_points(X: Any, workers: Any, *, images: Any = None, dims: int | None =
         raise FeatureError(f"the embedding needs at least {MIN_ITEMS} contributions; there are {len(rows)}")
     most = min(rows.shape[1], len(rows) - 2)
     dims = min(DIMS, most) if dims is None else dims
-    if not isinstance(dims, int) or not 1 <= dims <= most:
+    if not 1 <= dims <= most:
         raise ParameterError(f"dims is {dims!r}; it must be a whole number from 1 to {most}")
     with limit_threads():
         place = embed(rows, dims, generator(seed))["graph.embedding"]

@@ -47,7 +47,7 @@ def crowd(
     per_task: int = 5,
     load: Load = "even",
     prevalence: Any = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     **settings: Any,
 ) -> Crowd:
     """Simulate a crowd that gives labels.
@@ -71,11 +71,11 @@ def crowd(
     for name in settings:
         if name not in known:
             raise ParameterError(f"{kind} has no setting {name!r}; it has {', '.join(known)}.{nearest(name, known)}")
-    sizes = {"tasks": tasks, "workers": workers, "per_task": per_task, "seed": seed}
+    sizes: dict[str, Any] = {"tasks": tasks, "workers": workers, "per_task": per_task, "seed": seed}
     if kind == "experts":
         if prevalence is not None:
             raise ParameterError("experts has no setting 'prevalence': all its classes are equally frequent")
-        return experts(**sizes, classes=classes, load=load, **settings)  # type: ignore[arg-type]
+        return experts(**sizes, classes=classes, load=load, **settings)
     if kind == "triangle":
         if prevalence is not None or classes != 3 or load != "even":
             raise ParameterError("triangle always has three equally frequent classes and load 'even'")

@@ -65,7 +65,9 @@ class ClickCrowd:
 
 
 @checked
-def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int = 0) -> ClickCrowd:
+def clicks(
+    layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int | np.random.Generator = 0
+) -> ClickCrowd:
     """Simulate clicks on one image as in the paper.
 
     `layout` is E, P1, P2, H1 to H5, or the (M, 2) centres of up to ten objects. Out of 20 workers, 15 are reliable
@@ -89,7 +91,7 @@ def clicks(layout: str | Any = "P1", *, workers: int = 20, total: int = 850, see
     if workers < 1 or total < workers:
         raise ParameterError(f"workers is {workers} and total is {total}; total must be at least the number of workers")
     check_size(clicks=total)
-    rng = generator([0, seed])
+    rng = generator(seed, 0)
     reliability = np.resize(RELIABILITY, workers)
     worker = np.repeat(np.arange(workers), _loads(workers, total, rng))
     on = np.where(rng.random(total) < reliability[worker], rng.integers(len(centres), size=total), -1)

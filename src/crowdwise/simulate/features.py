@@ -167,7 +167,7 @@ def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_tas
     return levels(truth, workers=workers, per_task=per_task, features=X, fresh=fresh, seed=crowd)
 
 
-def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) -> Floats:
+def perturbed(X: Any, truth: Any, noise: Any, *, seed: int | np.random.Generator = 0, **network: Any) -> Floats:
     """Confusion matrices (M, K, K) of levels of ability, for `levels`.
 
     A network with the settings `network` is trained on the truth. For each level, noise is added to its weights and its
@@ -181,7 +181,7 @@ def perturbed(X: Any, truth: Any, noise: Any, *, seed: int = 0, **network: Any) 
     if sizes.ndim != 1 or not len(sizes) or not (sizes >= 0).all() or np.isinf(sizes).any():
         raise ParameterError(f"noise is {noise!r}; give a number of at least 0 for every level")
     K = int(truth.max()) + 1
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     learner = Network(**network).learner(X, K, rng)
     learner.imitate(np.eye(K)[truth])
     matrices = []

@@ -48,7 +48,7 @@ def pinwheel(
     each: int = 49,
     alpha: float | Sequence[float] = 0.9,
     beta: float | Sequence[float] | None = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
 ) -> PairCrowd:
     """Simulate the paper's pinwheel: clusters that spiral around a centre, and answers about some of the items.
 
@@ -66,7 +66,7 @@ def pinwheel(
             f"asked must be from 2 to {n}, the number of items, and the others at least 1"
         )
     check_size(items=n, answers=workers * each)
-    rng = generator([1, seed])
+    rng = generator(seed, 1)
     truth = np.repeat(np.arange(clusters), per_cluster)
     arm = rng.standard_normal((n, 2)) * (0.3, 0.05) + (1.0, 0.0)  # long, and narrow
     angle = 2 * np.pi * truth / clusters + 0.25 * np.exp(arm[:, 0])
