@@ -367,8 +367,8 @@ def test_a_single_json_document_cannot_be_read_in_parts(tmp_path: Path) -> None:
 def test_too_little_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crowdwise.io.chunks.SMALL", 0)
     (tmp_path / "a.csv").write_text(csv(rows()))
-    with pytest.raises(ParameterError, match="memory= is 200 MB; at least 400 MB are needed"):
+    with pytest.raises(ParameterError, match="memory='200 MB' is too little; at least 400 MB are needed"):
         cw.read(tmp_path / "a.csv", memory="200MB")
-    with pytest.raises(ParameterError, match="memory= is 'much'; give a size, for instance memory='2GB'"):
+    with pytest.raises(ParameterError, match="memory='much' is not a size; give one, for instance memory='2GB'"):
         cw.read(tmp_path / "a.csv", memory="much")
     assert cw.read(tmp_path / "a.csv", memory="400 MB").n_answers == 41

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import crowdwise as cw
-from crowdwise.errors import FileError, ParameterError
+from crowdwise.errors import ColumnError, DataError, EmptyDataError, FileError, ParameterError
 from crowdwise.io.chunks import Source
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt2,bob,dog\n"
@@ -55,12 +55,15 @@ def test_f2_utf_32_without_a_mark_is_named(order: str, name: str, table: Any) ->
 
 
 BAD = {
-    "a key twice": ('{"task": 1, "worker": 1, "task": 2, "label": "y"}', "the key 'task' occurs twice in one object"),
-    "a key twice inside": ('{"task": 1, "meta": {"a": 1, "a": 2}}', "the key 'a' occurs twice in one object"),
+    "a key twice": (
+        '{"task": 1, "worker": 1, "task": 2, "label": "y"}',
+        "the key 'task' occurs twice in one object. Remove one of the two, or rename it",
+    ),
+    "a key twice inside": ('{"task": 1, "meta": {"a": 1, "a": 2}}', "the key 'a' occurs twice in one object. Remove"),
     "a lone surrogate": ('{"task": 1, "worker": 1, "label": "\\ud800"}', r"the lone surrogate '\\ud800' is no"),
     "a surrogate in a key": ('{"task": 1, "\\udc00": 1}', r"the lone surrogate '\\udc00' is no character"),
-    "NaN": ('{"task": 1, "worker": 1, "label": NaN}', "NaN is not JSON"),
-    "Infinity": ('{"task": 1, "worker": 1, "label": -Infinity}', "-Infinity is not JSON"),
+    "NaN": ('{"task": 1, "worker": 1, "label": NaN}', "NaN is not JSON. Write null instead, or leave the key out"),
+    "Infinity": ('{"task": 1, "worker": 1, "label": -Infinity}', "-Infinity is not JSON. Write null instead, or leave"),
     "depth": ('{"task": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
     "digits": ('{"task": ' + "9" * 5000 + "}", r"Exceeds the limit \(4300 digits\)"),
 }  # fmt: skip
@@ -73,6 +76,75 @@ def test_f7_a_record_that_is_not_json_is_named_by_its_line(kind: str, name: str,
     text = f"[{VALID},\n\n{record},\n{VALID}]" if name == "a.json" else f"{VALID}\n\n{record}\n{VALID}\n"
     with pytest.raises(FileError, match=rf"^{name}:3: invalid JSON.*: {message}"):
         cw.read(table(text, name))
+
+
+PRETTY = {
+    "a list": (f"[\n {VALID},\n {VALID}\n]\n", "The whole file is one value in JSON: use format='json'$"),
+    "records": (VALID.replace("{", "{\n") + "\n" + VALID, "line 1 column 2 .char 1.. Write each record on one line$"),
+    "a record that is cut": (VALID + '\n{"task": ', r"Expecting value: line 1 column 9 .char 8.. Correct or remove"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PRETTY)
+def test_f7_records_over_several_lines_are_no_json_lines(kind: str, table: Any, command: Any) -> None:
+    text, said = PRETTY[kind]
+    path = table(text, "a.jsonl")
+    with pytest.raises(FileError, match=rf"a\.jsonl:[12]: invalid JSON record: .*{said}"):
+        cw.read(path)
+    if "use" in said:
+        assert "use --format json" in command("inspect", path)[2]
+        assert cw.read(path, format="json").n_answers == 1
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "\ufeff", "\ufeff\r\n\t"])
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_d4_json_of_blanks_is_empty(text: str, name: str, table: Any) -> None:
+    with pytest.raises(EmptyDataError, match=rf"^no answers in {name}: the (file|list) is empty$"):
+        cw.read(table(text, name))
+
+
+TABLES: dict[str, Any] = {
+    "labels": (cw.Labels, {"task": [1], "worker": [1], "label": [1]}),
+    "pairs": (cw.Pairs, {"left": [1], "right": [2], "worker": [1], "answer": [1]}),
+}
+ONE_COLUMN = [
+    ("labels", {"task": "worker"}, "'worker' of table cannot be both the task and the worker; columns are task,"),
+    ("labels", {"task": "task", "label": "task"}, "'task' of table cannot be both the task and the label"),
+    ("labels", {"gold": "label"}, "'label' of table cannot be both the gold and the label; .*, for instance label='"),
+    ("pairs", {"left": "right"}, "'right' of table cannot be both the left and the right; .* Give another column for"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "options", "said"), ONE_COLUMN)
+def test_d5_a_column_has_one_role(kind: str, options: dict[str, str], said: str) -> None:
+    make, rows = TABLES[kind]
+    with pytest.raises(ColumnError, match=f"^the column {said}"):
+        make(rows, **options)
+
+
+def test_d5_a_column_has_one_role_on_the_command_line(table: Any, command: Any) -> None:
+    status, _, err = command("inspect", table(PLAIN), "--task", "worker")
+    assert status == 1
+    assert "cannot be both the task and the worker" in err
+    assert "for instance --worker COLUMN" in err
+
+
+def test_values_that_are_refused_are_shown_as_they_were_given(table: Any, command: Any) -> None:
+    path = table(PLAIN)
+    for name in ("memory", "max_expanded"):
+        with pytest.raises(ParameterError, match=f"^{name}='x' is not a size; give one, for instance {name}='2GB'$"):
+            cw.read(path, **{name: "x"})
+    _, _, err = command("inspect", path, "--max-expanded", "x")
+    assert "--max-expanded x is not a size; give one, for instance --max-expanded 2GB" in err
+
+
+def test_a_curve_of_one_true_label_is_refused_by_its_name() -> None:
+    result = cw.aggregate({"task": [1, 1, 2, 2], "worker": list("abab"), "label": [1, 1, 2, 2]}, "majority-vote")
+    for truth, said in (({1: 1, 2: 1}, "none of the 2"), ({2: 2}, "all of the 1")):
+        with pytest.raises(
+            DataError, match=rf"^{said} task\(s\) of known truth have the true label 2: a ROC curve needs"
+        ):
+            cw.auc(result, truth)
 
 
 def test_f7_a_key_twice_in_an_export_of_any_size_is_refused_with_the_number_of_its_record(table: Any) -> None:

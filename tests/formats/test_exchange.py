@@ -377,7 +377,7 @@ def test_the_command_gives_a_result_back(command: Any, tmp_path: Path) -> None:
     assert "Did you mean 'label-studio'" in err
     code, _, err = command("export", str(tmp_path / "r"), "--to", "csv", "--out", str(tmp_path), "--least", "2")
     assert code != 0
-    assert "--least is 2" in err
+    assert "--least 2.0 is not between 0 and 1" in err
 
 
 def test_clusters_are_given_back(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ class Roles:
         for role, name in found.items():
             if name not in columns:
                 raise self.missing(role, name, columns, source)
+            other = next(each for each in found if found[each] == name)
+            if other != role:
+                raise self._taken(role, name, other, columns, source)
         guessed = []
         for role in self.names:
             likely = None if role in found else self.guess(role, columns, set(found.values()))
@@ -50,6 +53,10 @@ class Roles:
                 guessed.append(role)
         for role in required or self.required:
             if role not in found:
+                named = self.guess(role, columns)
+                first = next((other for other in found if found[other] == named), None)
+                if first is not None:
+                    raise self._taken(role, str(named), first, columns, source)
                 raise self.missing(role, role, columns, source, given)
         return found, tuple(guessed)
 
@@ -66,6 +73,14 @@ class Roles:
         first, *others = self.required
         what = ", ".join([f"{found[first]!r} may be the {first}", *(f"{found[role]!r} the {role}" for role in others)])
         return f"{what}: use {phrase(', ', ' ').join(new)}" if new else ""
+
+    def _taken(self, role: str, name: str, first: str, columns: Sequence[str], source: str) -> ColumnError:
+        """Return the error for a role whose column already has another role."""
+        return ColumnError(
+            f"the column {name!r} of {source} cannot be both the {first} and the {role}; columns are "
+            f"{', '.join(map(str, columns))}. Give another column for one of them, for instance "
+            f"{option(role, 'COLUMN')}"
+        )
 
     def missing(
         self, role: str, name: str, columns: Sequence[str], source: str, given: Mapping[str, object] = NONE_GIVEN

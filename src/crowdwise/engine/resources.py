@@ -59,7 +59,7 @@ def memory_size(value: Any, name: str = "memory") -> int:
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?i?)b?\s*", value, re.I) if isinstance(value, str) else None
     unit = UNITS.get(found[2].lower()) if found else None
     if found is None or unit is None or not 0 < float(found[1]) * unit < MAX_WHOLE:
-        raise ParameterError(f"{option(name)} is {value!r}; give a size, for instance {option(name, '2GB')}")
+        raise ParameterError(f"{option(name, value)} is not a size; give one, for instance {option(name, '2GB')}")
     return int(float(found[1]) * unit)
 
 

@@ -95,7 +95,7 @@ def choose(export: Export, wanted: str | None, among: Sequence[str]) -> tuple[Qu
     if wanted is None:
         return _only(export, [each for each in known if each.kind in among], listed, among), None
     if not isinstance(wanted, str):
-        raise ParameterError(f"{option('question')} is {wanted!r}; it must be the name of one question")
+        raise ParameterError(f"{option('question', wanted)} is not the name of one question. Give text")
     asked, label = _named(known, wanted)
     near = next((each for each in known if wanted.startswith(f"{each.name}/") and each.classes), None)
     if asked is None and near is not None:

@@ -34,12 +34,20 @@ class _Noting(dict[str, Any]):
         super().__setitem__(key, value)
 
 
-def _twice(key: str) -> ValueError:
-    return ValueError(f"the key {key!r} occurs twice in one object")
+class NotJsonError(ValueError):
+    """JSON that Python could read, but that is not valid; `advice` is what to write instead."""
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(what)
+        self.advice = advice
+
+
+def _twice(key: str) -> NotJsonError:
+    return NotJsonError(f"the key {key!r} occurs twice in one object", "Remove one of the two, or rename it")
 
 
 def _check_unique(value: Any) -> None:
-    """Raise ValueError if a key occurs twice in one object."""
+    """Raise NotJsonError if a key occurs twice in one object."""
     if hasattr(value, "twice"):
         raise _twice(value.twice)
     for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
@@ -142,7 +150,7 @@ def json_object(path: Path, allowed: int | None = None) -> Any:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; a key that occurs twice raises ValueError."""
+    """Return an object of JSON; a key that occurs twice raises NotJsonError."""
     found = dict(pairs)
     if len(found) != len(pairs):
         seen = set[str]()
@@ -152,7 +160,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise NotJsonError(f"{name} is not JSON", "Write null instead, or leave the key out")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
@@ -171,7 +179,7 @@ def _check_unicode(value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         lone = error.object[error.start : error.start + 1]
-        raise ValueError(f"the lone surrogate {lone!a} is no character") from None
+        raise NotJsonError(f"the lone surrogate {lone!a} is no character", "Correct the text") from None
 
 
 def refused_line(data: bytes) -> int | None:
@@ -191,7 +199,12 @@ def refused_line(data: bytes) -> int | None:
 
 def invalid(name: str, where: str, error: Exception) -> FileError:
     """Return the error for JSON that cannot be read."""
-    return FileError(f"{name}: invalid JSON{' ' if where else ''}{where}: {reason(error)}. Write or download it again")
+    return FileError(f"{name}: invalid JSON{' ' if where else ''}{where}: {explained(error)}")
+
+
+def explained(error: Exception, advice: str = "Write or download it again") -> str:
+    """Return why JSON cannot be read, and what to do: what the error says itself, or the advice."""
+    return f"{reason(error)}. {getattr(error, 'advice', advice)}"
 
 
 def reason(error: Exception) -> str:

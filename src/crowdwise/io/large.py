@@ -70,7 +70,7 @@ def split_labels(
     if memory < MIN_MEMORY:
         least, size = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{memory // 10**6} MB"
         if limit:
-            raise ParameterError(f"{option('memory')} is {size}; {least}")
+            raise ParameterError(f"{option('memory', size)} is too little; {least}")
         raise MemoryNeedError(f"only {size} of memory may be used for {source.name}; {least} to read it in parts")
     memory -= BASE
     options, about = dict(options), dict(about or {})

@@ -51,7 +51,7 @@ def give_back(
     result = any_result(result, "export")
     refuse_parts(result, "export")
     if not 0 <= least <= 1:
-        raise ParameterError(f"{option('least')} is {least}; it must be between 0 and 1")
+        raise ParameterError(f"{option('least', least)} is not between 0 and 1")
     check_target(to)
     with Outputs(Path(folder), WAIT) as outputs:
         new = outputs.new

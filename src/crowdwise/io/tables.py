@@ -21,7 +21,7 @@ from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import read_delimited
 from .encodings import UTF8_NOTE, check_encoding, decode, not_utf8
 from .formats.base import STDIN_NAME, stem_of
-from .json_files import decoded, reason, refused_line
+from .json_files import decoded, explained, refused_line
 from .opening import (
     GZIP,
     ZIP,
@@ -319,6 +319,8 @@ def not_records(name: str) -> FileError:
 
 
 def _parsed(data: bytes, name: str) -> Any:
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise EmptyDataError(f"no answers in {name}: the file is empty")
     try:
         return decoded(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -328,7 +330,7 @@ def _parsed(data: bytes, name: str) -> Any:
         raise FileError(f"{name}:{error.lineno}: invalid JSON: {error.msg}. {advice}") from error
     except (ValueError, RecursionError) as error:
         line = refused_line(data)
-        raise FileError(f"{name}{f':{line}' if line else ''}: invalid JSON: {reason(error)}") from error
+        raise FileError(f"{name}{f':{line}' if line else ''}: invalid JSON: {explained(error)}") from error
 
 
 def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> tuple[list[Any], list[int]]:
@@ -341,10 +343,20 @@ def parse_records(data: bytes, name: str, before: int = 0, skipped: int = 0) -> 
     for number, line in enumerate(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)), before + 1):
         if line.strip():
             try:
-                records.append(decoded(line.decode()))
+                records.append(decoded(line.decode().rstrip()))
             except (ValueError, RecursionError) as error:
-                raise FileError(
-                    f"{name}:{number}: invalid JSON record: {reason(error)}. Correct or remove the line"
-                ) from error
+                why = explained(error, _line_advice(data, line))
+                raise FileError(f"{name}:{number}: invalid JSON record: {why}") from error
             lines.append(number)
     return records, lines
+
+
+def _line_advice(data: bytes, line: bytes) -> str:
+    """Return what to do about a line that is no JSON record."""
+    if line.strip() not in (b"[", b"{"):  # as a record over several lines begins
+        return "Correct or remove the line"
+    try:
+        decoded(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return "Write each record on one line"
+    return f"The whole file is one value in JSON: use {option('format', 'json')}"

@@ -89,9 +89,10 @@ def _scores_and_positives(result: LabelsResult, truth: Any, label: Any) -> tuple
         return P.ravel(), positive.ravel()
     k = names.index(label) if label is not None else len(names) - 1
     if positive[:, k].all() or not positive[:, k].any():
+        share = "all" if positive[:, k].all() else "none"
         raise DataError(
-            f"all {len(known)} tasks of known truth are {'' if positive[:, k].all() else 'not '}{names[k]!r}: a ROC "
-            "curve needs both. Give the truth of more tasks"
+            f"{share} of the {len(known)} task(s) of known truth have the true label {names[k]!r}: a ROC curve needs "
+            "tasks with this label and tasks with another. Give the truth of more tasks"
         )
     return P[:, k], positive[:, k]
 
