@@ -14,7 +14,7 @@ from typing import Any
 from ..answers import Labels
 from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
-from ..limits import LIMITS, refuse_small_limits
+from ..limits import BASE, LIMITS, refuse_small_limits
 
 # Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -64,17 +64,13 @@ def memory_size(value: Any, name: str = "memory") -> int:
 
 
 def available() -> int:
-    """Return the memory in bytes that this process may still use: of the machine without swapping, of its control
-    group, and under its resource limits."""
-    room = [_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))]
+    """Return the memory in bytes that this process may use besides its libraries, whether they are loaded or not: of
+    the machine without swapping, of its control group, and under its resource limits."""
     used, torch = _status(), "torch" in sys.modules
+    to_load = max(BASE - used.get("VmRSS", 0), 0)
+    room = [each - to_load for each in (_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))]
     room += [each.room(used.get(each.status, 0), torch) for each in LIMITS if each.most is not None]
     return max(min(room), 0)
-
-
-def resident() -> int:
-    """Return the memory in bytes that this process uses now."""
-    return _status().get("VmRSS", 0)
 
 
 def _machine() -> int:
