@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..answers import Labels
 from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
 from ..limits import BASE, LIMITS, refuse_small_limits
@@ -127,14 +126,12 @@ def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
                 break
 
 
-def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
-    """Raise MemoryNeedError if a fit needs more memory than is available."""
+def refuse_if_too_large(need: int, name: str, size: str, advice: str) -> None:
+    """Raise MemoryNeedError if a fit of something of this size needs more memory than is available."""
     room = int(0.8 * available())
     if need > room:
         raise MemoryNeedError(
-            f"{name} needs about {need / 1e9:.1f} GB for {answers.n_tasks} tasks, {answers.n_workers} workers and "
-            f"{answers.n_classes} classes, but {room / 1e9:.1f} GB may be used. Use 'majority-vote' or 'one-coin', "
-            "whose memory does not grow with the square of the number of classes, or merge rare labels"
+            f"{name} needs about {need / 1e9:.1f} GB for {size}, but {room / 1e9:.1f} GB may be used. {advice}"
         )
 
 
