@@ -40,6 +40,7 @@ class Limit(NamedTuple):
         return (self.most or 0) - max(used, self.reserved(torch))
 
 
+BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code, that are really in use
 PER_CORE = 30_000_000  # bytes that the threads of the libraries reserve for each core
 LIMITS = (
     Limit(resource.RLIMIT_AS, "address space (ulimit -v)", "VmSize", 2_050_000_000, 500_000_000),

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.io.chunks import BASE
 from crowdwise.io.large import USED_ROLES, split_labels
 from crowdwise.io.stored import KEPT_COLUMNS, StoredLabels
+from crowdwise.limits import BASE
 
 MEMORY = 450_000_000
 TOLERANCE = 1e-9

@@ -20,6 +20,7 @@ import crowdwise as cw
 from crowdwise.engine import resources
 from crowdwise.io.chunks import Source, too_large
 from crowdwise.io.stored import PARTS, Folder
+from crowdwise.limits import LIMITS
 from crowdwise.result.store import read_checkpoint
 
 WRITTEN = ["crowdwise.json", "labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
@@ -316,21 +317,17 @@ def test_f11_a_limit_of_the_system_is_held_where_a_fit_in_memory_fails(tmp_path)
 def test_r5_tables_are_split_if_the_estimate_exceeds_what_may_be_used(table, command, monkeypatch):
     path = table("task,worker,label\n" + "".join(f"t{n % 99},w{n % 7},{'ab'[n % 2]}\n" for n in range(600)))
     monkeypatch.setattr("crowdwise.io.chunks.SMALL", 0)
-    for module in ("engine.resources", "io.large"):
-        monkeypatch.setattr(f"crowdwise.{module}.resident", lambda: 100_000_000)
     source = Source((path,))
     assert not too_large(source, None)
     assert too_large(source, 250_000_000)
     assert not too_large(source, 300_000_000)
-    for room, split in ((400_000_000, False), (1_000_000, None)):
-        for module in ("engine.resources", "io.large"):
-            monkeypatch.setattr(f"crowdwise.{module}.available", lambda room=room: room)
+    for room, split in ((400_000_000, False), (10_000, None)):
+        monkeypatch.setattr("crowdwise.engine.resources.available", lambda room=room: room)
         assert too_large(source, None) is (split is None)
     status, _, err = command("aggregate", path, "--model", "majority-vote")
     assert status == 1
-    assert "MB of memory may be used for answers.csv; at least 400 MB are needed to read it in parts" in err
-    monkeypatch.setattr("crowdwise.io.large.MIN_MEMORY", 0)
-    monkeypatch.setattr("crowdwise.io.large.BASE", 1_000)
+    assert "only 0 MB of memory may be used for answers.csv; at least 150 MB are needed to read it in parts" in err
+    monkeypatch.setattr("crowdwise.io.large.MIN_TABLE_MEMORY", 0)
     monkeypatch.setattr("crowdwise.io.chunks.IN_MEMORY", 1e6)
     status, out, err = command("aggregate", path, "--model", "majority-vote")
     assert (status, len(out.splitlines())) == (0, 100), err
@@ -355,7 +352,7 @@ def test_the_limits_of_control_groups_are_seen(version, tmp_path):
 
 @pytest.mark.parametrize(("limit", "name"), [("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")])
 def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
-    monkeypatch.setattr(resources, "_status", lambda: {name: 3 * 10**9})
+    monkeypatch.setattr(resources, "_status", lambda: {name: 3 * 10**9, "VmRSS": 10**9})
     monkeypatch.setattr(resources, "_machine", lambda: 10**12)
     monkeypatch.setattr(resources, "_control_group", lambda *_: [10**11])
     assert resources.available() == 10**11
@@ -367,6 +364,19 @@ def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
 
     monkeypatch.setattr(resource, "getrlimit", limits)
     assert resources.available() == 7 * 10**9
+
+
+@pytest.mark.parametrize(("used", "to_load"), [(50_000_000, 200_000_000), (250_000_000, 0), (900_000_000, 0)])
+def test_r5_what_the_libraries_use_is_counted_once(used, to_load, monkeypatch):
+    monkeypatch.setattr(resources, "_status", lambda: {"VmRSS": used, "VmData": used})
+    monkeypatch.setattr(resources, "_machine", lambda: 10**11)
+    monkeypatch.setattr(resources, "_control_group", lambda *_: [10**10])
+    assert resources.available() == 10**10 - to_load
+    data = next(each for each in LIMITS if each.status == "VmData")
+    most = data.reserved() + 300_000_000  # which has the libraries already
+    endless = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (most, most) if which == data.number else endless)
+    assert resources.available() == most - max(used, data.reserved())
 
 
 def test_what_needs_all_answers_is_refused_before_a_fit_of_parts(answers, command, monkeypatch, tmp_path):

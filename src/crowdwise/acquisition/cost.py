@@ -23,6 +23,7 @@ import polars as pl
 
 from ..kernels.layout import Bools, Floats, vote_parts
 from ..kernels.special import classes_of, expit
+from ..limits import enough_memory
 from ..result import LabelsResult
 from ..result.base import result_of
 from .known import left_out, n_known
@@ -162,6 +163,7 @@ def disagreement(result: LabelsResult) -> float | None:
     return float((1 - agree[several] / (n * (n - 1))[several]).mean())
 
 
+@enough_memory("cost_curve")
 def cost_curve(result: LabelsResult) -> CostCurve:
     """Return the expected accuracy if every task got 1, 2, ... more answers, and if only the least certain tasks got
     five more, eqs (1) to (4).

@@ -26,6 +26,7 @@ from ..engine import Run
 from ..errors import ParameterError, option
 from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.special import classes_of
+from ..limits import enough_memory
 from ..result import LabelsResult
 from ..result.base import result_of
 
@@ -153,6 +154,7 @@ def threshold(found: Judged, coverage: float) -> float:
     return float(p[min(max(place, 1), len(p)) - 1])
 
 
+@enough_memory("label_sets")
 def label_sets(result: LabelsResult, coverage: float = COVERAGE) -> pl.DataFrame:
     """Return sets of labels that contain the true one with probability `coverage`: one row per task and label of its
     set, with columns task, label, probability and size (labels of the set). It needs known labels (gold) of tasks that

@@ -21,6 +21,7 @@ import polars as pl
 from ..answers.arguments import check_whole, is_number, is_whole
 from ..errors import ParameterError, option
 from ..kernels.layout import Floats
+from ..limits import enough_memory
 from ..result import LabelsResult
 from ..result.base import result_of
 from .cost import Accuracy, after, disagreement, expected_accuracy, open_tasks, with_each
@@ -49,6 +50,7 @@ class AnswerPlan:
         return {**numbers, "pilot": self.pilot, "points": self.points.to_dicts()}
 
 
+@enough_memory("plan")
 def plan(
     target: float,
     *,

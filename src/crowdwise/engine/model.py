@@ -53,6 +53,7 @@ class Model(ABC, Generic[A, R]):
         self.check_needs(features is not None)
         with enough_memory(self.name):
             accepted, run = self.accept(answers), run or Run()
+            self.check_memory(accepted)
             return resumable(
                 run, lambda: self.mark(accepted, run, features), lambda begun: self._fit(accepted, features, begun)
             )
@@ -64,6 +65,9 @@ class Model(ABC, Generic[A, R]):
             raise ParameterError(f"{self.name} needs features. {self.without_features}")
         if self.features == "none" and features:
             raise ParameterError(f"{self.name} takes no features. {self.with_features}")
+
+    def check_memory(self, answers: A) -> None:
+        """Raise MemoryNeedError for answers that need more memory than is available, where that is known before."""
 
     def mark(self, answers: Answers, run: Run, *features: Any) -> str:
         """Return a digest that identifies a fit of this model."""

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..answers import Labels
 from ..answers.arguments import MAX_WHOLE, is_number
 from ..errors import MemoryNeedError, MissingError, ParameterError, option
-from ..limits import LIMITS, refuse_small_limits
+from ..limits import BASE, LIMITS, refuse_small_limits
 
 # Extra -> its modules, and the package to install.
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -64,17 +63,13 @@ def memory_size(value: Any, name: str = "memory") -> int:
 
 
 def available() -> int:
-    """Return the memory in bytes that this process may still use: of the machine without swapping, of its control
-    group, and under its resource limits."""
-    room = [_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))]
+    """Return the memory in bytes that this process may use besides its libraries, whether they are loaded or not: of
+    the machine without swapping, of its control group, and under its resource limits."""
     used, torch = _status(), "torch" in sys.modules
+    to_load = max(BASE - used.get("VmRSS", 0), 0)
+    room = [each - to_load for each in (_machine(), *_control_group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))]
     room += [each.room(used.get(each.status, 0), torch) for each in LIMITS if each.most is not None]
     return max(min(room), 0)
-
-
-def resident() -> int:
-    """Return the memory in bytes that this process uses now."""
-    return _status().get("VmRSS", 0)
 
 
 def _machine() -> int:
@@ -131,14 +126,12 @@ def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
                 break
 
 
-def refuse_if_too_large(need: int, answers: Labels, name: str) -> None:
-    """Raise MemoryNeedError if a fit needs more memory than is available."""
+def refuse_if_too_large(need: int, name: str, size: str, advice: str) -> None:
+    """Raise MemoryNeedError if a fit of something of this size needs more memory than is available."""
     room = int(0.8 * available())
     if need > room:
         raise MemoryNeedError(
-            f"{name} needs about {need / 1e9:.1f} GB for {answers.n_tasks} tasks, {answers.n_workers} workers and "
-            f"{answers.n_classes} classes, but {room / 1e9:.1f} GB may be used. Use 'majority-vote' or 'one-coin', "
-            "whose memory does not grow with the square of the number of classes, or merge rare labels"
+            f"{name} needs about {need / 1e9:.1f} GB for {size}, but {room / 1e9:.1f} GB may be used. {advice}"
         )
 
 

@@ -248,6 +248,7 @@ def _read_table(place: Path, files: Sequence[Path], path: str, call: _Call) -> A
     return answers.replaced(intake=replace(answers.intake, path=path))
 
 
+@enough_memory("convert")
 @checked
 def convert(
     path: Any, out: str | Path, to: str | None = None, *, excel_safe: bool = False, **options: Any
@@ -295,6 +296,7 @@ def _refuse_replacing(place: Path, inputs: Sequence[Path]) -> None:
         raise FileError(f"{place} is read, and the output would replace it. Name another file")
 
 
+@enough_memory("reading")
 @checked
 def questions(path: Any, **options: Any) -> pl.DataFrame:
     """Return the questions in an export of a platform: question, kind ("labels", "points", "pairs", or "text" for what
@@ -324,6 +326,7 @@ def questions(path: Any, **options: Any) -> pl.DataFrame:
     return table
 
 
+@enough_memory("export")
 @checked
 def export(
     result: Any,
@@ -386,6 +389,7 @@ def read_pairs(path: str | Path, **options: Any) -> Pairs:
     return read(path, kind="pairs", **options)  # type: ignore[no-any-return]
 
 
+@enough_memory("loading")
 def load(path: str | Path) -> Any:
     """Load a result of any kind that was saved by `save` or by the command line."""
     from ..aggregation import model_class

@@ -19,6 +19,7 @@ from ..answers.coding import to_text
 from ..answers.frames import to_frame
 from ..errors import EmptyDataError, FileError
 from ..kernels.layout import Ints
+from ..limits import BASE
 from .blocks import HEAD, Recoded, blocks, gunzipped_head, is_gzip, last_record_end, stream_of
 from .cifar10h import NOTE, cifar10h, looks_like_cifar10h
 from .delimited import declared, delimiter_note, header_end, read_delimited, sniff
@@ -27,7 +28,6 @@ from .opening import GZIP, check_start, marked, unreadable
 from .other_tables import check_parquet
 from .tables import check_columns, check_rows, concatenated, format_of, not_records, parse_records, source_name
 
-BASE = 250_000_000  # bytes of the process itself, with its libraries and compiled code
 IN_MEMORY = 4.5  # memory for reading and fitting a table, compared with its text or frame
 USABLE = 0.8  # share of the available memory that a table may take
 GZIP_RATIO = 8  # size of text compared with its gzip file, at most as a rule
@@ -292,14 +292,18 @@ class Source:
 
 
 def too_large(source: Source, limit: int | None) -> bool:
-    """Return whether a table would need more memory than the limit in bytes, or without one than may be used."""
+    """Return whether a table would need more memory than the limit in bytes leaves, or without one than may be used."""
     size = source.unpacked_size()
     if size < len(source.files) * SMALL:
         return False
-    from ..engine.resources import available, resident  # loads the engine, which small tables need later or not at all
+    return IN_MEMORY * size > memory_for_table(limit)
 
-    need = BASE + IN_MEMORY * size
-    return need > (limit or resident() + USABLE * available())
+
+def memory_for_table(limit: int | None) -> int:
+    """Return the bytes that a table may take, of `limit` bytes for the process or of what it may use."""
+    from ..engine.resources import available  # loads the engine, which small tables need later or not at all
+
+    return limit - BASE if limit else int(USABLE * available())
 
 
 def records_of(path: Path, size: int, allowed: int | None = None) -> Iterator[tuple[list[Any], list[int], float]]:

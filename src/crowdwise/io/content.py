@@ -14,6 +14,7 @@ from ..answers.coding import as_text, to_text
 from ..answers.columns import CONTENT_ROLES
 from ..answers.frames import to_frame
 from ..errors import ColumnError, DataError, FileError, nearest, option
+from ..limits import enough_memory
 from .opening import reading
 from .tables import Reading, read_table, size_of
 
@@ -71,6 +72,7 @@ class Content:
             )
 
 
+@enough_memory("reading content")
 @checked
 def read_content(
     file: Any = None, pictures: str | Path | None = None, *, max_expanded: str | float | None = None

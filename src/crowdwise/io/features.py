@@ -12,6 +12,7 @@ import polars as pl
 from ..answers.arguments import checked
 from ..errors import FeatureError, FileError, ParameterError, nearest, option
 from ..kernels.layout import Floats
+from ..limits import enough_memory
 from .opening import DAMAGED, MAX_COLUMNAR_RATIO, check_start, expanded_limit, first_bytes, member_sizes
 from .tables import Reading, file_name, read_table, size_of
 
@@ -25,6 +26,7 @@ class Features(NamedTuple):
     x: Floats  # (n, d), or (n, ...) from npz
 
 
+@enough_memory("reading features")
 @checked
 def read_features(
     path: Any,

@@ -23,18 +23,18 @@ from ..answers.gold import GoldCounts, gold_table
 from ..answers.label_rows import as_datetimes, as_numbers, check_workers, listed, looks_wide
 from ..answers.times import instants, slash_orders
 from ..engine import Progress
-from ..engine.resources import available, resident
 from ..errors import EmptyDataError, MemoryNeedError, ParameterError, option
+from ..limits import BASE
 from ..result.store import fingerprint
 from ..result.stored import conforms, kinds_of
-from .chunks import BASE, USABLE, Chunk, Source
+from .chunks import Chunk, Source, memory_for_table
 from .opening import Unchanged
 from .stored import Folder, StoredLabels, disk_errors, is_sound, read_arrow, write_part
 from .tables import check_rows
 
-CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory limit without BASE
+CHUNK_SHARE, BUFFER_SHARE, PART_SHARE = 1 / 30, 1 / 10, 1 / 2  # of the memory for the table
 PART_FACTOR = 5  # memory for reading a part, compared with its frame
-MIN_MEMORY = 400_000_000
+MIN_TABLE_MEMORY = 150_000_000  # bytes, besides the libraries
 MAX_OVERSIZE = 2  # memory for which parts in a folder were made, compared with the present limit
 DONE, ROWS = "parts.json", "rows"
 LINE, FILE = "__line__", "__file__"  # columns of the rows on disk: their place in the source
@@ -66,13 +66,15 @@ def split_labels(
     `options` are those of `Labels`; `about` are fields of the record of how the table was read. Parts that an earlier
     call left in the folder for the same files and options are used again.
     """
-    memory = limit or resident() + int(USABLE * available())
-    if memory < MIN_MEMORY:
-        least, size = f"at least {MIN_MEMORY // 10**6} MB are needed", f"{memory // 10**6} MB"
+    memory = memory_for_table(limit)
+    if memory < MIN_TABLE_MEMORY:
         if limit:
-            raise ParameterError(f"{option('memory', size)} is too little; {least}")
-        raise MemoryNeedError(f"only {size} of memory may be used for {source.name}; {least} to read it in parts")
-    memory -= BASE
+            size, least = f"{limit // 10**6} MB", (BASE + MIN_TABLE_MEMORY) // 10**6
+            raise ParameterError(f"{option('memory', size)} is too little; at least {least} MB are needed")
+        raise MemoryNeedError(
+            f"only {memory // 10**6} MB of memory may be used for {source.name}; at least {MIN_TABLE_MEMORY // 10**6} "
+            "MB are needed to read it in parts"
+        )
     options, about = dict(options), dict(about or {})
     gold = options.get("gold")
     if gold is not None and not isinstance(gold, str):

@@ -75,7 +75,12 @@ class LabelModel(Model[Labels, LabelsResult]):
         """Return the crowd and the shards of answers that the model can fit."""
         self.refuse_weights(answers)
         crowd, shards = spread(answers, run, features)
-        refuse_if_too_large(self.need(answers, crowd.dtype), answers, self.name)
+        refuse_if_too_large(
+            self.need(answers, crowd.dtype), self.name,
+            f"{answers.n_tasks} tasks, {answers.n_workers} workers and {answers.n_classes} classes",
+            "Use 'majority-vote' or 'one-coin', whose memory does not grow with the square of the number of classes, "
+            "or merge rare labels",
+        )  # fmt: skip
         return crowd, shards
 
     def built(self, answers: Any, crowd: Crowd, shards: Executor[Shard], learnt: Learnt, run: Run) -> LabelsResult:

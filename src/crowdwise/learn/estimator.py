@@ -23,6 +23,7 @@ from ..answers.rows import Rows
 from ..engine import Run, best_of
 from ..engine.loop import resumable
 from ..engine.model import COUNT, SHARE, Rule, check
+from ..engine.resources import refuse_if_too_large
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
 from ..errors import FeatureError, ParameterError, nearest, phrase
 from ..kernels.layout import Floats
@@ -36,6 +37,7 @@ from .refit import Refit
 from .rows import as_rows, predict_with_answers
 from .sides import by_name
 
+FEATURE_COPIES, BYTES_PER_CLASS, BYTES_PER_ANSWER = 3, 32, 30  # memory of a fit: classes of each task
 MAX_FEATURE_FLOAT32 = 1e18  # its square does not overflow float32
 RIVALS = "a list of fitted classifiers"
 Fitted: TypeAlias = tuple[LabelsResult, Any]  # result of the worker side, and the trained Learner
@@ -104,6 +106,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_unused(rows)
         at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
+        _refuse_if_too_large(side.name, X, labels)
         known = _safe_indexing(X, at)
         self.result_, self.learner_ = resumable(
             run,
@@ -263,6 +266,17 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator = getattr(truth, "estimator", None)
         tags.input_tags.allow_nan = hasattr(estimator, "fit") and get_tags(estimator).input_tags.allow_nan
         return tags
+
+
+def _refuse_if_too_large(name: str, X: Any, labels: Labels) -> None:
+    """Raise MemoryNeedError if the copies of the features and what there is of each row need more memory than is
+    available; the model of the workers has its own estimate."""
+    size = getattr(X, "nbytes", 0)
+    own = BYTES_PER_CLASS * labels.n_tasks * labels.n_classes + BYTES_PER_ANSWER * labels.n_answers
+    refuse_if_too_large(
+        FEATURE_COPIES * size + own, name, f"{size / 1e9:.1f} GB of features and {labels.n_answers} answers",
+        "Allow it more, give fewer features, or train on a sample of the tasks",
+    )  # fmt: skip
 
 
 def _fit_sides(side: LabelModel, learner: Any, labels: Labels, run: Run) -> LabelsResult:

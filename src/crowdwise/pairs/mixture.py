@@ -57,6 +57,7 @@ class PairMixture(PairsModel):
     """
 
     features = "optional"
+    bytes_per_item = 2000
 
     parts: int | None = setting(
         None,

@@ -14,6 +14,7 @@ from ..answers import Pairs
 from ..answers.coding import normalise_ids
 from ..answers.frames import FOREIGN, to_series
 from ..engine import Model, Run, Trace, best_of
+from ..engine.resources import refuse_if_too_large
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
 from ..errors import EmptyDataError, FeatureError, flags, option, phrase
 from ..kernels.layout import Bools, Floats, Ints
@@ -21,6 +22,7 @@ from ..kernels.special import digamma, dirichlet_kl
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
 
+FEATURE_COPIES, BYTES_PER_ANSWER = 4, 270  # memory of a fit
 MAX_FEATURE_FLOAT64 = 1e100  # squares of features above this, or all below its inverse, leave the range of float64
 
 
@@ -114,6 +116,7 @@ class PairsModel(Model[Pairs, PairsResult]):
     without_features = f"Give {phrase('features=(ids, X)', flags(features='FILE'))}, or use pair-mixture"
     with_features = f"Omit {option('features')}, or use pair-mixture"
     criterion: ClassVar[str] = "evidence lower bound"
+    bytes_per_item: ClassVar[int] = 500  # memory of a fit, besides the features
 
     def _fit(self, answers: Pairs, features: Any, run: Run) -> PairsResult:
         space: dict[str, Any] = {}
@@ -125,11 +128,27 @@ class PairsModel(Model[Pairs, PairsResult]):
             params, trace, converged = self._fit_answers(answers, run)
         else:
             items = items_of(features)
+            size = f" and {items.X.shape[1]} features of {len(items.X)} items"
+            self._refuse(answers, self.need(answers, items), size)
             answers = answers.on(items.ids)
             found = self._fit_features(items.X, PairAnswers.of(answers), run)
             params, space = self._summarised(found, answers, items, run)
             trace, converged = found.trace, found.converged
         return self.make_result(answers, run, trace, self.criterion, params=params, space=space, converged=converged)
+
+    def need(self, pairs: Pairs, items: Items | None = None) -> int:
+        """Return the memory of a fit in bytes, without the answers and the features."""
+        own = 0 if items is None else FEATURE_COPIES * 8 * items.X.size + self.bytes_per_item * len(items.X)
+        return BYTES_PER_ANSWER * pairs.n_answers + own
+
+    def check_memory(self, answers: Pairs) -> None:
+        self._refuse(answers, self.need(answers))
+
+    def _refuse(self, pairs: Pairs, need: int, more: str = "") -> None:
+        refuse_if_too_large(
+            need, self.name, f"{pairs.n_answers} answers about {pairs.n_items} items{more}",
+            "Allow it more, or fit a sample of the items",
+        )  # fmt: skip
 
     def _summarised(self, found: FeatureFit, pairs: Pairs, items: Items, run: Run) -> tuple[Clusters, dict[str, Any]]:
         """Return the parameters of the result, and the arrays that place new items."""

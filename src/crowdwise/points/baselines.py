@@ -23,6 +23,8 @@ from ..result import Objects, PointsResult
 from ..result.points import supporters
 from .model import PointsModel, concat, fit_images, object_ptr
 
+BYTES_PER_NEIGHBOUR = 8  # of the clicks within a distance of each click; a circle has pi times the area of a cell
+
 
 class Clusters(NamedTuple):
     """Clusters of one image."""
@@ -121,6 +123,10 @@ class FuzzyCMeans(_ClusterModel):
     max_iter: int = setting(100, COUNT, "maximum number of iterations")
     tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
+    def need(self, points: Points) -> int:
+        memberships = self.objects * int(points.clicks_per_image.max(initial=0))
+        return super().need(points) + 8 * (points.n_axes + 4) * memberships
+
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         U = rng.random((min(self.objects, len(X)), len(X)))
         problem = _FuzzyFit(self, X, U / U.sum(0))
@@ -179,6 +185,11 @@ class Dbscan(_ClusterModel):
 
     distance: float = setting(5.0, POSITIVE, "radius of a neighbourhood, in the unit of the coordinates")
     at_least: int = setting(3, COUNT, "minimum number of clicks in the neighbourhood of a core point")
+
+    def need(self, points: Points) -> int:
+        cells = np.column_stack([points.image, np.floor(points.X / self.distance)])
+        crowded = np.unique(cells, axis=0, return_counts=True)[1].astype(np.float64)
+        return super().need(points) + int(BYTES_PER_NEIGHBOUR * np.pi * (crowded**2).sum())
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import DBSCAN

@@ -12,10 +12,13 @@ import numpy as np
 from ..answers import Points
 from ..engine import Model, Progress, Run
 from ..engine.loop import interrupted
+from ..engine.resources import refuse_if_too_large
 from ..engine.run import Arrays, packed, restored
 from ..kernels.layout import Floats, Ints
 from ..kernels.threads import run as in_threads
 from ..result import Objects, PointsResult
+
+BYTES_PER_CLICK = 150  # of arrays with an entry per click
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,16 @@ class PointsModel(Model[Points, PointsResult]):
     answers_type = Points
     result_type = PointsResult
     params_type = Objects
+
+    def need(self, points: Points) -> int:
+        """Return the memory of a fit in bytes, without the clicks."""
+        return BYTES_PER_CLICK * points.n_clicks
+
+    def check_memory(self, answers: Points) -> None:
+        refuse_if_too_large(
+            self.need(answers), self.name, f"{answers.n_clicks} clicks on {answers.n_images} images",
+            "Allow it more, or fit the images in several parts",
+        )  # fmt: skip
 
 
 class Fitted(Protocol):

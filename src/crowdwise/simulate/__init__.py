@@ -11,6 +11,7 @@ import numpy as np
 from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError, check_choice, nearest
 from ..kernels.layout import Floats
+from ..limits import enough_memory
 from .clicks import HARD_LAYOUTS, LAYOUTS, ClickCrowd, clicks
 from .features import LEVELS, SENSITIVITY, SHARES, SPECIFICITY, experts, levels, perturbed, triangle
 from .labels import (
@@ -37,6 +38,7 @@ SIMULATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+@enough_memory("the simulation")
 @checked
 def crowd(
     kind: str = "confusion",

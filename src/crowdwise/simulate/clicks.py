@@ -13,6 +13,7 @@ from ..answers import Points
 from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError, nearest
 from ..kernels.layout import Floats
+from ..limits import enough_memory
 from .labels import Codes, Rng, check_size, write_tables
 
 BOX = (1.0, 0.0, 4.0, 5.0)
@@ -64,6 +65,7 @@ class ClickCrowd:
         return write_tables(folder, tables)
 
 
+@enough_memory("the simulation")
 @checked
 def clicks(
     layout: str | Any = "P1", *, workers: int = 20, total: int = 850, seed: int | np.random.Generator = 0

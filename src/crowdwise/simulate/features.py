@@ -17,6 +17,7 @@ from ..errors import ParameterError, check_choice
 from ..kernels.layout import Floats, Ints
 from ..kernels.special import softmax
 from ..learn.objective import ease_of
+from ..limits import enough_memory
 from .labels import Codes, Crowd, Load, Rng, assign_workers, build_crowd, check_size, draw_classes, draw_labels
 
 SENSITIVITY, SPECIFICITY = (0.8, 0.6, 0.6, 0.7, 0.6), (0.6, 0.7, 0.6, 0.7, 0.7)  # of the paper's five experts
@@ -30,6 +31,7 @@ LEVELS = (
 SHARES = (0.25, 0.55, 0.20)
 
 
+@enough_memory("the simulation")
 @checked
 def experts(
     tasks: int = 1000,
@@ -104,6 +106,7 @@ def _probabilities(odds: Floats, ease: Floats) -> Floats:
     return softmax(-ease[..., None] * odds)
 
 
+@enough_memory("the simulation")
 @checked
 def levels(
     truth: Any,
@@ -149,6 +152,7 @@ def levels(
     return replace(build_crowd(truth, task, worker, label, matrices[level], level, rho), features=features)
 
 
+@enough_memory("the simulation")
 @checked
 def triangle(workers: int = 100, *, tasks: int = 2457, fresh: int = 819, per_task: float = 5.0, seed: Any = 0) -> Crowd:
     """Simulate Setup (1) of the study of groups: three Gaussians labelled by experts, inexperts and spammers.

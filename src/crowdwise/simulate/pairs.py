@@ -14,6 +14,7 @@ from ..answers import Pairs
 from ..answers.arguments import check_array, checked, generator
 from ..errors import ParameterError
 from ..kernels.layout import Floats, Ints
+from ..limits import enough_memory
 from .labels import Rng, check_size, numbered, write_tables
 
 
@@ -38,6 +39,7 @@ class PairCrowd:
         return write_tables(folder, tables)
 
 
+@enough_memory("the simulation")
 @checked
 def pinwheel(
     *,
@@ -79,6 +81,7 @@ def pinwheel(
     return PairCrowd(pairs, (names, X), pl.DataFrame({"item": names, "label": truth}), skills)
 
 
+@enough_memory("the simulation")
 @checked
 def answers_about(
     truth: Ints,
@@ -111,6 +114,7 @@ def answers_about(
     return Pairs(frame, source=source), pl.DataFrame({"worker": worker_ids, "sensitivity": a, "specificity": b})
 
 
+@enough_memory("the simulation")
 @checked
 def sorting_jobs(
     truth: Ints, some: Ints, jobs: int, size: int, right: float, workers: int, rng: Rng, *, names: Any = None
