@@ -240,6 +240,13 @@ def test_s4_a_result_in_parts_has_the_tables_that_were_written(tmp_path):
     out = tmp_path / "out"
     cw.aggregate(StoredLabels.join(home, 2), "dawid-skene").save(out)
     assert cw.load(out).labels.collect().height == 20
+    sums = json.loads(zipfile.ZipFile(out / NAME).read("result.json"))["table_sums"]
+    change(out / NAME, out, lambda head, _: head.pop("table_sums"))  # as in format 2 before these checksums
+    with pytest.raises(
+        ChecksumError, match=r"crowdwise [\d.]+ saved, before tables had checksums\. Fit the answers and"
+    ):
+        cw.load(out)
+    change(out / NAME, out, lambda head, _: head.update(table_sums=sums))
     change(out / NAME, out, lambda head, _: head.update(tables="../parts"))
     with pytest.raises(ChecksumError, match=r"its tables are in '\.\./parts'"):
         cw.load(out)
@@ -253,6 +260,13 @@ def test_s4_a_result_in_parts_has_the_tables_that_were_written(tmp_path):
     change(out / NAME, out, lambda head, _: head["table_sums"].update(sums))
     with pytest.raises(ChecksumError, match="of the table labels has other columns than task, label"):
         cw.load(out)
+
+
+def test_r12_a_result_that_was_saved_before_loading_had_rules_still_loads():
+    """The file was saved by commit ceeaeab, which wrote format 2 as well."""
+    loaded = cw.load(Path(__file__).parent / "saved-in-format-2.crowdwise")
+    assert loaded.labels["label"].to_list() == ["x", "y"]
+    assert loaded.answers.tasks.to_list() == ["a", "b"]
 
 
 def test_s4_parts_on_disk_are_used_again_only_if_they_are_sound(tmp_path):

@@ -131,6 +131,12 @@ def as_saved(result: BaseResult) -> Read:
 
 def _tables_in(folder: Path, head: Mapping[str, Any], n_tasks: int) -> SavedTables:
     """Return the tables of a result in parts."""
+    if "table_sums" not in head:  # as in files of format 2 that were saved before these checksums
+        by = head["values"]["versions"]["crowdwise"]
+        raise ChecksumError(
+            f"{folder} has a result in parts that crowdwise {by} saved, before tables had checksums. Fit the answers "
+            "and save the result again"
+        )
     stamp = head["tables"]
     if not (isinstance(stamp, str) and re.fullmatch(TABLES + "-[0-9a-f]{8}", stamp)):
         raise UnsoundError(f"its tables are in {stamp!r:.80}")
