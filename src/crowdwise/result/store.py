@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from ..answers.base import Answers
-from ..errors import ChecksumError, DataError, FileError, ParameterError
+from ..errors import ChecksumError, DataError, FileError, ParameterError, option
 from ..forks import refuse_lost_threads
 from .base import BaseResult
 from .files import shown, write_whole
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 FORMAT = 2
 NAME = "result.crowdwise"
 TABLES = "tables"  # folder of the tables of a result in parts
+LOADERS = {  # by what a file holds: what to do with it
+    "result": "In Python, crowdwise.load loads it",
+    "classifier": "In Python, crowdwise.learn.load loads it",
+    "stream": "In Python, load of crowdwise.LabelStream or crowdwise.ClickStream loads it",
+    "checkpoint": f"Continue the fit with {option('resume')}",
+}
 NOT_STORED = ("answers", "model", "task_tables")
 ENDING = ".crowdwise"
 Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model -> its class
@@ -201,7 +207,8 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise FileError(f"no saved {holds} at {path}: {why}. Give the folder or file of a saved {holds}") from error
+        advice = _beside(path, holds) or f"Give the folder or file of a saved {holds}"
+        raise FileError(f"no saved {holds} at {path}: {why}. {advice}") from error
     with complete(path, holds):
         parts = _members(data)
         head = json.loads(parts.pop("result.json"))
@@ -213,6 +220,12 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
             if sums[name] != wanted:
                 raise ChecksumError(f"{path}: the checksum of part {name} differs from the one that was written")
     return head, parts
+
+
+def _beside(path: Path, holds: str) -> str:
+    """Return what else is saved where a file is missing, and what loads it, or ""."""
+    others = (other for other in LOADERS if other != holds and (path.parent / f"{other}{ENDING}").is_file())
+    return next((f"The folder has a saved {other}. {LOADERS[other]}" for other in others), "")
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -237,8 +250,11 @@ def _check_head(head: Any, holds: str, path: Path) -> None:
             f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}. A result "
             "saved by another version must be fitted and saved again"
         )
-    if head.get("holds") != holds:
-        raise ChecksumError(f"{path} contains {head.get('holds')!r}, not a saved {holds}")
+    found = head.get("holds")
+    if found != holds:
+        advice = LOADERS.get(str(found), "")
+        what = f"a saved {found}" if advice else repr(found)
+        raise ChecksumError(f"{path} contains {what}, not a saved {holds}. {advice}".removesuffix(". "))
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
