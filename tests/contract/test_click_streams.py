@@ -361,7 +361,7 @@ def test_files_that_hold_no_stream_are_refused(crowd: cw.Points, tmp_path: Path)
     with pytest.raises(ChecksumError):
         cw.ClickStream.load(file)
     other = cw.ClickMixture().fit(crowd, run=ONE).save(tmp_path / "b.crowdwise")
-    with pytest.raises(ChecksumError, match="contains 'result', not a saved stream"):
+    with pytest.raises(ChecksumError, match="contains a saved result, not a saved stream"):
         cw.ClickStream.load(other)
     with pytest.raises(DataError, match="no saved stream at"):
         cw.ClickStream.load(tmp_path / "none")

@@ -248,7 +248,7 @@ def test_torn_classifiers_are_refused(tmp_path: Path) -> None:
             cw.learn.load(file)
     file.write_bytes(whole)
     assert cw.learn.load(file).threshold == 0.5
-    with pytest.raises(cw.errors.ChecksumError, match="contains 'classifier', not a saved result"):
+    with pytest.raises(cw.errors.ChecksumError, match="contains a saved classifier, not a saved result"):
         cw.load(file)
     with pytest.raises(cw.errors.FileError, match="no saved classifier"):
         cw.learn.load(tmp_path / "nowhere")

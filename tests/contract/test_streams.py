@@ -310,7 +310,7 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChecksumError, match="not a complete saved stream"):
         cw.LabelStream.load(tmp_path)
     stream.result().save(tmp_path / "r.crowdwise")
-    with pytest.raises(ChecksumError, match="contains 'result', not a saved stream"):
+    with pytest.raises(ChecksumError, match="contains a saved result, not a saved stream"):
         cw.LabelStream.load(tmp_path / "r.crowdwise")
     with pytest.raises(FileError, match="no saved stream"):
         cw.LabelStream.load(tmp_path / "nowhere")

@@ -22,7 +22,7 @@ from safetensors.numpy import save as bytes_of
 import crowdwise as cw
 from crowdwise.aggregation import model_class
 from crowdwise.engine.run import Checkpoint
-from crowdwise.errors import CheckpointError, ChecksumError, Interrupted, MemoryNeedError, ParameterError
+from crowdwise.errors import CheckpointError, ChecksumError, FileError, Interrupted, MemoryNeedError, ParameterError
 from crowdwise.io.stored import Folder, StoredLabels, is_sound, write_part
 from crowdwise.kernels.layout import Layout
 from crowdwise.result import parquet
@@ -240,6 +240,13 @@ def test_s4_a_result_in_parts_has_the_tables_that_were_written(tmp_path):
     out = tmp_path / "out"
     cw.aggregate(StoredLabels.join(home, 2), "dawid-skene").save(out)
     assert cw.load(out).labels.collect().height == 20
+    sums = json.loads(zipfile.ZipFile(out / NAME).read("result.json"))["table_sums"]
+    change(out / NAME, out, lambda head, _: head.pop("table_sums"))  # as in format 2 before these checksums
+    with pytest.raises(
+        ChecksumError, match=r"crowdwise [\d.]+ saved, before tables had checksums\. Fit the answers and"
+    ):
+        cw.load(out)
+    change(out / NAME, out, lambda head, _: head.update(table_sums=sums))
     change(out / NAME, out, lambda head, _: head.update(tables="../parts"))
     with pytest.raises(ChecksumError, match=r"its tables are in '\.\./parts'"):
         cw.load(out)
@@ -253,6 +260,13 @@ def test_s4_a_result_in_parts_has_the_tables_that_were_written(tmp_path):
     change(out / NAME, out, lambda head, _: head["table_sums"].update(sums))
     with pytest.raises(ChecksumError, match="of the table labels has other columns than task, label"):
         cw.load(out)
+
+
+def test_r12_a_result_that_was_saved_before_loading_had_rules_still_loads():
+    """The file was saved by commit ceeaeab, which wrote format 2 as well."""
+    loaded = cw.load(Path(__file__).parent / "saved-in-format-2.crowdwise")
+    assert loaded.labels["label"].to_list() == ["x", "y"]
+    assert loaded.answers.tasks.to_list() == ["a", "b"]
 
 
 def test_s4_parts_on_disk_are_used_again_only_if_they_are_sound(tmp_path):
@@ -414,3 +428,50 @@ def test_d30_results_with_the_most_extreme_settings_load(name: str, size: float,
             except ParameterError:
                 continue
             assert cw.load(result.save(tmp_path / each.name)).labels.equals(result.labels)
+
+
+def saved_of_every_sort(folder: Path) -> dict[str, tuple[Path, Callable[[Path], object], str]]:
+    """Return what is saved, what loads it, and how this is said."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    fitted = cw.CrowdClassifier().fit(X, SIM.answers, SIM.answers.tasks.to_list())
+    for name in ("result", "classifier", "stream"):
+        (folder / name).mkdir()
+    cw.aggregate(SIM.answers, "majority-vote").save(folder / "result")
+    fitted.save(folder / "classifier")
+    cw.LabelStream().save(folder / "stream")
+    return {
+        "result": (folder / "result", cw.load, "In Python, crowdwise.load loads it"),
+        "classifier": (folder / "classifier", cw.learn.load, "In Python, crowdwise.learn.load loads it"),
+        "stream": (
+            folder / "stream",
+            cw.LabelStream.load,
+            "In Python, load of crowdwise.LabelStream or crowdwise.ClickStream loads it",
+        ),
+    }
+
+
+def test_r12_a_file_or_folder_of_another_sort_says_what_loads_it(tmp_path):
+    sorts = saved_of_every_sort(tmp_path)
+    for held, (folder, _, advice) in sorts.items():
+        for wanted, (_, load, _) in sorts.items():
+            if wanted == held:
+                assert load(folder) is not None
+                continue
+            with pytest.raises(ChecksumError) as of_file:
+                load(folder / f"{held}.crowdwise")
+            assert f"contains a saved {held}, not a saved {wanted}. {advice}" in str(of_file.value)
+            with pytest.raises(FileError) as of_folder:
+                load(folder)
+            assert f"No such file or directory. The folder has a saved {held}. {advice}" in str(of_folder.value)
+
+
+def test_r12_a_file_that_holds_what_no_version_saves_is_refused(saved, checkpoint, tmp_path):
+    with pytest.raises(
+        ChecksumError, match=r"contains a saved checkpoint, not a saved result\. Continue the fit with res"
+    ):
+        cw.load(checkpoint)
+    for odd in ("poem", ["result"], None):
+        change(saved / NAME, tmp_path, lambda head, _, odd=odd: head.update(holds=odd))
+        with pytest.raises(ChecksumError) as caught:
+            cw.load(tmp_path)
+        assert f"contains {odd!r}, not a saved result" in str(caught.value)

@@ -69,7 +69,8 @@ def test_a_folder_that_was_followed_is_not_read_as_answers(folder: Path, once: A
     (folder / "votes.csv").write_text("task,worker,label\nt1,ann,x\n")
     once()
     said = "error: no saved result at out/result.crowdwise: No such file or directory. "
-    assert command("workers", "out")[::2] == (1, f"{said}Give the folder or file of a saved result\n")
+    advice = "In Python, load of crowdwise.LabelStream or crowdwise.ClickStream loads it"
+    assert command("workers", "out")[::2] == (1, f"{said}The folder has a saved stream. {advice}\n")
 
 
 def test_files_are_read_once_and_a_later_run_goes_on(folder: Path, once: Any) -> None:

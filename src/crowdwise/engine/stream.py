@@ -7,6 +7,7 @@ share: the model, the decision whether an item needs more answers, and the file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -111,7 +112,7 @@ class Stream(ABC, Generic[A, R]):
         parts = self._parts()
         model = {"name": self.model.name, "settings": plain_settings(self.model.settings())}
         about = {"stream": type(self).__name__, "model": model, "values": parts.plain, "notes": self.notes}
-        return pack(place(Path(path), NAME), "stream", about, parts.files())
+        return pack(place(Path(path), NAME), "stream", about, parts.files(), self._of)
 
     @classmethod
     @checked
@@ -122,12 +123,17 @@ class Stream(ABC, Generic[A, R]):
         if head.get("stream") != cls.__name__:
             raise ChecksumError(f"{file} contains a {head.get('stream')}; load it with crowdwise.{head.get('stream')}")
         with complete(file, "stream"):
-            classes = {each.name: each for each in cls.models}
-            stream = cls(model_of({"kind": ""} | head["model"], lambda name, _: classes[name]))
-            if not isinstance(head["notes"], dict):
-                raise UnsoundError("its notes have no names")
-            stream.notes = head["notes"]
-            stream._restore(Stored(head, files))
+            return cls._of(head, files)
+
+    @classmethod
+    def _of(cls, head: Mapping[str, Any], files: Mapping[str, bytes]) -> Self:
+        """Return the stream with this header and these parts."""
+        classes = {each.name: each for each in cls.models}
+        stream = cls(model_of({"kind": ""} | head["model"], lambda name, _: classes[name]))
+        if not isinstance(head["notes"], dict):
+            raise UnsoundError("its notes have no names")
+        stream.notes = head["notes"]
+        stream._restore(Stored(head, files))
         return stream
 
     @abstractmethod

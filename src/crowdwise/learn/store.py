@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -51,7 +52,7 @@ def write(model: CrowdClassifier, path: Path) -> Path:
     names = getattr(model, "feature_names_in_", None)
     about |= {"classifier": kind, "classifier_settings": settings, "threshold": model.threshold}
     about |= {"n_features": model.n_features_in_, "feature_names": None if names is None else list(names)}
-    return store.pack(store.place(path, FILE_NAME), "classifier", about, parts)
+    return store.pack(store.place(path, FILE_NAME), "classifier", about, parts, _restored)
 
 
 def load(path: str | Path) -> CrowdClassifier:
@@ -62,7 +63,7 @@ def load(path: str | Path) -> CrowdClassifier:
         return _restored(about, parts)
 
 
-def _restored(about: dict[str, Any], parts: dict[str, bytes]) -> CrowdClassifier:
+def _restored(about: Mapping[str, Any], parts: Mapping[str, bytes]) -> CrowdClassifier:
     from .estimator import CrowdClassifier
 
     _check_head(about)
@@ -93,7 +94,7 @@ def _restored(about: dict[str, Any], parts: dict[str, bytes]) -> CrowdClassifier
     return model
 
 
-def _check_head(about: dict[str, Any]) -> None:
+def _check_head(about: Mapping[str, Any]) -> None:
     for name, kind in HEAD.items():
         if not conforms(about[name], kind):
             raise UnsoundError(f"{name} is {about[name]!r:.80}")
@@ -104,7 +105,7 @@ def _check_head(about: dict[str, Any]) -> None:
         raise UnsoundError(f"it has {len(names)} names for {count} features")
 
 
-def _settings(kind: type, about: dict[str, Any]) -> dict[str, Any]:
+def _settings(kind: type, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a classifier, which have the types that it declares."""
     kinds = get_type_hints(kind.__init__)  # type: ignore[misc]
     found = {name: tuple(v) if isinstance(v, list) else v for name, v in about["classifier_settings"].items()}

@@ -29,8 +29,13 @@ def check(data: Any, most_rows: int) -> None:
     found = claims(data)
     if found.rows > most_rows:
         raise ValueError(f"it claims {found.rows:,} rows, more than there can be")
-    if found.unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+    if found.unpacked > most_unpacked(data):
         raise ValueError(f"its {len(data):,} bytes unpack to {found.unpacked:,}")
+
+
+def most_unpacked(data: Any) -> int:
+    """Return how many bytes a file may unpack to."""
+    return max(MAX_UNPACKED, MAX_RATIO * len(data))
 
 
 def claims(data: Any) -> Claims:

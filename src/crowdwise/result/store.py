@@ -16,6 +16,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,24 @@ import numpy as np
 import polars as pl
 
 from ..answers.base import Answers
-from ..errors import ChecksumError, FileError, ParameterError
+from ..errors import ChecksumError, DataError, FileError, ParameterError, option
 from ..forks import refuse_lost_threads
 from .base import BaseResult
 from .files import shown, write_whole
 from .outputs import settle
-from .split import TASK_TABLES, SplitResult, SummaryOfLabels, saved_tables, table_sums
-from .stored import ARRAYS, Parts, Stored, UnsoundError, as_parquet, complete, conforms, load_arrays
+from .split import TASK_TABLES, SavedTables, SplitResult, SummaryOfLabels, TaskTables, saved_tables, table_sums
+from .stored import (
+    ARRAYS,
+    Parts,
+    Stored,
+    UnsoundError,
+    as_json,
+    as_parquet,
+    complete,
+    conforms,
+    load_arrays,
+    loadable,
+)
 
 if TYPE_CHECKING:
     from ..engine import Checkpoint, Model
@@ -37,9 +49,16 @@ if TYPE_CHECKING:
 FORMAT = 2
 NAME = "result.crowdwise"
 TABLES = "tables"  # folder of the tables of a result in parts
+LOADERS = {  # by what a file holds: what to do with it
+    "result": "In Python, crowdwise.load loads it",
+    "classifier": "In Python, crowdwise.learn.load loads it",
+    "stream": "In Python, load of crowdwise.LabelStream or crowdwise.ClickStream loads it",
+    "checkpoint": f"Continue the fit with {option('resume')}",
+}
 NOT_STORED = ("answers", "model", "task_tables")
 ENDING = ".crowdwise"
 Find = Callable[[str, str], type["Model[Any, Any]"]]  # name and kind of a model -> its class
+Read = Callable[[Mapping[str, Any], Mapping[str, bytes]], object]  # loads a header and parts
 
 
 def place(path: Path, name: str = NAME) -> Path:
@@ -49,7 +68,7 @@ def place(path: Path, name: str = NAME) -> Path:
 
 def write(result: BaseResult, path: Path) -> Path:
     """Save a result, and return the path of the file."""
-    return pack(place(path), "result", *parts_of(result))
+    return pack(place(path), "result", *parts_of(result), as_saved(result))
 
 
 def write_split(result: SplitResult, folder: Path) -> Path:
@@ -57,6 +76,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
     result in the folder stays whole until its file is replaced."""
     if folder.suffix == ENDING:
         raise FileError(f"a result in parts is saved to a folder, not to one file ({folder}). Name a folder")
+    head, parts = parts_of(result)
     settle(folder)
     stamp = f"{TABLES}-{secrets.token_hex(4)}"
     new = folder / stamp
@@ -69,8 +89,12 @@ def write_split(result: SplitResult, folder: Path) -> Path:
         raise FileError(
             f"cannot write {shown(new)}: {error.strerror or error}; an existing result was not changed"
         ) from error
-    head, parts = parts_of(result)
-    saved = pack(place(folder), "result", head | {"tables": stamp, "table_sums": table_sums(new)}, parts)
+    head |= {"tables": stamp, "table_sums": table_sums(new)}
+    try:
+        saved = pack(place(folder), "result", head, parts, as_saved(result))
+    except DataError:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
     for old in folder.glob(f"{TABLES}-*"):
         if old != new:
             shutil.rmtree(old, ignore_errors=True)
@@ -96,26 +120,51 @@ def read(path: Path, find: Find) -> BaseResult:
     file = place(path)
     head, files = unpack(file, "result")
     with complete(file, "result"):
-        result: BaseResult = result_of(head, files, find, file.parent)
+        result: BaseResult = result_of(head, files, find, partial(_tables_in, file.parent))
     return result
 
 
-def result_of(head: Mapping[str, Any], files: Mapping[str, bytes], find: Find, folder: Path = Path()) -> Any:
-    """Return a result from the output of `parts_of`; `folder` has the tables of a result in parts."""
+def as_saved(result: BaseResult) -> Read:
+    """Return what loads a result that is about to be saved; the tables of tasks of one in parts are checked as they are
+    loaded."""
+
+    def again(head: Mapping[str, Any], files: Mapping[str, bytes]) -> Any:
+        tables = (lambda head, n_tasks: result.task_tables) if isinstance(result, SplitResult) else None
+        return result_of(head, files, lambda name, kind: type(result.model), tables)
+
+    return again
+
+
+def _tables_in(folder: Path, head: Mapping[str, Any], n_tasks: int) -> SavedTables:
+    """Return the tables of a result in parts."""
+    if "table_sums" not in head:  # as in files of format 2 that were saved before these checksums
+        by = head["values"]["versions"]["crowdwise"]
+        raise ChecksumError(
+            f"{folder} has a result in parts that crowdwise {by} saved, before tables had checksums. Fit the answers "
+            "and save the result again"
+        )
+    stamp = head["tables"]
+    if not (isinstance(stamp, str) and re.fullmatch(TABLES + "-[0-9a-f]{8}", stamp)):
+        raise UnsoundError(f"its tables are in {stamp!r:.80}")
+    return saved_tables(folder / stamp, head["table_sums"], n_tasks)
+
+
+def result_of(
+    head: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    find: Find,
+    tables: Callable[[Mapping[str, Any], int], TaskTables] | None = None,
+) -> Any:
+    """Return a result from the output of `parts_of`; `tables` returns those of tasks, of a result in parts."""
     refuse_lost_threads()
     stored = Stored(head, files)
     made_by = model_of(head["model"], find)
     answers_type, result_type, more = made_by.answers_type, made_by.result_type, dict[str, Any]()
-    in_parts = "tables" in head and made_by.kind == "labels"
-    if in_parts:
+    if tables is not None and "tables" in head and made_by.kind == "labels":
         answers_type, result_type = SummaryOfLabels, SplitResult
+        more["task_tables"] = tables(head, stored.get("answers.n_tasks", int))
     answers = answers_type.of(**stored.fields(answers_type, "answers."))
     values = stored.fields(result_type, but=NOT_STORED, params=made_by.params_type)
-    if in_parts:
-        stamp = head["tables"]
-        if not (isinstance(stamp, str) and re.fullmatch(TABLES + "-[0-9a-f]{8}", stamp)):
-            raise UnsoundError(f"its tables are in {stamp!r:.80}")
-        more["task_tables"] = saved_tables(folder / stamp, head["table_sums"], stored.plain["answers.n_tasks"])
     result = result_type(answers=stored.made("answers", answers), model=made_by, **values, **more)
     stored.made("the result", result)
     stored.settle()
@@ -133,15 +182,19 @@ def model_of(about: Any, find: Find) -> Model[Any, Any]:
         raise UnsoundError(str(error)) from error
 
 
-def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes]) -> Path:
-    """Write the header and the parts as one file with checksums."""
+def pack(path: Path, holds: str, about: Mapping[str, Any], parts: Mapping[str, bytes], read: Read) -> Path:
+    """Write the header and the parts as one file with checksums. `read` is what loads them, by the declared rules: what
+    it would refuse is not written."""
+    with loadable(path, holds):
+        text = as_json(about)
+        read(json.loads(text), parts)
     settle(path.parent)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
-    head = {"format": FORMAT, "holds": holds, "sha256": sums, **about}
+    head = as_json({"format": FORMAT, "holds": holds, "sha256": sums, **about})
 
     def fill(file: Any) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for name, data in {"result.json": json.dumps(head, ensure_ascii=False).encode(), **parts}.items():
+            for name, data in {"result.json": head, **parts}.items():
                 archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
 
     return write_whole(path, fill)
@@ -154,7 +207,8 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise FileError(f"no saved {holds} at {path}: {why}. Give the folder or file of a saved {holds}") from error
+        advice = _beside(path, holds) or f"Give the folder or file of a saved {holds}"
+        raise FileError(f"no saved {holds} at {path}: {why}. {advice}") from error
     with complete(path, holds):
         parts = _members(data)
         head = json.loads(parts.pop("result.json"))
@@ -166,6 +220,12 @@ def unpack(path: Path, holds: str) -> tuple[dict[str, Any], dict[str, bytes]]:
             if sums[name] != wanted:
                 raise ChecksumError(f"{path}: the checksum of part {name} differs from the one that was written")
     return head, parts
+
+
+def _beside(path: Path, holds: str) -> str:
+    """Return what else is saved where a file is missing, and what loads it, or ""."""
+    others = (other for other in LOADERS if other != holds and (path.parent / f"{other}{ENDING}").is_file())
+    return next((f"The folder has a saved {other}. {LOADERS[other]}" for other in others), "")
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -184,14 +244,17 @@ def _members(data: bytes) -> dict[str, bytes]:
 def _check_head(head: Any, holds: str, path: Path) -> None:
     if not isinstance(head, dict):
         raise ChecksumError(f"{path} does not contain a saved {holds}")
-    json.dumps(head, ensure_ascii=False, allow_nan=False).encode()  # ValueError for what no text or number is
+    as_json(head)
     if head.get("format") != FORMAT:
         raise ChecksumError(
             f"{path} has format {head.get('format')!r}; this version of crowdwise reads format {FORMAT}. A result "
             "saved by another version must be fitted and saved again"
         )
-    if head.get("holds") != holds:
-        raise ChecksumError(f"{path} contains {head.get('holds')!r}, not a saved {holds}")
+    found = head.get("holds")
+    if found != holds:
+        advice = LOADERS.get(str(found), "")
+        what = f"a saved {found}" if advice else repr(found)
+        raise ChecksumError(f"{path} contains {what}, not a saved {holds}. {advice}".removesuffix(". "))
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,20 +284,24 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> Path:
         for name, array in stage.items()
     }
     about = {"mark": mark, "stages": list(stages), "seconds": seconds}
-    return pack(path, "checkpoint", about, {ARRAYS: save(arrays)})
+    return pack(path, "checkpoint", about, {ARRAYS: save(arrays)}, _checkpoint_of)
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, dict[str, Any]], str, float]:
     """Return the fields of an `engine.Checkpoint`: its stages, the mark of the fit that it belongs to, and seconds."""
     head, parts = unpack(path, "checkpoint")
     with complete(path, "checkpoint"):
-        for name, kind in {"stages": list[str], "mark": str, "seconds": float}.items():
-            if not conforms(head[name], kind):
-                raise UnsoundError(f"{name} is {head[name]!r:.80}")
-        stages: dict[str, dict[str, Any]] = {stage: {} for stage in head["stages"]}
-        for key, array in load_arrays(parts[ARRAYS]).items():
-            number, name = key.split(".", 1)
-            stages[head["stages"][int(number)]][name] = array
+        return _checkpoint_of(head, parts)
+
+
+def _checkpoint_of(head: Mapping[str, Any], parts: Mapping[str, bytes]) -> tuple[dict[str, dict[str, Any]], str, float]:
+    for name, kind in {"stages": list[str], "mark": str, "seconds": float}.items():
+        if not conforms(head[name], kind):
+            raise UnsoundError(f"{name} is {head[name]!r:.80}")
+    stages: dict[str, dict[str, Any]] = {stage: {} for stage in head["stages"]}
+    for key, array in load_arrays(parts[ARRAYS]).items():
+        number, name = key.split(".", 1)
+        stages[head["stages"][int(number)]][name] = array
     return stages, head["mark"], float(head["seconds"])
 
 

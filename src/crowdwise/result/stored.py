@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import math
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from ..answers import Intake
-from ..errors import ChecksumError, CrowdwiseError, MemoryNeedError
+from ..errors import ChecksumError, CrowdwiseError, DataError, MemoryNeedError
 from ..kernels.rules import Numbers, Size, Sizes
 from . import parquet
 
@@ -48,6 +49,37 @@ def complete(place: object, holds: str) -> Iterator[None]:
             f"{place} is not a complete saved {holds}: {why}. It was truncated or changed, or is another file. Save "
             f"the {holds} again"
         ) from error
+
+
+@contextmanager
+def loadable(place: object, holds: str) -> Iterator[None]:
+    """Turn what would be refused when it is loaded into an error before anything is written. Only what the rules say is
+    caught."""
+    try:
+        yield
+    except UnsoundError as error:
+        raise DataError(
+            f"the {holds} cannot be saved: {error}. It would be refused when it is loaded, so nothing was written to "
+            f"{place}. Fit again with settings and answers that are less extreme"
+        ) from error
+
+
+def as_json(values: Mapping[str, Any]) -> bytes:
+    """Return plain values as JSON; UnsoundError names one that is no text, number, list or mapping of them."""
+    try:
+        return json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        inner = values.get("values")
+        named = (inner if isinstance(inner, dict) else {}) | dict(values)
+        odd = next(name for name, value in named.items() if not _is_json(value))
+        raise UnsoundError(f"{odd} cannot be stored as JSON: {error}") from error
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError):
+        return False
 
 
 class Parts:
@@ -88,8 +120,12 @@ def _holds_arrays(value: Mapping[str, Any]) -> bool:
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
+    """Return a table as a Parquet file that can be loaded: not compressed, if it would unpack to too much."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
+    if parquet.claims(buffer.getbuffer()).unpacked > parquet.most_unpacked(buffer.getbuffer()):
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="uncompressed")
     return buffer.getvalue()
 
 
