@@ -217,7 +217,8 @@ def _arrow() -> Iterator[tuple[str, Any]]:
     yield "binary view", pa.array([b"a", b"b", None, b"", b"c", b"d"], pa.binary_view())
     yield "large string", pa.array(["a", "b", None, "", "c", "d"], pa.large_string())
     yield "extension", pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * N, pa.binary(16)))
-    yield "JSON", pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"] * N))
+    if hasattr(pa, "json_"):  # from version 19 on
+        yield "JSON", pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"] * N))
     yield "opaque", pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "a", "b"), pa.array(range(N)))
     yield (
         "tensor",

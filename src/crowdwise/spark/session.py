@@ -113,6 +113,7 @@ def _first_file(path: str, session: Any) -> str:
     return str(found[0]["path"]) if found else ""
 
 
+CAUSE = "Caused by: "
 ENDINGS = {
     ".csv": "csv",
     ".txt": "csv",
@@ -171,8 +172,11 @@ def _explained(error: Exception) -> CrowdwiseError:
 
 
 def _first_line(error: Exception) -> str:
+    """Return what Spark says first or, where that is only that a job was aborted, the cause of it all."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("An error occurred while calling")]  # what Java says follows
+    if lines and "Job aborted due to stage failure" in lines[0]:
+        lines = [line.removeprefix(CAUSE) for line in reversed(lines) if line.startswith(CAUSE)] or lines
     return lines[0][:300] if lines else type(error).__name__
 
 
