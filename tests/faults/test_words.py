@@ -134,6 +134,8 @@ def test_values_that_are_refused_are_shown_as_they_were_given(table: Any, comman
     for name in ("memory", "max_expanded"):
         with pytest.raises(ParameterError, match=f"^{name}='x' is not a size; give one, for instance {name}='2GB'$"):
             cw.read(path, **{name: "x"})
+    with pytest.raises(ParameterError, match=r"^path is 'yyy.*; it must be the name of a file$"):
+        cw.aggregate(cw.read(path), "majority-vote").save(Path("y" * 300))
     _, _, err = command("inspect", path, "--max-expanded", "x")
     assert "--max-expanded x is not a size; give one, for instance --max-expanded 2GB" in err
 

@@ -204,7 +204,7 @@ def brief(value: object) -> str:
     if isinstance(value, int) and abs(value) > MAX_WHOLE:
         return "a whole number beyond 64 bits"
     try:
-        text = repr(value)
+        text = repr(str(value) if isinstance(value, Path) else value)
     except Exception:
         return f"a {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:200]}..."

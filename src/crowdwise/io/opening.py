@@ -360,7 +360,7 @@ def _checked(members: Sequence[zipfile.ZipInfo], name: str, limit: int) -> list[
         if inside.suffix.lower() in (".zip", ".gz", ".xlsx"):
             raise FileError(f"{name} holds the archive {member.filename!r}. Unpack it, and give the files")
         hidden = any(part.startswith((".", "__MACOSX")) for part in inside.parts)
-        if member.is_dir() or hidden or inside.suffix.lower() not in DATA_ENDINGS:
+        if hidden or inside.suffix.lower() not in DATA_ENDINGS or member.is_dir():  # which fails without a name
             continue
         if str(inside) in found:
             raise FileError(f"{name} holds {member.filename!r} twice. It was not unpacked")
