@@ -122,6 +122,8 @@ def test_d12_ids_that_are_uuids_become_their_text(frame: Any) -> None:
     assert not answers.intake.warnings
     result = cw.aggregate(answers, "majority-vote")
     assert result.explain(IDS[1]).total == result.explain(str(IDS[1])).total
+    stream = cw.LabelStream("dawid-skene").update(answers)
+    assert stream.decide(IDS[1]).probability == stream.decide(str(IDS[1])).probability
 
 
 def test_numbers_of_numpy_are_hyperparameters(tmp_path: Path) -> None:

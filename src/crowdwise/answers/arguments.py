@@ -48,7 +48,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_path(value: object) -> bool:
     """Return whether a value is the name of a file that a system can have."""
-    if not isinstance(value, (str, os.PathLike)):
+    if not isinstance(value, (str, os.PathLike)) or value == "":  # which would be the folder here
         return False
     try:
         name = os.fsencode(Path(value))

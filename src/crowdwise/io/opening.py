@@ -215,6 +215,8 @@ def check_start(start: bytes, name: str) -> None:
         what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
     elif start[257:262] == b"ustar":
         what = "a tar archive. Unpack it"
+    elif start.removeprefix(codecs.BOM_UTF8).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        what = "a web page, perhaps one that asks you to log in. Download the table"
     if what is not None:
         raise FileError(f"{name} is {what}, and give that")
 
