@@ -13,7 +13,7 @@ import pytest
 
 import crowdwise as cw
 from crowdwise.answers.times import instants
-from crowdwise.errors import ColumnError, FileError, ParameterError
+from crowdwise.errors import ColumnError, FeatureError, FileError, ParameterError
 from crowdwise.io.chunks import Source
 from crowdwise.io.large import split_labels
 
@@ -122,6 +122,8 @@ def test_d12_ids_that_are_uuids_become_their_text(frame: Any) -> None:
     assert not answers.intake.warnings
     result = cw.aggregate(answers, "majority-vote")
     assert result.explain(IDS[1]).total == result.explain(str(IDS[1])).total
+    stream = cw.LabelStream("dawid-skene").update(answers)
+    assert stream.decide(IDS[1]).probability == stream.decide(str(IDS[1])).probability
 
 
 def test_numbers_of_numpy_are_hyperparameters(tmp_path: Path) -> None:
@@ -172,3 +174,24 @@ def test_a_seed_that_is_recorded_is_a_whole_number() -> None:
             cw.Run(seed=seed)
         with pytest.raises(ParameterError, match=r"seed is .*; it must be a whole number"):
             cw.plan(0.9, accuracy=0.8, seed=seed)
+
+
+COLUMNS: dict[str, tuple[pl.Series, list[float] | None]] = {
+    "categories": (pl.Series(["1.5", "2", "nan"], dtype=pl.Categorical), [1.5, 2.0, float("nan")]),
+    "texts of numbers": (pl.Series([" 1.5", "", "NA"]), [1.5, float("nan"), float("nan")]),
+    "bytes": (pl.Series([b"1", b"2", b"3"]), None),
+    "lists": (pl.Series([[1], [2], [3]]), None),
+    "words in categories": (pl.Series(["a", "b", "c"], dtype=pl.Categorical), None),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_features_of_any_type_are_numbers_or_refused_in_words(column: str, tmp_path: Path) -> None:
+    values, wanted = COLUMNS[column]
+    path = tmp_path / "features.parquet"
+    pl.DataFrame({"task": ["1", "2", "3"], "f": values}).write_parquet(path)
+    if wanted is None:
+        with pytest.raises(FeatureError, match=r"features\.parquet: column 'f' has 3 value\(s\) that are not numbers"):
+            cw.read_features(path)
+    else:
+        assert np.array_equal(cw.read_features(path).x[:, 0], wanted, equal_nan=True)

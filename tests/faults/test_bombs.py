@@ -289,3 +289,12 @@ def test_f6_npz_is_known_by_its_content(table: Any) -> None:
     assert cw.read_features(table(npz((2, 3)), "features.bin")).x.shape == (2, 3)
     with pytest.raises(CrowdwiseError, match=r"features\.npz"):
         cw.read_features(table(b"task,x\n1,2\n", "features.npz"))
+
+
+def test_f6_a_file_without_a_name_in_a_zip_is_left_out(tmp_path: Path) -> None:
+    path, unnamed = tmp_path / "answers.zip", zipfile.ZipInfo("b.csv")
+    unnamed.filename = "\0b.csv"  # a name ends at a NUL
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(unnamed, "task,worker,label\n1,b,y\n")
+        archive.writestr("a.csv", "task,worker,label\n1,a,x\n")
+    assert cw.read(path).frame().rows() == [("1", "a", "x")]

@@ -134,8 +134,28 @@ def test_values_that_are_refused_are_shown_as_they_were_given(table: Any, comman
     for name in ("memory", "max_expanded"):
         with pytest.raises(ParameterError, match=f"^{name}='x' is not a size; give one, for instance {name}='2GB'$"):
             cw.read(path, **{name: "x"})
+    with pytest.raises(ParameterError, match=r"^path is 'yyy.*; it must be the name of a file$"):
+        cw.aggregate(cw.read(path), "majority-vote").save(Path("y" * 300))
+    with pytest.raises(ParameterError, match=r"^path is ''; it must be the name of a file$"):
+        cw.read("")
     _, _, err = command("inspect", path, "--max-expanded", "x")
     assert "--max-expanded x is not a size; give one, for instance --max-expanded 2GB" in err
+
+
+@pytest.mark.parametrize("start", ["<!DOCTYPE html>", "\ufeff\n<html lang='en'>"])
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.xls"])
+def test_f9_a_web_page_is_named(start: str, name: str, table: Any) -> None:
+    with pytest.raises(
+        FileError, match=rf"^{name} is a web page, perhaps one that asks you to log in\. Download the ta"
+    ):
+        cw.read(table(f"{start}<body>Log in</body></html>", name))
+
+
+def test_a_truth_that_contradicts_itself_is_refused() -> None:
+    result = cw.aggregate({"task": [1, 1, 2, 2], "worker": list("abab"), "label": [1, 1, 2, 2]}, "majority-vote")
+    with pytest.raises(DataError, match=r"^the truth has two different labels for task 1: 1 and 2\. Keep one$"):
+        cw.auc(result, {"task": [1, 2, 1], "label": [1, 2, 2]})
+    assert cw.auc(result, {"task": [1, 2, 1], "label": [1, 2, 1]}) == 1.0
 
 
 def test_a_curve_of_one_true_label_is_refused_by_its_name() -> None:

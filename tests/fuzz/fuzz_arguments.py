@@ -37,6 +37,43 @@ WORDS = (
     "no/such/folder/x.csv", ".", "..", "saved", "folder", "http://127.0.0.1/x.csv", "utf-8", "hex", "latin-1",
     "\\t", ";;", "NA",
 )  # fmt: skip
+LABELS, CLICKS, PAIRS = "labels.csv", "clicks.csv", "pairs.csv"
+ANY = [(LABELS,), (CLICKS,), (PAIRS,)]
+# Files, and the options that a command cannot do without.
+ANSWERED: dict[str, list[tuple[str, ...]]] = {
+    "inspect": ANY, "workers": ANY, "tasks": ANY, "agreement": ANY, "next": ANY,
+    "compare": [(LABELS, "--folds", "0", "--model", "majority-vote"), (PAIRS, "--folds", "2", "--model", "pair-vote")],
+    "aggregate": [(LABELS,), (LABELS, "--out", "new"), (LABELS, "--model", "majority-vote", "--out", "new")],
+    "points": [(CLICKS,), (CLICKS, "--out", "new")], "pairs": [(PAIRS,), (PAIRS, "--out", "new")],
+    "learn": [(LABELS, "--features", "features.csv", "--out", "new")],
+    "watch": [("folder", "--out", "new")],
+    "plan": [(LABELS, "--target", "0.9"), ("", "--target", "0.9", "--accuracy", "0.8", "--classes", "3")],
+    "report": [(file, "--out", "new.html") for (file,) in ANY],
+    "simulate": [
+        (kind, "--out", "new", "--tasks", "9", "--workers", "4", "--classes", "2") for kind in ("one-coin", "confusion")
+    ] + [("pinwheel", "--out", "new"), ("clicks", "--out", "new")],
+    "convert": [(file, "--out", f"new.{ending}") for file in (LABELS, CLICKS) for ending in ("csv", "jsonl")],
+    "export": [(LABELS, "--to", to, "--out", "new") for to in ("csv", "jsonl", "parquet")],
+    "formats": [("",)], "models": [("",)],
+}  # fmt: skip
+# Values with which most commands are answered.
+USUAL: dict[str, tuple[str, ...]] = {
+    "--seed": ("0", "7"), "--threads": ("1", "2"), "--top": ("2",), "--max-iter": ("3", "50"), "--tol": ("0.01",),
+    "--gold": ("gold.csv",), "--truth": ("gold.csv",), "--budget": ("1", "5"), "--batch": ("2",), "--folds": ("0", "2"),
+    "--duplicates": ("first", "last", "each"), "--worker": ("worker",), "--task": ("task",), "--label": ("label",),
+    "--image": ("image",), "--left": ("left",), "--right": ("right",), "--answer": ("answer",), "--format": ("csv",),
+    "--delimiter": (",",), "--encoding": ("utf-8",), "--memory": ("2GB",), "--max-expanded": ("1GB",),
+    "--missing": ("NA", "x,NA"), "--precision": ("single", "double"), "--within": ("0.5", "2"), "--axes": ("x,y",),
+    "--box": ("0,0,9,9",), "--outside": ("drop", "keep"), "--ignore": ("seconds",), "--least": ("0.5",),
+    "--accuracy": ("0.8",), "--price": ("0.05",), "--coverage": ("0.5",), "--drop-below": ("0.1",),
+    "--per-task": ("2",), "--content": ("gold.csv",), "--restarts": ("1",), "--threshold": ("0.5",),
+    "--original": (LABELS,), "--contradictions": ("drop",), "--unit": ("pixel",), "--kind": ("labels",),
+}  # fmt: skip
+OF_KIND = {
+    LABELS: {"--task", "--label", "--gold", "--truth", "--missing", "--content", "--kind", "--ignore", "--duplicates"},
+    CLICKS: {"--image", "--axes", "--box", "--outside", "--within", "--unit"},
+    PAIRS: {"--left", "--right", "--answer", "--contradictions"},
+}
 # Options with which a run would not end soon, or would use other machines.
 NEVER = {"--master", "--engine", "--install-completion", "--show-completion"}
 LONG = {"reproduce", "demo"}  # commands that fit studies
@@ -56,23 +93,33 @@ def commands() -> dict[str, Any]:
 
 
 def make(rng: random.Random, folder: Path) -> Words:
-    """A command with a few of its options, whose values are words of any sort."""
+    """A command that is answered, with a few more options, of which some have values of any sort."""
     folder = folder / "here"  # so that ".." is a folder of this input, too
     folder.mkdir()
     for name, text in FILES.items():
         (folder / name).write_text(text)
     (folder / "folder").mkdir()
+    (folder / "folder" / LABELS).write_text(FILES[LABELS])
     name = rng.choice(list(commands()))
-    words = [name] if rng.random() < 0.98 else [_word(rng)]
-    options = [each for each in commands()[name].params if each.opts[0] not in NEVER]
-    for each in options:
-        if not each.opts[0].startswith("-"):
-            words += [_file(rng)] if rng.random() < 0.95 else []
-    for each in rng.sample(options, min(len(options), rng.randint(0, 4))):
-        if each.opts[0].startswith("--"):
-            words += _option(rng, each)
-    words += ["--once"] if name == "watch" else []
-    return Words([*words, *([_word(rng)] if rng.random() < 0.05 else [])], folder)
+    file, *needed = rng.choice(ANSWERED[name])
+    odd = rng.choice((0, 0, 0, 1, 1, 2))  # options with values of any sort
+    options = [each for each in commands()[name].params if each.opts[0].startswith("--") and each.opts[0] not in NEVER]
+    words = [name, *([file] if file else []), *needed]
+    for each in rng.sample(options, min(len(options), rng.randint(0, 3))):
+        if getattr(each, "is_flag", False):
+            words.append(str(rng.choice([*each.opts, *each.secondary_opts])))
+        elif each.opts[0] in USUAL and each.opts[0] not in needed and fits(each.opts[0], file):
+            words += [str(each.opts[0]), rng.choice(USUAL[each.opts[0]])]
+    for each in rng.sample(options, min(len(options), odd)):
+        words += _option(rng, each)
+    if rng.random() < 0.1:
+        words[rng.randrange(len(words))] = _word(rng)
+    return Words([*words, *(["--once"] if name == "watch" else [])], folder)
+
+
+def fits(option: str, file: str) -> bool:
+    """Whether an option is one of the kind of answers in a file."""
+    return option in OF_KIND.get(file, ()) or all(option not in each for each in OF_KIND.values())
 
 
 def _option(rng: random.Random, option: Any) -> list[str]:
@@ -80,11 +127,6 @@ def _option(rng: random.Random, option: Any) -> list[str]:
     if getattr(option, "is_flag", False):
         return [str(flag)]
     return [f"{flag}={_word(rng)}"] if rng.random() < 0.3 else [flag, _word(rng)]
-
-
-def _file(rng: random.Random) -> str:
-    usual = "labels.csv" if rng.random() < 0.5 else rng.choice(list(FILES))
-    return usual if rng.random() < 0.9 else _word(rng)
 
 
 def _word(rng: random.Random) -> str:
@@ -122,6 +164,7 @@ KEPT: dict[str, list[str]] = {
     "a name that is too long": ["next", "labels.csv", "--gold=" + "y" * 5000],
     "a file whose name is too long": ["inspect", "y" * 300],
     "a size beyond all numbers": ["pairs", "pairs.csv", "--max-expanded", "9" * 400],
+    "features with labels": ["compare", "labels.csv", "--features", "features.csv"],
     "a crowd beyond all memory": ["simulate", "confusion", "--tasks", "9" * 15, "--out", "x"],
 }
 

@@ -8,7 +8,8 @@ import json
 import random
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -58,27 +59,50 @@ def zipped(data: bytes) -> bytes:
     return in_bytes(write)
 
 
-@cache
-def sample(ending: str) -> bytes:
+# Values that a column of ids or labels may have, of one type.
+VALUES: tuple[tuple[Any, ...], ...] = (
+    ("a", "b", "A", "a ", "é", "🙂", "NA", "1", "01", 'x "y", z'), (1, 2, 3, -(2**40)), (0.5, 1.0, 2.25), (True, False),
+    (date(2024, 5, 13), date(1, 1, 1)), (datetime(2024, 5, 13, 21, 3), datetime(9999, 12, 31)),
+    (timedelta(seconds=1), timedelta(0)), (Decimal("0.10"), Decimal("2")), (b"a", b"b"), (b"\xff", b"a"),
+    (None,), (["a"], ["a", "b"]), ({"a": 1},),
+)  # fmt: skip
+
+
+def table_of(rng: random.Random) -> pl.DataFrame:
+    """Return a table of answers, one in two with columns of other types, gaps and further columns."""
+    if rng.random() < 0.5:
+        return TABLE
+    columns: dict[str, Any] = {name: TABLE[name] for name in TABLE.columns}
+    for name in rng.sample(["task", "worker", "label", "extra", "timestamp", "é"], rng.choice((1, 1, 2))):
+        values = rng.choice(VALUES if rng.random() < 0.3 else VALUES[:6])
+        gap = 0.2 if rng.random() < 0.2 else 0.0
+        columns[name] = [None if rng.random() < gap else rng.choice(values) for _ in range(12)]
+    if rng.random() < 0.2:
+        columns["worker"] = TABLE["worker"].cast(pl.Categorical)
+    return pl.DataFrame(columns)
+
+
+def sample(ending: str, table: pl.DataFrame) -> bytes:
     """Return a whole file of answers."""
-    text = TABLE.write_csv().encode()
+    plain = pl.DataFrame([[str(cell) for cell in row] for row in table.rows()], table.columns, orient="row")
+    text = plain.write_csv().encode()
     numbers, ids = np.arange(24.0).reshape(12, 2), np.arange(12)
     made: dict[str, Callable[[], bytes]] = {
         "csv": lambda: text,
         "csv.gz": lambda: gzip.compress(text),
         "zip": lambda: zipped(text),
-        "parquet": lambda: in_bytes(TABLE.write_parquet),
-        "arrow": lambda: in_bytes(TABLE.write_ipc),
+        "parquet": lambda: in_bytes(table.write_parquet),
+        "arrow": lambda: in_bytes(table.write_ipc),
         "npz": lambda: in_bytes(lambda buffer: np.savez_compressed(buffer, task=ids, x=numbers)),
     }
     return made[ending]()
 
 
 def changed(name: str, data: bytes, rng: random.Random, folder: Path) -> Path:
-    """Write a copy of a file with changed bytes; one in ten is whole."""
+    """Write a copy of a file, half of the time with changed bytes."""
     path = folder / name
     kind = "a.csv" if name.endswith(".csv") else "a.bin"
-    path.write_bytes(data if rng.random() < 0.1 else mutant(kind, data, rng.randrange(10**9)))
+    path.write_bytes(data if rng.random() < 0.5 else mutant(kind, data, rng.randrange(10**9)))
     return path
 
 
@@ -87,7 +111,7 @@ def of_samples(*endings: str) -> Callable[[random.Random, Path], Path]:
 
     def make(rng: random.Random, folder: Path) -> Path:
         ending = rng.choice(endings)
-        return changed(f"answers.{ending}", sample(ending), rng, folder)
+        return changed(f"answers.{ending}", sample(ending, table_of(rng)), rng, folder)
 
     return make
 
@@ -105,7 +129,7 @@ def check_answers(answers: Any) -> None:
     assert sum(frame.select(frame.columns[:2]).null_count().row(0)) == 0
     if answers.kind == "labels":
         assert frame["label"].null_count() == 0
-        assert (frame["label"] != "").all()
+        assert "" not in frame["label"].to_list()
     elif answers.kind == "points":
         assert frame.select(pl.all_horizontal(pl.col("x", "y").is_finite().all())).item()
 
@@ -136,10 +160,16 @@ NAMES = ("task", "worker", "label", "answer", "item", "text", "verdict", "gold",
 def other_columns(rng: random.Random, folder: Path) -> File:
     """Make a table whose columns are named at random, and name some of them as tasks, workers and labels."""
     names = rng.sample(NAMES, rng.randint(3, 6))
+    if rng.random() < 0.6:  # in another order, beside others
+        names = list(
+            {"task": 0, "worker": 0, rng.choice(("label", "answer", "verdict")): 0} | dict.fromkeys(names[:3], 0)
+        )
+        rng.shuffle(names)
     rows = [[rng.choice("ab1") for _ in names] for _ in range(6)]
     path = written(folder / "answers.csv", "\n".join(",".join(row) for row in [names, *rows]).encode())
-    roles = rng.sample(("task", "worker", "label", "gold"), rng.randint(0, 3))
-    return File(path, None, {role: rng.choice(names) for role in roles} | {"duplicates": "first"})
+    roles = rng.sample(("task", "worker", "label", "gold"), rng.choice((0, 0, 1, 3)))
+    columns = rng.sample(names, len(roles)) if rng.random() < 0.8 else rng.choices(names, k=len(roles))
+    return File(path, None, dict(zip(roles, columns, strict=True)) | {"duplicates": "first"})
 
 
 def failed_columns(folder: Path) -> Iterator[tuple[str, File]]:

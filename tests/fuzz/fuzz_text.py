@@ -17,7 +17,7 @@ from crowdwise.errors import CrowdwiseError
 from crowdwise.io import read_table
 from crowdwise.io.chunks import Source
 
-PARTS = ('"', '""', ",", ";", "\t", "\n", "\r", "\r\n", "a", "5", "é", "🙂", " ", "\0", "nail", "\ufeff", "|")
+PARTS = ('"', '""', ",", ";", "\t", "\n", "\r", "\r\n", "a", "5", "é", "🙂", " ", "\0", "nail", "\ufeff", "|", "\x1a")
 UNRULY = ('"', '"', '""', "a", "5", " ", ",", "\n", "\r\n", "\r")
 
 

@@ -11,9 +11,11 @@ runs all of them for some minutes in processes of their own, so that a crash or 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import importlib
 import json
 import multiprocessing
+import os
 import random
 import resource
 import secrets
@@ -134,8 +136,11 @@ def cause(error: BaseException) -> str:
     return f"{type(error).__name__} in {place}"
 
 
-def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any) -> None:
-    """Check inputs without end; say which one is next, and what came of it."""
+def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any, noise: Path) -> None:
+    """Check inputs without end; say which one is next, and what came of it. What goes to stderr goes to the file
+    `noise`: compiled code writes of panics that are caught, and Python of errors that it ignores."""
+    os.dup2(os.open(noise, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
+    faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     known = fuzzers()
     while True:
@@ -143,12 +148,14 @@ def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any) -> 
             end = time.monotonic() + TURN
             while time.monotonic() < end:
                 text = f"{seed}.{number}"
+                os.ftruncate(2, 0)
                 pipe.send(("begin", name, text))
                 with tempfile.TemporaryDirectory(prefix="crowdwise-fuzz-") as folder:
                     try:
                         pipe.send(("end", name, one(known[name], text, Path(folder))))
                     except BaseException as error:  # the panics of polars are no Exception
-                        pipe.send(("failed", name, cause(error), "".join(traceback.format_exception(error))))
+                        whole = "".join(traceback.format_exception(error)) + noise.read_text(errors="replace")
+                        pipe.send(("failed", name, cause(error), whole))
                 number += step
 
 
@@ -162,12 +169,19 @@ class Process:
     step: int
     now: tuple[str, str] = ("", "")
     heard: float = field(default_factory=time.monotonic)
+    noise: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
+
+    @property
+    def stderr(self) -> Path:
+        return Path(self.noise.name, "stderr")
 
     def start(self) -> None:
         self.pipe, theirs = multiprocessing.Pipe(duplex=False)
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(
-            target=work, args=(self.names, self.seed, self.number, self.step, theirs), daemon=True
+            target=work,
+            args=(self.names, self.seed, self.number, self.step, theirs, self.stderr),
+            daemon=True,
         )
         self.process.start()
         theirs.close()
@@ -192,7 +206,7 @@ class Process:
             self.process.join()
             why = f"the process ended with status {self.process.exitcode}"
         self.end()
-        yield ("failed", *self.now, why, why)
+        yield ("failed", *self.now, why, f"{why}\n{self.stderr.read_text(errors='replace')}")
         self.start()
 
     def end(self) -> None:

@@ -48,7 +48,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_path(value: object) -> bool:
     """Return whether a value is the name of a file that a system can have."""
-    if not isinstance(value, (str, os.PathLike)):
+    if not isinstance(value, (str, os.PathLike)) or value == "":  # which would be the folder here
         return False
     try:
         name = os.fsencode(Path(value))
@@ -204,7 +204,7 @@ def brief(value: object) -> str:
     if isinstance(value, int) and abs(value) > MAX_WHOLE:
         return "a whole number beyond 64 bits"
     try:
-        text = repr(value)
+        text = repr(str(value) if isinstance(value, Path) else value)
     except Exception:
         return f"a {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:200]}..."

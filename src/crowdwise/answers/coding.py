@@ -234,11 +234,16 @@ def places(known: pl.Series, wanted: pl.Series) -> Ints:
     return np.array([at.get(value, -1) for value in wanted.to_list()], np.int32)
 
 
+def sought(wanted: Any) -> Any:
+    """Return an id of the caller's as it is among ids: a UUID as text."""
+    return str(wanted) if isinstance(wanted, UUID) else wanted
+
+
 def place_of(ids: pl.Series, wanted: Any) -> int | None:
     """Return the index of a value among ids; None if it is not there, whatever it is."""
     if isinstance(wanted, Decimal) and not wanted.is_finite():  # at which polars panics
         return None
-    wanted = str(wanted) if isinstance(wanted, UUID) else wanted
+    wanted = sought(wanted)
     try:
         return ids.index_of(wanted)
     except FOREIGN:  # a value of another type

@@ -168,6 +168,13 @@ class FeatureOptions:
         """Return the answers with items indexed as in the features, and the features; None without a file."""
         if self.features is None:
             return answers, None
+        if answers.kind != "pairs":
+            from ..errors import ParameterError, option
+
+            raise ParameterError(
+                f"{option('features')} is for pairs, and these are answers of kind {answers.kind!r}. Omit it; "
+                "`crowdwise learn` learns labels from features"
+            )
         from ..io import read_features
 
         found = read_features(self.features, answers.items, array=self.array, max_expanded=max_expanded)

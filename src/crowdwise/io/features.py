@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..answers.arguments import checked
+from ..answers.coding import to_numbers, to_text
 from ..errors import FeatureError, FileError, ParameterError, nearest, option
 from ..kernels.layout import Floats
 from ..limits import enough_memory
@@ -85,11 +86,11 @@ def _table(path: str | Path, array: str | None, allowed: int | None) -> tuple[pl
         )
     if not frame.columns[0].strip() or frame.columns[0].startswith("Unnamed"):
         columns.remove(frame.columns[0])  # row numbers
-    numbers = frame.select(pl.col(columns).cast(pl.Float64, strict=False))
+    numbers = pl.DataFrame([to_numbers(frame[column]) for column in columns])
     for column in columns:
         lost = numbers[column].is_null() & frame[column].is_not_null()
         if lost.any():
-            lost &= ~frame[column].cast(pl.String).str.strip_chars().is_in(["", "NaN", "nan", "NA"])
+            lost &= ~to_text(frame[column]).str.strip_chars().is_in(["", "NaN", "nan", "NA"])
         if lost.any():
             value = frame[column].filter(lost)[0]
             raise FeatureError(

@@ -215,6 +215,8 @@ def check_start(start: bytes, name: str) -> None:
         what = "an OpenDocument spreadsheet. Save it as xlsx or CSV"
     elif start[257:262] == b"ustar":
         what = "a tar archive. Unpack it"
+    elif start.removeprefix(codecs.BOM_UTF8).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        what = "a web page, perhaps one that asks you to log in. Download the table"
     if what is not None:
         raise FileError(f"{name} is {what}, and give that")
 
@@ -360,7 +362,7 @@ def _checked(members: Sequence[zipfile.ZipInfo], name: str, limit: int) -> list[
         if inside.suffix.lower() in (".zip", ".gz", ".xlsx"):
             raise FileError(f"{name} holds the archive {member.filename!r}. Unpack it, and give the files")
         hidden = any(part.startswith((".", "__MACOSX")) for part in inside.parts)
-        if member.is_dir() or hidden or inside.suffix.lower() not in DATA_ENDINGS:
+        if hidden or inside.suffix.lower() not in DATA_ENDINGS or member.is_dir():  # which fails without a name
             continue
         if str(inside) in found:
             raise FileError(f"{name} holds {member.filename!r} twice. It was not unpacked")

@@ -68,7 +68,12 @@ def known_classes(answers: Labels, truth: Any) -> Ints:
     if not {"task", "label"} <= set(table.columns):
         raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
     columns = (normalise_ids(table[name], name, "the truth")[0].to_list() for name in ("task", "label"))
-    label = dict(zip(*columns, strict=True))
+    label = dict[Any, Any]()
+    for task, name in zip(*columns, strict=True):
+        if label.setdefault(task, name) != name:
+            raise DataError(
+                f"the truth has two different labels for task {task!r}: {label[task]!r} and {name!r}. Keep one"
+            )
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
     return np.array([code.get(label.get(task), -1) for task in answers.tasks.to_list()], np.int32)
 

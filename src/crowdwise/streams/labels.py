@@ -11,7 +11,7 @@ import polars as pl
 from ..answers import Intake, Labels, rules
 from ..answers.arguments import checked, items
 from ..answers.changes import REPEATS, Changes, Repeats, read_changes, read_removals
-from ..answers.coding import to_numbers
+from ..answers.coding import sought, to_numbers
 from ..answers.frames import FOREIGN
 from ..engine import Decision, Executor, Model, Run, Standing, Stream, Trace, registry
 from ..engine.stream import check_bounds
@@ -483,6 +483,7 @@ class LabelStream(Stream[Labels, LabelsResult]):
 
     def _number(self, task: Any) -> int:
         """Return the number of a task; -1 if its gold is known, but no answer."""
+        task = sought(task)
         try:
             number, waits = self._tasks.number.get(task, -1), task in self._waiting
         except FOREIGN:
