@@ -33,6 +33,7 @@ from .options import WatchedFolder
 from .say import words
 
 STREAMS: dict[str, Any] = {"labels": LabelStream, "points": ClickStream}
+PROBLEMS = "problems.csv"  # the files that cannot be used
 UNFINISHED = (".tmp", ".part")  # endings of files that are still being written
 ONCE_PAUSE = 1.0  # seconds between the two looks of --once
 TICK = 0.2  # seconds between checks for a signal
@@ -97,6 +98,11 @@ class Watch:
             raise ParameterError(f"{self.model} is a model of {found.kind}; watch takes {' or '.join(STREAMS)}")
         return {found.kind: make(found, settings)}
 
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables of results of every kind that the files may hold."""
+        return [name for kind in self.kinds for name in STREAMS[kind].models[0].result_type.table_names]
+
     def begin(self, kind: str) -> Stream[Any, Any]:
         """Return a new stream of a kind of answers."""
         if kind != "labels":
@@ -119,6 +125,7 @@ class Watcher:
         self.last: dict[str, Seen] = {}
         if SAVED in outputs.last:
             raise FileError(f"--out {watch.out} has the results of another command. Name another folder")
+        outputs.refuse_others([PROBLEMS, *(f"{name}.csv" for name in watch.tables)])
         if (watch.out / NAME).exists():
             self._go_on()
 
@@ -221,9 +228,7 @@ class Watcher:
         watch, stream, new, said = self.watch, self.stream, self.outputs.new, ""
         if self.refused:
             reasons = [each[2] for each in self.refused.values()]
-            write_csv(
-                pl.DataFrame({"file": [*self.refused], "reason": reasons}), new / "problems.csv", watch.excel_safe
-            )
+            write_csv(pl.DataFrame({"file": [*self.refused], "reason": reasons}), new / PROBLEMS, watch.excel_safe)
         if stream is not None:
             try:
                 result = stream.result(run=watch.run)
