@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import FileError
-from .files import HIDDEN, TEMPORARY, digest_of, remove_leftover, repeated, shown, sync
+from .files import HIDDEN, TEMPORARY, digest_of, remove_leftover, repeated, sync, unwritable
 from .locks import Lock
 
 READY = f"{HIDDEN}ready"  # the folder of outputs that count, and are being put in place
@@ -285,7 +285,4 @@ def _named(folder: Path, more: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileError(
-            f"cannot write to {shown(folder)}: {error.strerror or error}{more}. Check that you may write there and "
-            "that the disk is not full, or name another folder"
-        ) from error
+        raise unwritable(folder, error, more) from error

@@ -26,7 +26,7 @@ from ..answers.base import Answers
 from ..errors import ChecksumError, FileError, ParameterError
 from ..forks import refuse_lost_threads
 from .base import BaseResult
-from .files import shown, write_whole
+from .files import unwritable, write_whole
 from .outputs import settle
 from .split import TASK_TABLES, SplitResult, SummaryOfLabels, saved_tables, table_sums
 from .stored import ARRAYS, Parts, Stored, UnsoundError, as_parquet, complete, conforms, load_arrays
@@ -66,9 +66,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
             result.task_tables.write(name, new)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
-        raise FileError(
-            f"cannot write {shown(new)}: {error.strerror or error}; an existing result was not changed"
-        ) from error
+        raise unwritable(new, error, "; an existing result was not changed") from error
     head, parts = parts_of(result)
     saved = pack(place(folder), "result", head | {"tables": stamp, "table_sums": table_sums(new)}, parts)
     for old in folder.glob(f"{TABLES}-*"):
