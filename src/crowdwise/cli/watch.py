@@ -33,6 +33,7 @@ from .options import WatchedFolder
 from .say import words
 
 STREAMS: dict[str, Any] = {"labels": LabelStream, "points": ClickStream}
+LIMIT = "max_expanded"  # the option of which a later run may give another value
 PROBLEMS = "problems.csv"  # the files that cannot be used
 UNFINISHED = (".tmp", ".part")  # endings of files that are still being written
 ONCE_PAUSE = 1.0  # seconds between the two looks of --once
@@ -142,11 +143,18 @@ class Watcher:
             raise DataError(f"{file} was not written by crowdwise watch, so it is not changed; give another --out")
         if not all(conforms(notes.get(name), kind) for name, kind in NOTES.items()):
             raise ChecksumError(f"{file} does not say which files were read. Give another --out")
-        if (model is not None and model != stream.model) or notes["options"] != self.options:
+        if (model is not None and model != stream.model) or not self._same_options(notes["options"]):
             began = f"the model {stream.model.name} and the options {notes['options'] or 'by default'}"
             raise ParameterError(f"{file} was begun with {began}. Give the same ones, or another --out")
-        self.stream, self.taken, self.refused = stream, notes["taken"], notes["refused"]
+        self.stream, self.taken = stream, notes["taken"]
+        if notes["options"].get(LIMIT) == self.options.get(LIMIT):  # else, files that were too large are read again
+            self.refused = notes["refused"]
         words(f"going on from {file}: {stream!r}, {len(self.taken)} files")
+
+    def _same_options(self, before: dict[str, str]) -> bool:
+        """Whether the options of an earlier run read files as those of this one do."""
+        changed = {*before.items()} ^ {*self.options.items()}
+        return {name for name, _ in changed} <= {LIMIT}
 
     def look(self) -> list[Path]:
         """Return the files to read: new or changed, and the same as at the last look; by their time."""
