@@ -20,6 +20,7 @@ import crowdwise as cw
 from crowdwise.engine import resources
 from crowdwise.errors import FileError
 from crowdwise.io.chunks import Source, too_large
+from crowdwise.io.other_tables import check_parquet
 from crowdwise.io.stored import PARTS, Folder
 from crowdwise.limits import LIMITS
 from crowdwise.result.store import read_checkpoint
@@ -416,6 +417,34 @@ def test_commands_take_a_folder_of_tables(words, answers, command, tmp_path):
     (tmp_path / "empty").mkdir()
     status, _, err = command(name, tmp_path / "empty")
     assert (status, "no saved result at" in err) == (1, True)
+
+
+TRUNCATED = """
+import os, sys
+from pathlib import Path
+from crowdwise.errors import FileError
+from crowdwise.io.other_tables import check_parquet
+from crowdwise.result import parquet
+path, real = Path(sys.argv[1]), parquet.claims
+def claims(data):
+    os.truncate(path, int(sys.argv[2]))
+    return real(data)
+parquet.claims = claims
+try:
+    check_parquet(path, None)
+except FileError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("left", [0, 100, 50_000])
+def test_f10_a_parquet_file_that_is_truncated_while_it_is_read_is_an_error(left, tmp_path):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"task": range(100_000)}).write_parquet(path, compression="uncompressed", row_group_size=5_000)
+    assert check_parquet(path, None) == 100_000
+    done = subprocess.run([sys.executable, "-c", TRUNCATED, path, str(left)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("a.parquet is not a complete Parquet file: it ")
 
 
 def test_f7_samples_of_json_lines_are_read_like_the_whole(tmp_path):
