@@ -26,7 +26,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _OPTION = re.compile("\x02([^\x03]*)\x03([^\x03]*)\x03")  # control characters that occur in no message
@@ -43,14 +43,14 @@ def option(name: str, *values: object) -> str:
     python = f"{name}={', '.join(map(repr, values))}" if len(values) < 2 else f"{name}={list(values)!r}"
     shell = f"--{name.replace('_', '-')}"
     if values and values[0] is not True:
-        shell += " " + shlex.quote(",".join(map(_text, values)))
+        shell += " " + shlex.quote(",".join(map(as_words, values)))
     return f"\x02{python if values else f'{name}='}\x03{shell}\x03"
 
 
-def _text(value: object) -> str:
-    """Return a value of the caller's as text, whatever it is."""
+def as_words(value: object, form: Callable[[object], str] = str) -> str:
+    """Return a value of the caller's as text, by `str` or `repr`, whatever it is."""
     try:
-        return str(value)
+        return form(value)
     except Exception:
         return f"a {type(value).__name__}"
 
@@ -193,5 +193,5 @@ def nearest(word: object, among: Iterable[object]) -> str:
     " Did you mean 'label'?"
     """
     names = {str(name).casefold(): str(name) for name in among}
-    close = difflib.get_close_matches(_text(word).casefold(), names, n=1)
+    close = difflib.get_close_matches(as_words(word).casefold(), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""

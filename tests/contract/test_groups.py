@@ -460,7 +460,7 @@ def test_processor_time_of_earlier_measurements_counts_once_and_only_if_used(tmp
 def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = MeasurementCache(tmp_path / "file" / "measured.jsonl", lambda said: None)
-    with pytest.raises(cw.errors.FileError, match=r"cannot write .*measured\.jsonl: .* Give another path"):
+    with pytest.raises(cw.errors.FileError, match=r"cannot write .*measured\.jsonl: .* name another place"):
         cache.measure("a", lambda: {"test": 1.0})
 
 

@@ -342,5 +342,5 @@ def test_s8_exports_write_no_file_by_a_name_of_the_data(kind: str, tmp_path: Pat
     status, _, err = command("export", file, "--to", kind, "--out", out)
     assert status == 0, err
     written = {path.relative_to(out).as_posix() for path in set(tmp_path.rglob("*")) - {file.parent, file, out}}
-    assert written == {EXPORTED[kind], "relabel.csv", "gold_candidates.csv"}
+    assert written == {EXPORTED[kind], "crowdwise.json", "relabel.csv", "gold_candidates.csv"}
     assert "etc/passwd" in (out / EXPORTED[kind]).read_text()

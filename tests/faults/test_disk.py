@@ -102,7 +102,7 @@ def test_r4_a_full_disk_is_noticed_when_arrays_are_kept(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (150, before[1]))
     try:
-        with pytest.raises(FileError, match=r"cannot write to .*: File too large\. Free some space there"):
+        with pytest.raises(FileError, match=r"cannot write .*: File too large\. Check .* disk is not full"):
             stored.save_array(tmp_path / "array.npy", np.arange(9))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -132,7 +132,7 @@ def test_r4_a_list_of_outputs_that_cannot_be_read_is_not_taken_for_an_empty_one(
     run("old.csv")
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", fail)
-        with pytest.raises(FileError, match=r"cannot write to .*: Input/output error"):
+        with pytest.raises(FileError, match=r"cannot write .*: Input/output error"):
             run("new.csv")
     assert sorted(each.name for each in tmp_path.iterdir()) == [LISTED, "old.csv"]
     run("new.csv")

@@ -43,7 +43,7 @@ def test_r4_a_reader_that_stops_early_is_no_error(words: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        ("crowdwise workers answers.csv >&-", 0), ("crowdwise workers answers.csv 2>&-", 0),
+        ("crowdwise aggregate answers.csv --out out --no-page >&-", 0), ("crowdwise workers answers.csv 2>&-", 0),
         ("crowdwise workers answers.csv 2> /dev/full", 0), ("crowdwise workers none.csv 2> /dev/full", 1),
         ("crowdwise workers --none 2> /dev/full", 2), ("crowdwise inspect - <&-", 1),
     ],
@@ -52,6 +52,31 @@ def test_r4_closed_and_full_streams_do_not_change_the_exit_status(line: str, sta
     found, said = shell(line, tmp_path)
     assert found == status
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "workers answers.csv", "aggregate answers.csv", "models"])
+def test_r4_a_closed_standard_output_is_a_sentence(words: str, tmp_path: Path) -> None:
+    status, said = shell(f"crowdwise {words} >&-", tmp_path)
+    assert status == 1
+    assert said.endswith("error: cannot write to standard output: it is closed. Write to another place\n")
+    assert "Traceback" not in said
+
+
+EXITS = """
+import sys, crowdwise.cli.app
+from crowdwise.cli import main
+def leaving(**_):
+    print("some output")
+    sys.exit({})
+crowdwise.cli.app.app = leaving
+main()
+"""
+
+
+@pytest.mark.parametrize(("left", "status", "said"), [("5", 5, ""), ("'why'", 1, "why\n"), ("", 0, "")])
+def test_r4_only_a_broken_pipe_is_taken_for_one(left: str, status: int, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", EXITS.format(left)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "some output\n", said)
 
 
 def test_r4_messages_do_not_go_to_standard_output_when_stderr_is_closed(tmp_path: Path) -> None:

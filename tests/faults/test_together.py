@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,7 +162,7 @@ def test_r4_an_error_at_any_step_leaves_the_old_or_the_new_set(
                 published(folder, NEW)
             except FileError as error:
                 problem = str(error)
-        assert problem == "" or problem.startswith(f"cannot write to {folder}: Input/output error")
+        assert problem == "" or problem.startswith(f"cannot write {folder}: Input/output error")
         if times > 1:
             settle(folder)  # while nothing works, nothing can be removed
         now = seen(folder)
@@ -249,9 +250,10 @@ def test_s8_a_list_that_a_stranger_made_leads_nowhere(out: Path, tmp_path: Path)
     assert "groups.csv" not in seen(out)
     for files in ({"../precious": "0"}, {"/": "0", "..": "0"}, [], None, 3):
         (out / LISTED).write_text(json.dumps({"files": files}))
-        published(out, {"labels.csv": "newer labels"})
+        with pytest.raises(FileError, match=r"labels\.csv was not written by Crowdwise"):
+            published(out, {"labels.csv": "newer labels"})
     assert (tmp_path / "precious").exists()
-    assert {**OWN, "labels.csv": "newer labels"}.items() <= seen(out).items()
+    assert {**OWN, "labels.csv": "new labels"}.items() <= seen(out).items()
 
 
 def test_files_that_belong_together(out: Path) -> None:
@@ -297,7 +299,77 @@ def test_tables_of_a_simulated_crowd_are_written_together(tmp_path: Path, monkey
         crowd.save(tmp_path / "crowd")
     assert not (tmp_path / "crowd").exists()
     crowd.save(tmp_path / "crowd")
-    assert sorted(each.name for each in (tmp_path / "crowd").iterdir()) == ["answers.csv", "truth.csv", "workers.csv"]
+    names = ["answers.csv", "crowdwise.json", "truth.csv", "workers.csv"]
+    assert sorted(each.name for each in (tmp_path / "crowd").iterdir()) == names
+    crowd.save(tmp_path / "crowd")  # its own files are replaced
+    (tmp_path / "crowd" / "features.parquet").write_text("of the user")
+    with pytest.raises(FileError, match=r"features\.parquet was not written by Crowdwise"):
+        cw.simulate.experts(40, seed=3).save(tmp_path / "crowd")
+    assert (tmp_path / "crowd" / "features.parquet").read_text() == "of the user"
+
+
+NOT_OURS = r"{} was not written by Crowdwise, and the outputs would replace it\. Move it away, or name another folder"
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "sets.csv", "report.html"])
+def test_r4_files_of_the_user_are_never_replaced(
+    name: str, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame().write_csv(tmp_path / "a.csv")
+    out = tmp_path / "out"
+    put(out, {name: "of the user", "notes.txt": "more"})
+    fit = ["aggregate", tmp_path / "a.csv", "--model", "majority-vote", "--out", out]
+    with monkeypatch.context() as patched:  # before the fit
+        patched.setattr(cw.MajorityVote, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+        status, printed, err = command(*fit)
+    assert (status, printed) == (1, "")
+    assert re.search(NOT_OURS.format(re.escape(str(out / name))), err)
+    assert seen(out) == {name: "of the user", "notes.txt": "more"}
+    (out / name).unlink()
+    for _ in range(2):  # what a run wrote is replaced by the next one
+        assert command(*fit)[0] == 0
+    assert (out / "notes.txt").read_text() == "more"
+
+
+def test_r4_a_page_of_the_user_stays_if_there_is_no_new_one(tmp_path: Path, command: Any) -> None:
+    cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame().write_csv(tmp_path / "a.csv")
+    put(tmp_path / "out", {"report.html": "<title>of the user</title>"})
+    fit = ["aggregate", tmp_path / "a.csv", "--model", "majority-vote", "--no-page", "--out", tmp_path / "out"]
+    assert command(*fit)[0] == 0
+    assert (tmp_path / "out" / "report.html").read_text() == "<title>of the user</title>"
+
+
+def test_r12_outputs_of_versions_without_a_list_are_replaced(tmp_path: Path, command: Any) -> None:
+    cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame().write_csv(tmp_path / "a.csv")
+    fit = ["aggregate", tmp_path / "a.csv", "--model", "majority-vote", "--no-page", "--out", tmp_path / "out"]
+    assert command(*fit)[0] == 0
+    (tmp_path / "out" / LISTED).unlink()
+    (tmp_path / "out" / "labels.csv").write_text("old")
+    assert command(*fit)[0] == 0
+    assert (tmp_path / "out" / "labels.csv").read_text() != "old"
+
+
+def test_tables_of_results_are_those_that_are_checked_before_a_fit() -> None:
+    labels = cw.simulate.crowd(tasks=20, workers=6, seed=1).answers
+    pairs = cw.Pairs({"left": ["a", "a"], "right": ["b", "c"], "worker": ["x", "y"], "answer": ["same", "different"]})
+    for answers, model in ((labels, "groups"), (cw.simulate.clicks(seed=1).points, None), (pairs, None)):
+        result = cw.aggregate(answers, model)
+        assert set(result.tables()) == set(result.table_names)
+
+
+def test_files_of_export_and_watch_never_replace_those_of_the_user(tmp_path: Path, command: Any) -> None:
+    answers = cw.simulate.crowd(tasks=20, workers=5, seed=1).answers
+    put(tmp_path / "given", {"relabel.csv": "of the user"})
+    with pytest.raises(FileError, match=NOT_OURS.format(".*relabel.csv")):
+        cw.export(cw.aggregate(answers, "majority-vote"), "csv", tmp_path / "given")
+    assert seen(tmp_path / "given") == {"relabel.csv": "of the user"}
+    (tmp_path / "in").mkdir()
+    answers.frame().write_csv(tmp_path / "in" / "a.csv")
+    put(tmp_path / "out", {"workers.csv": "of the user"})
+    status, _, err = command("watch", tmp_path / "in", "--once", "--out", tmp_path / "out")
+    assert status == 1
+    assert re.search(NOT_OURS.format(".*workers.csv"), err)
+    assert seen(tmp_path / "out") == {"workers.csv": "of the user"}
 
 
 def test_a_fit_and_a_stream_do_not_share_a_folder(tmp_path: Path, command: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -109,6 +110,19 @@ def test_bad_files_are_reported_skipped_and_tried_again_when_they_change(folder:
     once()
     check_outputs(Path("out"), FIRST, SECOND)
     assert pl.read_csv(Path("out") / "problems.csv")["file"].sort().to_list() == ["broken.parquet", "empty.csv"]
+
+
+def test_f6_a_file_refused_for_its_expanded_size_is_read_with_a_larger_limit(folder: Path, once: Any) -> None:
+    put(folder, "a.csv", "t1,ann,x", "t1,bob,x")
+    text = b"task,worker,label\nt2,ann,y\nt2,bob,y\n" + b"\n" * 200_000
+    (folder / "b.csv.gz").write_bytes(gzip.compress(text))
+    assert "b.csv.gz was not used: b.csv.gz expands to more than" in once("--max-expanded", "100KB")
+    assert "b.csv.gz" not in once("--max-expanded", "100KB"), "nothing has changed"
+    said = once("--max-expanded", "1MB")
+    assert "2 tasks" in said
+    assert "from 2 files" in said
+    assert not Path("out/problems.csv").exists()
+    assert "Give the same ones, or another --out" in once("--max-expanded", "1MB", "--missing", "NA", status=2)
 
 
 def test_a_bad_first_file_does_not_decide_the_kind(folder: Path) -> None:

@@ -368,7 +368,7 @@ def test_the_command_gives_a_result_back(command: Any, tmp_path: Path) -> None:
     code, _, err = command("export", str(tmp_path / "r"), "--to", "label-studio", "--out", str(tmp_path / "back"))
     assert code == 0
     assert {each.name for each in (tmp_path / "back").iterdir()} == {
-        "label-studio.json", "relabel.csv", "gold_candidates.csv",
+        "crowdwise.json", "label-studio.json", "relabel.csv", "gold_candidates.csv",
     }  # fmt: skip
     assert "estimates" in err
     assert "to label again, with reasons" in err

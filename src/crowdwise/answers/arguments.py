@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import ParameterError, as_words
 from ..kernels.layout import Floats
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -203,8 +203,5 @@ def brief(value: object) -> str:
     """Return a value of the caller's for a message, whatever it is."""
     if isinstance(value, int) and abs(value) > MAX_WHOLE:
         return "a whole number beyond 64 bits"
-    try:
-        text = repr(str(value) if isinstance(value, Path) else value)
-    except Exception:
-        return f"a {type(value).__name__}"
+    text = as_words(str(value) if isinstance(value, Path) else value, repr)
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)  # why standard output cannot be written
 
 
 class Terminated(BaseException):
@@ -36,7 +36,9 @@ def main() -> None:
         exec("")  # an interrupt within an `exec` would end Python by SIGINT, unless another `exec` ends well
     except Terminated:
         status = _ended("terminated; no incomplete files are left", 143)
-    except (BrokenPipeError, SystemExit):  # the reader of the output has closed the pipe; typer then exits
+    except (BrokenPipeError, SystemExit) as problem:
+        if not _is_broken_pipe(problem):
+            raise
         _discard_output()
         status = 0
     except OSError as problem:  # a failure at a place where no command expects one
@@ -80,16 +82,24 @@ def _ended(why: str, status: int) -> int:
 
 def _cause(problem: OSError) -> str:
     """Describe an error of the file system, or of standard output: commands name the files that they cannot write."""
-    if problem.filename is None and problem.errno in NO_SPACE:
-        return f"cannot write to standard output: {problem.strerror}. Write to another place"
+    if problem.filename is None and problem.errno in NO_OUTPUT:
+        why = "it is closed" if problem.errno == errno.EBADF else problem.strerror
+        return f"cannot write to standard output: {why}. Write to another place"
     name = problem.filename or "a file"
     return f"cannot use {name}: {problem.strerror or problem}. Check the disk, the name and the permissions"
 
 
+def _is_broken_pipe(problem: BaseException) -> bool:
+    """Whether the reader of the output has closed the pipe; typer then exits."""
+    cause = problem.__context__ if isinstance(problem, SystemExit) else problem
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
 def _open_streams() -> None:
-    """Have standard streams, also where the caller closed them, that can show every text."""
+    """Have standard streams, also where the caller closed them, that can show every text. What is written to a closed
+    standard output is an error."""
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end the run
         if hasattr(stream, "reconfigure"):

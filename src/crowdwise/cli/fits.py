@@ -156,6 +156,7 @@ def score_pairs(result: Any, truth: pl.DataFrame, within: float) -> Scores:
 
 SCORERS = {"labels": score_labels, "points": score_points, "pairs": score_pairs}
 ABOUT = {"labels": "task", "points": "image", "pairs": "item"}  # by kind: what text and pictures are about
+FURTHER = {"labels": ("sets",), "pairs": ("next",)}  # by kind: tables besides those of the result
 SHOWN = {"points": "images", "pairs": "sizes"}  # by kind: the table that JSON has, and people of pairs see
 
 
@@ -170,6 +171,8 @@ def _fit(job: Job, page: PageOptions, outputs: Outputs | None) -> None:
     if not job.source.insisted and not getattr(job.source, "kind", None):
         words(f"{answers.intake.source}: {answers.title}, recognised by the columns {_columns(answers)}")
     page.check(answers)
+    inputs, matched = (page.truth, page.content), ["matched"] * (page.truth is not None and answers.kind == "points")
+    job.refuse_others(outputs, answers.kind, [*FURTHER.get(answers.kind, ()), *matched], inputs)
     truth = page.truth_table
     result = job.fit(job.models[answers.kind], answers, features)
     files: list[Path] = []
@@ -188,7 +191,6 @@ def _fit(job: Job, page: PageOptions, outputs: Outputs | None) -> None:
             further = {"sets": page.sets(result)}
         if scores is not None and scores.file is not None:
             further[scores.name] = scores.file
-        inputs = (page.truth, page.content)
         pages = quick_page(result, job) | page.page(result, features)
         files = job.write(outputs, result, further, inputs=inputs, **pages)
     if problem is not None:
@@ -305,6 +307,7 @@ def _fit_classifier(job: Job, learner: Learner, page: PageOptions, outputs: Outp
     answers = job.source.answers()
     refuse_parts(answers, "learn")
     page.check(answers)
+    job.refuse_others(outputs, "labels", ("predictions", "roc"), (learner.features, page.content))
     expanded = job.source.max_expanded
     found = read_features(learner.features, answers.tasks, array=learner.array, max_expanded=expanded)
     x, rows = found.x.reshape(len(found.x), -1), answers.by_row(found.tasks)

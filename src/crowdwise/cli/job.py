@@ -168,11 +168,22 @@ class Job:
         **page: Any,
     ) -> list[Path]:
         """Write the outputs of a run as `write_result` does; with them, the checkpoint goes."""
-        gold = getattr(self.source, "gold", None)
-        read = [Path(self.source.file), self.features.features, *inputs, None if gold is None else Path(gold)]
+        read = self._files_read(inputs)
         return write_result(
             outputs, result, self.options.page, self.options.excel_safe, further, saved=saved, inputs=read, **page
         )
+
+    def refuse_others(
+        self, outputs: Outputs | None, kind: str, further: Sequence[str], inputs: Sequence[Path | None]
+    ) -> None:
+        """Refuse, before the fit, to replace files of others by the outputs, with `further` tables."""
+        if outputs is not None:
+            tables = [f"{name}.csv" for name in (*self.models[kind].result_type.table_names, *further)]
+            outputs.refuse_others([*tables, *[PAGE] * self.options.page], self._files_read(inputs))
+
+    def _files_read(self, inputs: Sequence[Path | None]) -> list[Path | None]:
+        gold = getattr(self.source, "gold", None)
+        return [Path(self.source.file), self.features.features, *inputs, None if gold is None else Path(gold)]
 
     def close(
         self, result: BaseResult, files: Sequence[Path], about: dict[str, Any], show: Callable[[], None] | None = None

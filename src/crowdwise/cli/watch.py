@@ -33,6 +33,8 @@ from .options import WatchedFolder
 from .say import words
 
 STREAMS: dict[str, Any] = {"labels": LabelStream, "points": ClickStream}
+LIMIT = "max_expanded"  # the option of which a later run may give another value
+PROBLEMS = "problems.csv"  # the files that cannot be used
 UNFINISHED = (".tmp", ".part")  # endings of files that are still being written
 ONCE_PAUSE = 1.0  # seconds between the two looks of --once
 TICK = 0.2  # seconds between checks for a signal
@@ -97,6 +99,11 @@ class Watch:
             raise ParameterError(f"{self.model} is a model of {found.kind}; watch takes {' or '.join(STREAMS)}")
         return {found.kind: make(found, settings)}
 
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables of results of every kind that the files may hold."""
+        return [name for kind in self.kinds for name in STREAMS[kind].models[0].result_type.table_names]
+
     def begin(self, kind: str) -> Stream[Any, Any]:
         """Return a new stream of a kind of answers."""
         if kind != "labels":
@@ -119,6 +126,7 @@ class Watcher:
         self.last: dict[str, Seen] = {}
         if SAVED in outputs.last:
             raise FileError(f"--out {watch.out} has the results of another command. Name another folder")
+        outputs.refuse_others([PROBLEMS, *(f"{name}.csv" for name in watch.tables)])
         if (watch.out / NAME).exists():
             self._go_on()
 
@@ -135,11 +143,18 @@ class Watcher:
             raise DataError(f"{file} was not written by crowdwise watch, so it is not changed; give another --out")
         if not all(conforms(notes.get(name), kind) for name, kind in NOTES.items()):
             raise ChecksumError(f"{file} does not say which files were read. Give another --out")
-        if (model is not None and model != stream.model) or notes["options"] != self.options:
+        if (model is not None and model != stream.model) or not self._same_options(notes["options"]):
             began = f"the model {stream.model.name} and the options {notes['options'] or 'by default'}"
             raise ParameterError(f"{file} was begun with {began}. Give the same ones, or another --out")
-        self.stream, self.taken, self.refused = stream, notes["taken"], notes["refused"]
+        self.stream, self.taken = stream, notes["taken"]
+        if notes["options"].get(LIMIT) == self.options.get(LIMIT):  # else, files that were too large are read again
+            self.refused = notes["refused"]
         words(f"going on from {file}: {stream!r}, {len(self.taken)} files")
+
+    def _same_options(self, before: dict[str, str]) -> bool:
+        """Whether the options of an earlier run read files as those of this one do."""
+        changed = {*before.items()} ^ {*self.options.items()}
+        return {name for name, _ in changed} <= {LIMIT}
 
     def look(self) -> list[Path]:
         """Return the files to read: new or changed, and the same as at the last look; by their time."""
@@ -221,9 +236,7 @@ class Watcher:
         watch, stream, new, said = self.watch, self.stream, self.outputs.new, ""
         if self.refused:
             reasons = [each[2] for each in self.refused.values()]
-            write_csv(
-                pl.DataFrame({"file": [*self.refused], "reason": reasons}), new / "problems.csv", watch.excel_safe
-            )
+            write_csv(pl.DataFrame({"file": [*self.refused], "reason": reasons}), new / PROBLEMS, watch.excel_safe)
         if stream is not None:
             try:
                 result = stream.result(run=watch.run)

@@ -6,7 +6,6 @@ A chunk is read by the same code as a whole file, so the rules about quotes, enc
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,8 +205,8 @@ class Source:
                 piece = file.read(HEAD)
                 body = piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1]
                 if records:
-                    found = [json.loads(line) for line in body.splitlines() if line.strip()]
-                    yield _column(column, found, self.types(path))
+                    types = self.types(path)  # which refuses a damaged line by its number
+                    yield _column(column, parse_records(body, path.name)[0], types)
                     continue
                 try:
                     frame = pl.read_csv(

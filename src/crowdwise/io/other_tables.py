@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import re
 import subprocess
 import sys
@@ -43,7 +42,7 @@ def dataset_files(folder: Path) -> list[Path]:
 
 
 def parquet_rows(data: Any, name: str, allowed: int | None) -> int:
-    """Return the number of rows by the headers of a Parquet file, given as bytes or as a map of a file. Raise FileError
+    """Return the number of rows by the headers of a Parquet file, given as bytes or as `FileBytes`. Raise FileError
     if they claim more than such a file holds, before any page is unpacked; what they claim, the reader holds to."""
     from ..result import parquet  # loads results
 
@@ -65,10 +64,10 @@ def check_parquet(path: Path, allowed: int | None) -> int:
 
 @cache
 def _check_parquet(path: Path, allowed: int | None, size: int, changed: int) -> int:
-    if not size:
-        return parquet_rows(b"", path.name, allowed)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-        return parquet_rows(data, path.name, allowed)
+    from ..result import parquet  # loads results
+
+    with path.open("rb") as file:
+        return parquet_rows(parquet.FileBytes(file), path.name, allowed)
 
 
 def read_arrow(path: Path, allowed: int | None = None) -> pl.DataFrame:

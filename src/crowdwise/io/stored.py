@@ -31,6 +31,7 @@ from ..engine.executor import InTurn
 from ..errors import FileError
 from ..kernels.layout import Layout, Subset, WorkerRows, spread_out
 from ..kernels.rules import Sizes, Whole
+from ..result.files import unwritable
 from ..result.locks import Lock
 from ..result.split import SavedTables
 from ..result.stored import conforms, flaw_of
@@ -51,12 +52,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the file system into errors that name the folder."""
     try:
         yield
-    except OSError as error:
-        raise FileError(
-            f"cannot write to {folder}: {error.strerror or error}. Free some space there, or name another folder"
-        ) from error
-    except pl.exceptions.ComputeError as error:
-        raise FileError(f"cannot write to {folder}: {str(error).splitlines()[0]}") from error
+    except (OSError, pl.exceptions.ComputeError) as error:
+        raise unwritable(folder, error) from error
 
 
 class _Writer:

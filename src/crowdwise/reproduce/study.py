@@ -20,7 +20,7 @@ from ..engine import Run
 from ..engine.run import Checkpoint
 from ..errors import CheckpointError, ChecksumError, FileError, option
 from ..kernels.layout import Floats
-from ..result.files import write_whole
+from ..result.files import unwritable, write_whole
 from ..result.store import read_checkpoint, write_checkpoint
 
 T = TypeVar("T")
@@ -296,7 +296,7 @@ class MeasurementCache:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps(entry)}\n")
         except OSError as error:
-            raise FileError(f"cannot write {self.path}: {error.strerror or error}. Give another path") from error
+            raise unwritable(self.path, error) from error
 
     def measure_seeds(
         self, key: str, seeds: Iterable[int], function: Callable[..., Measurement], *args: Any

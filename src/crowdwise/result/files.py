@@ -35,7 +35,7 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
         temporary = path.with_name(f"{HIDDEN}{path.name}.{os.getpid()}{TEMPORARY}")
         file = temporary.open("wb")
     except OSError as error:
-        raise FileError(f"cannot write {shown(path)}: {error.strerror or error}. Give another path") from error
+        raise unwritable(path, error) from error
     try:
         with file:
             yield file
@@ -46,12 +46,19 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
-            raise FileError(
-                f"cannot write {shown(path)}: {error.strerror or error}; an existing file was not changed"
-            ) from error
+            raise unwritable(path, error, "; an existing file was not changed") from error
         raise
     with contextlib.suppress(OSError):  # the new file is there, and its content is on the disk
         sync(path.parent)
+
+
+def unwritable(path: Path, error: Exception, more: str = "") -> FileError:
+    """Return the error for a file or folder that cannot be written; `more` says what was kept."""
+    why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    return FileError(
+        f"cannot write {shown(path)}: {why}{more}. Check that you may write there and that the disk is not full, or "
+        "name another place"
+    )
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:

@@ -6,7 +6,8 @@ successor are removed. A process that is killed before the moment leaves the old
 leaves a complete set, which the next process that reads or writes in the folder puts in place (`settle`).
 
 `crowdwise.json` lists the files of the last run with their checksums, so that what reads several of them can see that
-they belong together (`together`).
+they belong together (`together`), and the names of other files that Crowdwise wrote. A file that it does not name is
+never replaced or removed, unless an older version wrote it, which had no such list.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import FileError
-from .files import HIDDEN, TEMPORARY, digest_of, remove_leftover, repeated, shown, sync
+from .files import HIDDEN, TEMPORARY, digest_of, remove_leftover, repeated, sync, unwritable
 from .locks import Lock
 
 READY = f"{HIDDEN}ready"  # the folder of outputs that count, and are being put in place
 LOCK = f"{HIDDEN}lock"
 LISTED = "crowdwise.json"
+OWN = ".crowdwise"  # ending of the names of files that only Crowdwise writes
+WITHOUT_LIST = ({"result.crowdwise", "workers.csv"}, {"stream.crowdwise", "workers.csv"})  # what older versions wrote
 JOURNAL = ".removed"  # in the hidden folder: names of files to remove from the folder
+MADE_BY, HEAD = b'<meta name="generator" content="Crowdwise', 4096  # in pages, and bytes in which it is
 WAIT = 10.0  # seconds to wait for another process that is putting its outputs in place
 
 
@@ -70,6 +74,30 @@ class Outputs:
         with _named(self.folder):
             return {name.partition("/")[0] for name in _listed(self.folder)}
 
+    def refuse_others(self, names: Iterable[str], inputs: Iterable[Path | None] = ()) -> None:
+        """Raise FileError if a file of one of these names would be lost: Crowdwise did not write it, or it is one of
+        the inputs of the run."""
+        for name in sorted(names):
+            path = self.folder / name
+            if _among(path, inputs):
+                raise FileError(f"{path} was read, and the outputs would replace it. Name another folder")
+            if os.path.lexists(path) and not self._own(name):
+                raise FileError(
+                    f"{path} was not written by Crowdwise, and the outputs would replace it. Move it away, or name "
+                    "another folder"
+                )
+
+    def _own(self, name: str) -> bool:
+        """Whether a file of this name in the folder was written by Crowdwise."""
+        if name == LISTED or name.endswith(OWN):
+            return True
+        with _named(self.folder):
+            if name.endswith(".html") and _is_page(self.folder / name):
+                return True
+            if (self.folder / LISTED).exists():
+                return name in self.last or name in _others(self.folder)
+        return any(all((self.folder / each).exists() for each in names) for names in WITHOUT_LIST)
+
     @property
     def _staged(self) -> Path:
         return self.folder / f"{HIDDEN}{os.getpid()}"
@@ -92,9 +120,9 @@ class Outputs:
         """Put the files in `new` in place, and return their paths.
 
         Files of the names in `without` are removed, and so are the outputs of the last run that this one did not write.
-        Outputs that are not `listed` leave other files alone, and `crowdwise.json` as it is; those of the names in
-        `unlisted` will be left alone by the next run. A run that would replace or remove one of its `inputs` is
-        refused.
+        Outputs that are not `listed` leave other files alone; they and those of the names in `unlisted` will be left
+        alone by the next run. A run that would replace a file which Crowdwise did not write, or replace or remove one
+        of its `inputs`, is refused.
         """
         staged, folder = self.new, self.folder
         with _named(folder):
@@ -102,16 +130,16 @@ class Outputs:
             blocked = next((name for name in names if _blocks(folder / name, staged / name)), None)
             if blocked is not None:
                 raise FileError(f"{folder / blocked} is in the way of an output. Move it, or name another folder")
-            removed = {*without}
+            names = [name for name in names if name != LISTED]
+            files, others = _listed(folder), _others(folder) | {*(unlisted if listed else names)}
+            removed = {name for name in without if self._own(name)}
             if listed:
                 removed |= self.last
-                files = {each.relative_to(staged).as_posix(): each for each in _files(staged)}
-                digests = {name: digest_of(each) for name, each in files.items() if name not in unlisted}
-                _write_json(staged / LISTED, {"files": digests})
+                found = {each.relative_to(staged).as_posix(): each for each in _files(staged)}
+                files = {name: digest_of(each) for name, each in found.items() if name not in {*unlisted, LISTED}}
             removed -= {*names, LISTED}
-            lost = next((name for name in (*names, *removed) if _among(folder / name, inputs)), None)
-            if lost is not None:
-                raise FileError(f"{folder / lost} was read, and the outputs would replace it. Name another folder")
+            self.refuse_others([*names, *removed], inputs)
+            _write_json(staged / LISTED, {"files": files, "others": sorted(others - {*files} - removed)})
             _write_json(staged / JOURNAL, sorted(removed))
             for each in (*staged.rglob("*"), staged):
                 sync(each)
@@ -214,6 +242,21 @@ def _listed(folder: Path) -> dict[str, str]:
     return {name: digest for name, digest in files.items() if all(map(_is_name, name.split("/")))}
 
 
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page that Crowdwise made, perhaps by itself: pages say so at their beginning."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return MADE_BY in file.read(HEAD)
+
+
+def _others(folder: Path) -> set[str]:
+    """Return the names of files that Crowdwise wrote, besides those of the last run."""
+    found = _read_json(folder / LISTED, {})
+    others = found.get("others") if isinstance(found, dict) else None
+    return {*filter(_is_name, others)} if isinstance(others, list) else set()
+
+
 def _is_name(name: object) -> bool:
     """Whether a name that was read from a file leads to a place in the folder."""
     return isinstance(name, str) and name not in ("", ".", "..") and not {"/", "\0"} & {*name}
@@ -242,7 +285,4 @@ def _named(folder: Path, more: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileError(
-            f"cannot write to {shown(folder)}: {error.strerror or error}{more}. Check that you may write there and "
-            "that the disk is not full, or name another folder"
-        ) from error
+        raise unwritable(folder, error, more) from error

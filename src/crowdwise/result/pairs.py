@@ -68,6 +68,7 @@ class PairsResult(BaseResult):
     """
 
     kind = "pairs"
+    table_names = ("clusters", "sizes", "workers", "asked")
 
     answers: Pairs
     model: PairsModel

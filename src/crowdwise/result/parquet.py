@@ -6,12 +6,14 @@ the file and of its pages, in the compact protocol of Thrift, say both; what the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 MAGIC = b"PAR1"
 MAX_RATIO = 100  # unpacked bytes per byte of the file
 MAX_UNPACKED = 1 << 28  # bytes that are allowed whatever the ratio
+BLOCK = 1 << 12  # bytes of a file that are read at once
 MAX_DEPTH = 16  # of structures within structures
 TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, TEXT, LIST, SET, MAP, STRUCT = range(1, 13)  # types of fields
 
@@ -22,6 +24,28 @@ class Claims(NamedTuple):
     rows: int
     unpacked: int  # bytes
     values: int  # of all columns
+
+
+class FileBytes:
+    """The bytes of a file, read in blocks. Unlike a map of it, a file that is truncated meanwhile is an error, and not
+    the end of the process."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.size = file, os.fstat(file.fileno()).st_size
+        self.start, self.block = 0, b""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(self.size)
+            return os.pread(self.file.fileno(), stop - start, start)
+        if not self.start <= at < self.start + len(self.block):
+            self.start, self.block = at, os.pread(self.file.fileno(), BLOCK, at)
+        if not self.block:
+            raise ValueError("it was truncated while it was read")
+        return self.block[at - self.start]
 
 
 def check(data: Any, most_rows: int) -> None:
@@ -39,7 +63,7 @@ def most_unpacked(data: Any) -> int:
 
 
 def claims(data: Any) -> Claims:
-    """Read the headers of a file, given as bytes or as a map of a file; ValueError if they make no sense."""
+    """Read the headers of a file, given as bytes or as `FileBytes`; ValueError if they make no sense."""
     if len(data) < 12 or data[:4] != MAGIC or data[-4:] != MAGIC:
         raise ValueError("it is no Parquet file")
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

@@ -75,6 +75,7 @@ class PointsResult(BaseResult):
     """
 
     kind = "points"
+    table_names = ("objects", "workers", "clicks", "images")
 
     answers: Points
     params: Objects

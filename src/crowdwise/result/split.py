@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -150,7 +149,8 @@ def saved_tables(folder: Path, sums: Mapping[str, str], n_tasks: int) -> SavedTa
     for name, columns in TASK_COLUMNS.items():
         rows, files = 0, sorted((folder / name).glob("*.parquet"))
         for path in files:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            with path.open("rb") as file:
+                data = parquet.FileBytes(file)
                 parquet.check(data, n_tasks)
                 rows += parquet.claims(data).rows
             if tuple(pl.read_parquet_schema(path)) != columns:

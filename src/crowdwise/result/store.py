@@ -27,7 +27,7 @@ from ..answers.base import Answers
 from ..errors import ChecksumError, DataError, FileError, ParameterError, option
 from ..forks import refuse_lost_threads
 from .base import BaseResult
-from .files import shown, write_whole
+from .files import unwritable, write_whole
 from .outputs import settle
 from .split import TASK_TABLES, SavedTables, SplitResult, SummaryOfLabels, TaskTables, saved_tables, table_sums
 from .stored import (
@@ -86,9 +86,7 @@ def write_split(result: SplitResult, folder: Path) -> Path:
             result.task_tables.write(name, new)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
-        raise FileError(
-            f"cannot write {shown(new)}: {error.strerror or error}; an existing result was not changed"
-        ) from error
+        raise unwritable(new, error, "; an existing result was not changed") from error
     head |= {"tables": stamp, "table_sums": table_sums(new)}
     try:
         saved = pack(place(folder), "result", head, parts, as_saved(result))
