@@ -326,15 +326,6 @@ def test_r5_too_little_memory_to_load_is_said(tmp_path):
         raise MemoryError
 
 
-def test_s4_the_space_of_clusters_is_tried_before_it_is_used(tmp_path):
-    sim = cw.simulate.pinwheel(clusters=3, per_cluster=8, asked=15, workers=4, each=20, seed=1)
-    cw.aggregate(sim.pairs, "k-means-items", features=sim.features).save(tmp_path)
-    change(tmp_path / NAME, tmp_path, array("space.centres", lambda v: v[:, :1]))
-    loaded = cw.load(tmp_path)
-    with pytest.raises(ChecksumError, match="new items cannot be assigned: the saved clusters are damaged"):
-        loaded.assign(np.zeros((2, 2)))
-
-
 def test_s4_streams_are_checked(tmp_path):
     cw.LabelStream().update(SIM.answers.frame()).save(tmp_path)
     file = tmp_path / "stream.crowdwise"
