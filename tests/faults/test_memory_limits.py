@@ -14,7 +14,7 @@ import pytest
 import crowdwise as cw
 from crowdwise import limits
 from crowdwise.engine import resources
-from crowdwise.errors import MemoryNeedError
+from crowdwise.errors import Interrupted, MemoryNeedError
 from crowdwise.labels.dawid_skene import DawidSkene
 
 TOO_SMALL = (
@@ -179,3 +179,25 @@ def test_r5_the_command_line_says_it_and_leaves_what_was_there(command, monkeypa
     assert (status, printed) == (1, "")
     assert re.search("error: " + RAN_OUT.format("the report"), said)
     assert contents(out) == before
+
+
+TORCH = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8",
+    "CUDA out of memory. Tried to allocate 2.00 GiB",
+)
+
+
+@pytest.mark.parametrize("said", TORCH)
+def test_r5_too_little_memory_in_a_resumed_fit_is_not_called_a_damaged_checkpoint(said, monkeypatch):
+    answers, left = cw.simulate.crowd("confusion", tasks=20, workers=5, seed=1).answers, iter(range(3))
+    with pytest.raises(Interrupted) as broken:
+        cw.aggregate(answers, "dawid-skene", run=cw.Run(stop=lambda: next(left, None) is None))
+
+    def full(*_: object) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr("crowdwise.labels.em._EM.step", full)
+    with pytest.raises(MemoryNeedError, match="dawid-skene ran out of memory"):
+        cw.aggregate(answers, "dawid-skene", run=cw.Run(resume=broken.value.checkpoint))
+    with pytest.raises(MemoryNeedError, match="dawid-skene ran out of memory"):
+        cw.aggregate(answers, "dawid-skene")
