@@ -284,6 +284,16 @@ def test_s4_parts_on_disk_are_used_again_only_if_they_are_sound(tmp_path):
     assert not is_sound(home.part(0))
 
 
+def test_s4_the_answers_of_a_part_are_counted_only_if_their_numbers_are_right(monkeypatch, tmp_path):
+    """Counting 2**31 - 1 different pairs would take 16 GB."""
+    home = Folder(tmp_path)
+    write_part(home.part(0), SIM.answers)
+    file = home.part(0) / "pair.npy"
+    np.save(file, np.full_like(np.load(file), 2**31 - 1))
+    monkeypatch.setattr(Layout, "flaw", property(lambda layout: pytest.fail("it was counted")))
+    assert not is_sound(home.part(0))
+
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     left = iter(range(3))

@@ -173,7 +173,7 @@ def is_sound(folder: Path) -> bool:
         tasks = read_arrow(folder / "tasks.arrow").to_series()
         extras = folder / "extras.arrow"
         heights = {read_arrow(extras).height} if extras.exists() else {layout.n_answers}
-        flaws = flaw_of(layout, sizes), layout.flaw, *(
+        flaws = flaw_of(layout, sizes) or layout.flaw, *(
             rule.shape_flaw(value, sizes) or rule.flaw(value, sizes)
             for rule, value in (
                 (GOLD, arrays["gold"]), (Ids("T"), tasks), (Ids("W"), index.workers), (Ids("K"), index.classes),
