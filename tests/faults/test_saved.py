@@ -280,6 +280,12 @@ def test_s4_parts_on_disk_are_used_again_only_if_they_are_sound(tmp_path):
         assert not is_sound(home.part(0))
     np.save(file, pairs)
     assert is_sound(home.part(0))
+    ids = home.part(0) / "tasks.arrow"
+    good = ids.read_bytes()
+    pl.read_ipc(good).select(pl.col("task").reverse()).write_ipc(ids)  # sound ids of other tasks
+    assert not is_sound(home.part(0))
+    ids.write_bytes(good)
+    assert is_sound(home.part(0))
     (home.part(0) / "part.json").write_text("[")
     assert not is_sound(home.part(0))
 

@@ -19,7 +19,7 @@ from fuzzing import Fuzzer, outcome
 import crowdwise as cw
 from crowdwise.io.chunks import Source
 from crowdwise.io.large import split_labels
-from crowdwise.io.stored import _digest_of
+from crowdwise.io.stored import digest_of
 from crowdwise.kernels.layout import Layout
 
 CELLS = (-1, 0, 1, 2, 5, 127, 2**31 - 1, -(2**31))
@@ -44,7 +44,7 @@ def damaged(rng: random.Random, folder: Path) -> Path:
     files = sorted(path for path in (folder / "parts").rglob("*") if path.is_file() and path.name != "lock")
     touched = {damage(rng, rng.choice(files)) for _ in range(rng.choice((1, 1, 1, 2, 3)))}
     if rng.random() < 0.7:
-        for part in {path.parent for path in touched if path.suffix == ".npy"}:
+        for part in {path.parent for path in touched if path.suffix in (".npy", ".arrow")}:
             make_right(part)
     return folder
 
@@ -102,7 +102,9 @@ def make_right(part: Path) -> None:
     """Make the digest of a part right, as anyone can."""
     with suppress(OSError, ValueError, TypeError, EOFError, TokenError):
         about = json.loads((part / "part.json").read_text(encoding="utf-8"))
-        about["digest"] = _digest_of({name: np.load(part / f"{name}.npy") for name in (*Layout._fields[1:], "gold")})
+        about["digest"] = digest_of(
+            {name: np.load(part / f"{name}.npy") for name in (*Layout._fields[1:], "gold")}, part
+        )
         (part / "part.json").write_text(json.dumps(about), encoding="utf-8")
 
 
