@@ -23,6 +23,8 @@ import crowdwise as cw
 from crowdwise.aggregation import model_class
 from crowdwise.engine.run import Checkpoint
 from crowdwise.errors import CheckpointError, ChecksumError, FileError, Interrupted, MemoryNeedError, ParameterError
+from crowdwise.io.chunks import Source
+from crowdwise.io.large import split_labels
 from crowdwise.io.stored import Folder, StoredLabels, is_sound, write_part
 from crowdwise.kernels.layout import Layout
 from crowdwise.result import parquet
@@ -298,6 +300,21 @@ def test_s4_the_answers_of_a_part_are_counted_only_if_their_numbers_are_right(mo
     np.save(file, np.full_like(np.load(file), 2**31 - 1))
     monkeypatch.setattr(Layout, "flaw", property(lambda layout: pytest.fail("it was counted")))
     assert not is_sound(home.part(0))
+
+
+@pytest.mark.parametrize("gold", [[], [1], [1, 2, 3], "x"], ids=str)
+def test_s4_parts_with_other_counts_of_gold_are_made_again(gold, tmp_path):
+    SIM.answers.frame().write_csv(tmp_path / "answers.csv")
+
+    def read() -> int:
+        source = Source((tmp_path / "answers.csv",), "csv", None, None, None)
+        return split_labels(source, None, tmp_path / "parts", {}, parts=2).n_answers
+
+    assert read() == len(SIM.answers)
+    file = tmp_path / "parts" / "parts.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"gold": gold}))
+    assert read() == len(SIM.answers)
+    assert json.loads(file.read_text())["gold"] is None
 
 
 @pytest.fixture
