@@ -62,12 +62,20 @@ def refuse_small_limits(torch: bool = False) -> None:
             )
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Whether an error says that there is too little memory. Those of torch are RuntimeErrors with these words."""
+    words = ("not enough memory", "can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))
+
+
 @contextmanager
 def enough_memory(what: str) -> Iterator[None]:
-    """Turn MemoryError into MemoryNeedError; `what` needs the memory."""
+    """Turn errors of too little memory into MemoryNeedError; `what` needs the memory."""
     try:
         yield
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
         detail = f" ({error})" if str(error) else ""
         raise MemoryNeedError(
             f"{what} ran out of memory{detail}. Allow it more, or give it fewer answers, for instance a sample of the "

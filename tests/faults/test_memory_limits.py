@@ -16,7 +16,7 @@ import pytest
 import crowdwise as cw
 from crowdwise import limits
 from crowdwise.engine import resources
-from crowdwise.errors import MemoryNeedError
+from crowdwise.errors import Interrupted, MemoryNeedError
 from crowdwise.labels.dawid_skene import DawidSkene
 
 TOO_SMALL = (
@@ -307,3 +307,25 @@ def test_r5_commands_refuse_fits_in_words_and_write_nothing(verb, said, command,
     assert (status, out) == (1, "")
     assert re.search("error: " + said, err), err
     assert not (tmp_path / "out").exists()
+
+
+TORCH = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8",
+    "CUDA out of memory. Tried to allocate 2.00 GiB",
+)
+
+
+@pytest.mark.parametrize("said", TORCH)
+def test_r5_too_little_memory_in_a_resumed_fit_is_not_called_a_damaged_checkpoint(said, monkeypatch):
+    answers, left = cw.simulate.crowd("confusion", tasks=20, workers=5, seed=1).answers, iter(range(3))
+    with pytest.raises(Interrupted) as broken:
+        cw.aggregate(answers, "dawid-skene", run=cw.Run(stop=lambda: next(left, None) is None))
+
+    def full(*_: object) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr("crowdwise.labels.em._EM.step", full)
+    with pytest.raises(MemoryNeedError, match="dawid-skene ran out of memory"):
+        cw.aggregate(answers, "dawid-skene", run=cw.Run(resume=broken.value.checkpoint))
+    with pytest.raises(MemoryNeedError, match="dawid-skene ran out of memory"):
+        cw.aggregate(answers, "dawid-skene")

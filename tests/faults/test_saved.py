@@ -23,6 +23,8 @@ import crowdwise as cw
 from crowdwise.aggregation import model_class
 from crowdwise.engine.run import Checkpoint
 from crowdwise.errors import CheckpointError, ChecksumError, FileError, Interrupted, MemoryNeedError, ParameterError
+from crowdwise.io.chunks import Source
+from crowdwise.io.large import split_labels
 from crowdwise.io.stored import Folder, StoredLabels, is_sound, write_part
 from crowdwise.kernels.layout import Layout
 from crowdwise.result import parquet
@@ -280,8 +282,39 @@ def test_s4_parts_on_disk_are_used_again_only_if_they_are_sound(tmp_path):
         assert not is_sound(home.part(0))
     np.save(file, pairs)
     assert is_sound(home.part(0))
+    ids = home.part(0) / "tasks.arrow"
+    good = ids.read_bytes()
+    pl.read_ipc(good).select(pl.col("task").reverse()).write_ipc(ids)  # sound ids of other tasks
+    assert not is_sound(home.part(0))
+    ids.write_bytes(good)
+    assert is_sound(home.part(0))
     (home.part(0) / "part.json").write_text("[")
     assert not is_sound(home.part(0))
+
+
+def test_s4_the_answers_of_a_part_are_counted_only_if_their_numbers_are_right(monkeypatch, tmp_path):
+    """Counting 2**31 - 1 different pairs would take 16 GB."""
+    home = Folder(tmp_path)
+    write_part(home.part(0), SIM.answers)
+    file = home.part(0) / "pair.npy"
+    np.save(file, np.full_like(np.load(file), 2**31 - 1))
+    monkeypatch.setattr(Layout, "flaw", property(lambda layout: pytest.fail("it was counted")))
+    assert not is_sound(home.part(0))
+
+
+@pytest.mark.parametrize("gold", [[], [1], [1, 2, 3], "x"], ids=str)
+def test_s4_parts_with_other_counts_of_gold_are_made_again(gold, tmp_path):
+    SIM.answers.frame().write_csv(tmp_path / "answers.csv")
+
+    def read() -> int:
+        source = Source((tmp_path / "answers.csv",), "csv", None, None, None)
+        return split_labels(source, None, tmp_path / "parts", {}, parts=2).n_answers
+
+    assert read() == len(SIM.answers)
+    file = tmp_path / "parts" / "parts.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"gold": gold}))
+    assert read() == len(SIM.answers)
+    assert json.loads(file.read_text())["gold"] is None
 
 
 @pytest.fixture
@@ -324,15 +357,6 @@ def test_s4_a_checkpoint_of_other_types_is_refused(checkpoint, tmp_path):
 def test_r5_too_little_memory_to_load_is_said(tmp_path):
     with pytest.raises(MemoryNeedError, match="there is not enough memory to load here"), complete("here", "result"):
         raise MemoryError
-
-
-def test_s4_the_space_of_clusters_is_tried_before_it_is_used(tmp_path):
-    sim = cw.simulate.pinwheel(clusters=3, per_cluster=8, asked=15, workers=4, each=20, seed=1)
-    cw.aggregate(sim.pairs, "k-means-items", features=sim.features).save(tmp_path)
-    change(tmp_path / NAME, tmp_path, array("space.centres", lambda v: v[:, :1]))
-    loaded = cw.load(tmp_path)
-    with pytest.raises(ChecksumError, match="new items cannot be assigned: the saved clusters are damaged"):
-        loaded.assign(np.zeros((2, 2)))
 
 
 def test_s4_streams_are_checked(tmp_path):

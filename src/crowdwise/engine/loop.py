@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import CheckpointError, CrowdwiseError, Interrupted
 from ..kernels.rules import Real
+from ..limits import lacks_memory
 from ..result.base import Trace
 from ..result.stored import flaw_of
 from .run import WITHOUT_IT, Arrays, Progress, Run, packed, sound, under, unpacked
@@ -121,7 +122,7 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
             _check_found(found)
         return found
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        if run.resume is None or isinstance(error, CrowdwiseError):
+        if run.resume is None or isinstance(error, CrowdwiseError) or lacks_memory(error):
             raise
         why = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"the fit cannot be continued from the checkpoint ({why}). {WITHOUT_IT}") from error

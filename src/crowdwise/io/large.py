@@ -206,6 +206,7 @@ def _found(home: Folder, mark: str, memory: int) -> Parts | None:
         return None
     kinds = kinds_of(Parts)
     right = all(conforms(value, kinds[name]) for name, value in found._asdict().items()) and found.parts > 0
+    right = right and (found.gold is None or len(found.gold) == len(GoldCounts._fields))
     return found if right and all(is_sound(home.part(number)) for number in range(found.parts)) else None
 
 

@@ -134,7 +134,7 @@ def write_part(folder: Path, part: Labels) -> None:
             kept.write_ipc(folder / "extras.arrow")
         about = {
             "n_tasks": part.n_tasks, "n_gold": int((part.gold >= 0).sum()), "weighted": part.weighted,
-            "digest": _digest_of(arrays), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
+            "digest": digest_of(arrays, folder), "intake": replace(part.intake, extras=tuple(kept.columns)).as_dict(),
         }  # fmt: skip
         (folder / "part.json").write_text(json.dumps(about), encoding="utf-8")
 
@@ -170,7 +170,7 @@ def is_sound(folder: Path) -> bool:
         tasks = read_arrow(folder / "tasks.arrow").to_series()
         extras = folder / "extras.arrow"
         heights = {read_arrow(extras).height} if extras.exists() else {layout.n_answers}
-        flaws = flaw_of(layout, sizes), layout.flaw, *(
+        flaws = flaw_of(layout, sizes) or layout.flaw, *(
             rule.shape_flaw(value, sizes) or rule.flaw(value, sizes)
             for rule, value in (
                 (GOLD, arrays["gold"]), (Ids("T"), tasks), (Ids("W"), index.workers), (Ids("K"), index.classes),
@@ -178,7 +178,7 @@ def is_sound(folder: Path) -> bool:
         )  # fmt: skip
         plain = conforms((index.n_tasks, index.n_gold), tuple[int, ...]) and conforms(index.weighted, bool)
         whole = conforms(index.intake, Intake) and heights == {layout.n_answers}
-        return plain and whole and not any(flaws) and about["digest"] == _digest_of(arrays)
+        return plain and whole and not any(flaws) and about["digest"] == digest_of(arrays, folder)
     except MemoryError:
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # files may hold anything
@@ -188,10 +188,13 @@ def is_sound(folder: Path) -> bool:
         return False
 
 
-def _digest_of(arrays: Mapping[str, Any]) -> str:
+def digest_of(arrays: Mapping[str, Any], folder: Path) -> str:
+    """Return a digest of the arrays of a part and of its Arrow files: ids and other columns."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays.values():
         digest.update(np.ascontiguousarray(array).data)
+    for path in sorted(folder.glob("*.arrow")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -22,11 +22,12 @@ from ..engine.model import COUNT, setting
 from ..engine.resources import limit_threads, load
 from ..errors import DataError, EmptyDataError, FeatureError
 from ..kernels.layout import Floats, Ints
+from ..kernels.rules import Real
 from ..kernels.special import softmax
 from ..result import Clusters
 from ..result.pairs import by_size
 from .gaussians import nearest_centres
-from .model import Coins, FeatureFit, PairAnswers, PairsModel, new_trace
+from .model import Coins, FeatureFit, PairAnswers, PairsModel, finite, new_trace
 
 FLAT_PRIOR = np.ones(2)  # Beta parameters of the workers' prior
 MAX_METRIC_ITER = 100  # iterations of the metric learners
@@ -99,6 +100,9 @@ class CentreModel(GivenClusters):
             cluster = load("sklearn.cluster", "learn", self.name).KMeans(K, n_init=5, random_state=seed).fit(X @ turn)
         return fit_of(np.eye(K)[cluster.labels_], answers, X, {"turn": turn, "centres": cluster.cluster_centers_})
 
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        return {"turn": finite("D E"), "centres": finite("K E")}
+
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         which, _ = nearest_centres(np.asarray(X @ space["turn"]), space["centres"])
         return np.asarray(np.eye(len(space["centres"]))[which])
@@ -125,6 +129,9 @@ class GaussianItems(CentreModel):
             P = made.predict_proba(X)
         space = {"weights": made.weights_, "means": made.means_, "half": made.precisions_cholesky_}
         return fit_of(P, answers, X, space)
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        return {"weights": Real("K", 0, 1, sums=True), "means": finite("K D"), "half": finite("K D D")}
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         parts = zip(space["weights"], space["means"], space["half"], strict=True)

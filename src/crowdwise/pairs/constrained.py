@@ -37,7 +37,7 @@ from ..kernels.layout import Bools, Floats, Ints
 from ..kernels.rules import Real, Whole
 from .baselines import GivenClusters, fit_of, votes, worker_coins
 from .gaussians import nearest_centres
-from .model import FeatureFit, PairAnswers, best_fit, new_trace
+from .model import FeatureFit, PairAnswers, best_fit, finite, new_trace
 from .without_features import Edges
 
 MIN_VARIANCE = 1e-3  # smallest 1 / A_h[d], relative to the mean variance of the features
@@ -273,6 +273,9 @@ class MpckMeans(GivenClusters):
             best = best_fit(self.restarts, one, run)
         return best._replace(view=X, space=scaled.original(best.space))
 
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        return {"centres": finite("K D"), "metric": finite("K D")}
+
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         centres = space["centres"]
         return np.asarray(np.eye(len(centres))[by_metric(X, centres, space["metric"]).argmin(1)])
@@ -339,6 +342,17 @@ class Cspa(GivenClusters):
         parts = {name: getattr(answers, name)[own] for name in ("left", "right", "worker", "same", "weight")}
         some = answers._replace(**parts)
         return _Fit(self.name, self.max_iter, Z, Links.of(some, Z), K, Run(seed=seed), worker).found(some)
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        members = {"centres": finite("W L D"), "metric": finite("W L D")}
+        return members | {"embedding": finite("M E"), "consensus": finite("K E")}
+
+    def space_flaw(self, space: dict[str, Any], n_clusters: int) -> str:
+        flaw = super().space_flaw(space, n_clusters)
+        if flaw:
+            return flaw
+        (W, L, _), rows = space["centres"].shape, len(space["embedding"])
+        return "" if rows == W * L else f"embedding has {rows} rows; it must have {W * L}"
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         members = zip(space["centres"], space["metric"], strict=True)

@@ -27,7 +27,7 @@ from ..engine.run import Arrays, packed, unpacked
 from ..kernels.layout import Floats
 from ..kernels.special import softmax
 from .baselines import GivenClusters
-from .model import Coins, FeatureFit, PairAnswers, best_fit, new_trace
+from .model import Coins, FeatureFit, PairAnswers, best_fit, finite, new_trace
 
 INNER_ITER = 50  # iterations of L-BFGS in each update of the weights
 MIN_RELATIVE_RISE = 1e-6  # convergence: the bound rises by less than this share
@@ -63,6 +63,9 @@ class Mcvc(GivenClusters):
         with limit_threads():
             best = best_fit(self.restarts, lambda start: _Fit(self, Z, answers, run, start).found(), run)
         return best._replace(view=X, space=best.space | {"centre": centre, "scale": scale})
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        return {"V": finite("D+1 K"), "centre": finite("D"), "scale": finite("D")}
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         return softmax(design(X, space["centre"], space["scale"]) @ space["V"])

@@ -23,7 +23,7 @@ from ..kernels.rules import Real
 from ..result import Clusters, PairsResult
 from .gaussians import Normals, Prior, k_means, log_sum, nearest_centres, over_blocks, phi
 from .merge import answers_between, assign_unasked, join_components
-from .model import Coins, FeatureFit, PairAnswers, PairsModel, best_fit, first_odds, new_trace
+from .model import Coins, FeatureFit, PairAnswers, PairsModel, best_fit, finite, first_odds, new_trace
 from .projection import can_embed, can_project, choose_directions
 from .without_features import Edges, cluster_answers, fit_answers
 
@@ -128,6 +128,26 @@ class PairMixture(PairsModel):
     def prior(self) -> Floats:
         """(2,) Beta parameters of the prior of sensitivity and specificity."""
         return np.array([self.prior_right, self.prior_wrong])
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        rules = {
+            "centre": finite("B"),
+            "turn": finite("B E"),
+            "coefficients": finite("F G"),
+            "belongs": Real("G K", 0, 1),
+        }
+        if "graph.rows" not in space:
+            return rules | {"centre": finite("D"), "turn": finite("D E")}
+        rows = {"graph.rows": finite("N A"), "graph.embedding": finite("N B")}
+        return rules | rows | {"graph.centre": finite("D"), "graph.main": finite("D A")}
+
+    def space_flaw(self, space: dict[str, Any], n_clusters: int) -> str:
+        flaw = super().space_flaw(space, n_clusters)
+        if flaw:
+            return flaw
+        E, rows = space["turn"].shape[1], len(space["coefficients"])
+        wanted = 1 + E + E * (E + 1) // 2
+        return "" if rows == wanted else f"coefficients has {rows} rows; it must have {wanted}"
 
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         frame = Frame(space["centre"], space["turn"])

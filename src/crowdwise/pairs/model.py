@@ -18,9 +18,11 @@ from ..engine.resources import refuse_if_too_large
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, unpacked
 from ..errors import EmptyDataError, FeatureError, flags, option, phrase
 from ..kernels.layout import Bools, Floats, Ints
+from ..kernels.rules import Real, Sizes, Whole
 from ..kernels.special import digamma, dirichlet_kl
 from ..result import Clusters, PairsResult
 from ..result.pairs import chances_of, picture, ranked
+from ..result.stored import flaw_by
 
 FEATURE_COPIES, BYTES_PER_ANSWER = 4, 270  # memory of a fit
 MAX_FEATURE_FLOAT64 = 1e100  # squares of features above this, or all below its inverse, leave the range of float64
@@ -104,6 +106,12 @@ class Items(NamedTuple):
     shape: tuple[int, ...]  # shape of one item's features before they were flattened
 
 
+def finite(axes: str) -> Real:
+    """Return the rule of finite numbers of any size, in units of the features."""
+    most = float(np.finfo(np.float64).max)
+    return Real(axes, -most, most)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairsModel(Model[Pairs, PairsResult]):
     """Base class of models that cluster items by same/different answers, by features, or by both."""
@@ -171,6 +179,19 @@ class PairsModel(Model[Pairs, PairsResult]):
     def _fit_features(self, X: Floats, answers: PairAnswers, run: Run) -> FeatureFit:
         """Fit features (N, D) and answers."""
         raise NotImplementedError
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        """Rules of the arrays of `FeatureFit.space`, for K components of D features."""
+        raise NotImplementedError
+
+    def space_flaw(self, space: dict[str, Any], n_clusters: int) -> str:
+        """Return what is wrong with the arrays that place new items, or ""; they may come from a file."""
+        sizes = Sizes(C=n_clusters)
+        own = {"used": Whole("C", below="K", dtype="int64"), "width": Whole("", 1, dtype="int64")}
+        flaw = flaw_by(own | self.space_rules(space), {name: np.asarray(each) for name, each in space.items()}, sizes)
+        return flaw or (
+            "" if int(space["width"]) == sizes["D"] else f"width is {space['width']}; it must be {sizes['D']}"
+        )
 
     def place(self, space: dict[str, Any], X: Floats) -> Floats:
         """(n, C) cluster probabilities of new items."""

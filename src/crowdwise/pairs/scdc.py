@@ -5,6 +5,7 @@ The derivation is in docs/maths/scdc.md; the networks are in `deep` and use torc
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -17,8 +18,10 @@ from ..engine import Run, register
 from ..engine.model import SOME_COUNT, SOME_POSITIVE, YES_NO, Rule, one_of, setting
 from ..engine.resources import limit_threads, load
 from ..errors import FeatureError, ParameterError, model_setting
+from ..kernels import TINY
 from ..kernels.layout import Floats
-from .model import FeatureFit, PairAnswers, PairsModel, best_fit
+from ..kernels.rules import Real, Whole
+from .model import FeatureFit, PairAnswers, PairsModel, best_fit, finite
 
 MAX_FULL_BATCH_ITEMS = 2000  # up to this many items, a gradient step uses all items
 BATCH_SIZE = 256  # items per gradient step above that
@@ -28,6 +31,7 @@ SAMPLES_PER_CLUSTER = 6  # simulated images
 WIDTHS = (0.02, 1.0)  # prior variances of a cluster that restarts of bayes-scdc try on scaled Gaussian features
 MIN_GAIN = 0.02  # per item, that each further cluster of images without answers must add to the bound of a restart
 START_SHARES = (1.0, 0.5, 0.25, 0.125)  # of `parts`, that restarts of bayes-scdc without answers begin with
+CHANNELS = 32  # of the first convolution; the second has twice as many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +151,26 @@ class DeepModel(PairsModel):
         grey = (made - low) / max(high - low, 1e-12) * 255.0
         return np.asarray(np.clip(grey, 0, 255).astype(np.uint8).reshape(len(made), SAMPLES_PER_CLUSTER, *shape))
 
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        scaling = {"image": Whole("A", 1, dtype="int64"), "shift": finite("D"), "width": finite("D")}
+        return {f"scaling.{name}": rule for name, rule in scaling.items()} | {"scaling.bernoulli": Real("", 0, 1)}
+
+    def space_flaw(self, space: dict[str, Any], n_clusters: int) -> str:
+        image = tuple(int(size) for size in np.ravel(space.get("scaling.image", ())))
+        if image and (len(image) != 3 or math.prod(image) != int(np.ravel(space["width"])[0])):
+            return f"scaling.image is {image}; these are not the height, width and channels of its items"
+        flaw, rules = super().space_flaw(space, n_clusters), self.space_rules(space)
+        networks = tuple(name.removesuffix("linear") for name in rules if name.endswith(".linear"))
+        odd = [name for name in space if name.startswith(networks) and name not in rules]
+        return flaw or (f"{odd[0]} belongs to no layer" if odd else "")
+
+    def _network_rules(self, space: dict[str, Any], name: str, inputs: str, outputs: str, kind: str) -> dict[str, Any]:
+        """Rules of the weights of an encoder, a decoder or a classifier."""
+        image = tuple(int(size) for size in np.ravel(space.get("scaling.image", ())))
+        spread = kind == "encoder" or (kind == "decoder" and not float(space.get("scaling.bernoulli", 0)))
+        layers = layer_shapes(inputs, outputs, len(self.hidden or (0, 0)), image, spread, kind == "decoder")
+        return {f"{name}.{layer}": Real(axes.replace("H", f"{name}.H")) for layer, axes in layers.items()}
+
     def components(self, space: dict[str, Any], X: Floats) -> Floats:
         with limit_threads():
             return np.asarray(self._network().assign(space, X))
@@ -154,6 +178,32 @@ class DeepModel(PairsModel):
     def _network(self) -> Any:
         """Load the module of `deep` that implements the model."""
         return load(f"{__package__}.deep.{self.module}", "deep", self.name)
+
+
+def layer_shapes(
+    inputs: str, outputs: str, hidden: int, image: tuple[int, ...], spread: bool, decoder: bool
+) -> dict[str, str]:
+    """Return the axes of the weights of a `deep.networks.TwoHeads` by name; hidden layers have the sizes H0, H1, ..."""
+    shapes, at, width = {"linear": f"{outputs} {inputs}"}, 0, inputs
+
+    def layer(name: str, weight: str, bias: str) -> None:
+        shapes.update({f"{name}.weight": weight, f"{name}.bias": bias})
+
+    small, channels = str(2 * CHANNELS * math.prod(size // 4 for size in image[:2])), "".join(map(str, image[2:]))
+    if image and not decoder:
+        layer("trunk.1", f"{CHANNELS} {channels} 4 4", f"{CHANNELS}")
+        layer("trunk.3", f"{2 * CHANNELS} {CHANNELS} 4 4", f"{2 * CHANNELS}")
+        at, width = 6, small
+    for number in range(hidden):
+        layer(f"trunk.{at}", f"H{number} {width}", f"H{number}")
+        at, width = at + 2, f"H{number}"
+    if image and decoder:
+        layer(f"trunk.{at}", f"{small} {width}", small)
+        layer(f"trunk.{at + 3}", f"{2 * CHANNELS} {CHANNELS} 4 4", f"{CHANNELS}")
+        layer(f"trunk.{at + 5}", f"{CHANNELS} {channels} 4 4", channels)
+    for head in ("location", "spread") if spread else ("location",):
+        layer(head, outputs if image and decoder else f"{outputs} {width}", outputs)
+    return shapes
 
 
 @register("bayes-scdc", "Bayesian deep generative mixture; estimates the number of clusters (needs torch)")
@@ -168,6 +218,23 @@ class BayesScdc(DeepModel):
 
     full_epochs = 250
     module = "bayes"
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        encoder = self._network_rules(space, "encoder", "D", "L", "encoder")
+        decoder = self._network_rules(space, "decoder", "L", "D", "decoder")
+        above = {"counts": Real("K", TINY), "kappa": Real("K", TINY), "nu": Real("K", TINY)}
+        workers = {"alpha": Real("W 2", TINY), "beta": Real("W 2", TINY)}
+        own = above | workers | {"first": Real("K L"), "second": Real("K L L")}
+        return super().space_rules(space) | encoder | decoder | {f"posterior.{name}": own[name] for name in own}
+
+    def space_flaw(self, space: dict[str, Any], n_clusters: int) -> str:
+        flaw = super().space_flaw(space, n_clusters)
+        if flaw:
+            return flaw
+        first, second, kappa, nu = (space[f"posterior.{name}"] for name in ("first", "second", "kappa", "nu"))
+        S = second - first[:, :, None] * first[:, None, :] / kappa[:, None, None]
+        definite = np.linalg.eigvalsh(0.5 * (S + S.swapaxes(1, 2))).min(initial=1.0) > 0
+        return "" if definite and (nu > first.shape[1] - 1).all() else "posterior has components without a covariance"
 
     step: float | None = setting(
         None, STEP_RULE, "step size of the natural gradient; None: 0.1, or 0.02 with mini-batches"
@@ -234,6 +301,13 @@ class Scdc(DeepModel):
 
     full_epochs = 600
     module = "amortised"
+
+    def space_rules(self, space: dict[str, Any]) -> dict[str, Any]:
+        classifier = self._network_rules(space, "model.classifier", "D", "K", "classifier")
+        decoder = self._network_rules(space, "model.decoder", "L", "D", "decoder")
+        components = {"mean": Real("K L"), "log_root": Real("K L"), "low_root": Real("K L L")}
+        own = {f"model.{name}": rule for name, rule in components.items()}
+        return super().space_rules(space) | classifier | decoder | own
 
     def _fit_start(self, X: Floats, answers: PairAnswers, start: int, rng: np.random.Generator, run: Run) -> FeatureFit:
         from .deep.amortised import scdc

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..answers import Pairs
 from ..answers.arguments import check_list, is_whole
 from ..answers.rules import Table
-from ..errors import ChecksumError, CrowdwiseError, FeatureError, ParameterError, UnknownIdError, nearest
+from ..errors import FeatureError, ParameterError, UnknownIdError, nearest
 from ..kernels import TINY
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.rules import Real, Whole
@@ -90,7 +90,10 @@ class PairsResult(BaseResult):
         if len(p.same) != len(self.answers.edges[0]):
             return "has probabilities of other pairs than those that were asked"
         odd = p.samples.dtype != np.uint8 or (p.samples.size and (len(p.samples) != C or p.samples.ndim < 3))
-        return "has samples that are no images of its clusters" if odd else ""
+        if odd:
+            return "has samples that are no images of its clusters"
+        flaw = self.model.space_flaw(self.space, C) if self.space else ""
+        return f"cannot assign new items: space.{flaw}" if flaw else ""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables clusters, sizes, workers and asked (the pairs that were asked)."""
@@ -231,27 +234,11 @@ class PairsResult(BaseResult):
             raise FeatureError(
                 f"{self.model.name} was fitted without features, so new items cannot be assigned. Fit with features"
             )
-        if self._space_flaw:
-            raise ChecksumError(f"new items cannot be assigned: the saved clusters are damaged ({self._space_flaw})")
         names, P = self.model.place_items(self.space, X, items)
         top = P.argmax(1)
         return pl.DataFrame(
             [names, pl.Series("cluster", top + 1, dtype=pl.Int64), pl.Series("probability", P[np.arange(len(P)), top])]
         )
-
-    @cached_property
-    def _space_flaw(self) -> str:
-        """What is wrong with `space`, which only the model can read: it is tried on one item."""
-        try:
-            width, size = int(self.space["width"]), sum(array.size for array in self.space.values())
-            _, P = self.model.place_items(self.space, np.zeros((1, min(width, size))))
-        except MemoryError:
-            raise
-        except CrowdwiseError as error:
-            return str(error)
-        except Exception as error:  # arrays of a file may be anything
-            return f"{type(error).__name__}: {error}"
-        return "" if P.shape == (1, self.n_clusters) and np.isfinite(P).all() else "they have other sizes"
 
     def probability_same(self, left: Any, right: Any) -> Floats:
         """Return the probability that left[e] and right[e] are the same, for any pairs of items of the fit."""

@@ -239,7 +239,14 @@ def flaw_of(value: Any, known: Mapping[str, int], *, unfinished: bool = False) -
     sizes = Sizes(known)
     sizes.unfinished = unfinished
     rules = {name: rule for name, kind in kinds_of(type(value)).items() if (rule := _declared(kind)[1]) is not None}
-    arrays = {name: np.asarray(getattr(value, name)) for name in rules}
+    return flaw_by(rules, {name: np.asarray(getattr(value, name)) for name in rules}, sizes)
+
+
+def flaw_by(rules: Mapping[str, Any], arrays: Mapping[str, Any], sizes: Sizes) -> str:
+    """Return what is wrong with arrays by their rules, or ""; there may be others."""
+    missing = [name for name in rules if name not in arrays]
+    if missing:
+        return f"{missing[0]} is missing"
     for check in ("shape_flaw", "flaw"):  # the content depends on all sizes
         for name, rule in rules.items():
             flaw = getattr(rule, check)(arrays[name], sizes)

@@ -15,6 +15,7 @@ from torch.nn import functional
 from ...engine.run import unpacked
 from ...errors import FeatureError, model_setting
 from ...kernels.layout import Floats
+from ..scdc import CHANNELS
 
 if TYPE_CHECKING:
     from ..scdc import DeepModel
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 Space = dict[str, NDArray[Any]]
 Observation = Literal["gaussian", "bernoulli"]
 
-CHANNELS = 32  # of the first convolution; the second has twice as many
 MAX_GAUSSIAN_FEATURES = 50  # with more, bounded features are Bernoulli by default
 
 
