@@ -66,7 +66,7 @@ PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers a
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
 QUICK_PINWHEEL, QUICK_FACES = ("pair-mixture", "bayes-scdc"), ("pair-mixture", "k-means", "itml")
-QUICK_EPOCHS, QUICK_CIFAR = 60, 500  # epochs of bayes-scdc on the pinwheel, and images of CIFAR-10
+QUICK_EPOCHS, QUICK_CIFAR = 20, 250  # epochs of bayes-scdc on the pinwheel, and images of CIFAR-10
 ANSWERS, QUICK_ANSWERS = (200, 500, 1000, 2000), (200, 500)  # per worker on faces
 PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale of the paper": (0.956, 0.91, 8)}
 RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, with one task per pair, or a model of pairs
