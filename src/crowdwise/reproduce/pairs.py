@@ -16,6 +16,7 @@ import polars as pl
 from ..aggregation import aggregate
 from ..answers import Labels, Pairs
 from ..engine import Run
+from ..engine.resources import limit_threads
 from ..errors import FileError, option
 from ..kernels.layout import Floats, Ints
 from ..metrics import match_clusters
@@ -248,7 +249,8 @@ def read_faces(folder: Path) -> Faces:
         names, X, pose = read_labelled(folder / "cmu_faces", "features.npz", "x", "image", "pose")
     flat = X.reshape(len(X), -1) / 255.0
     centred = flat - flat.mean(0)
-    components = np.linalg.svd(centred, full_matrices=False)[2][:20]
+    with limit_threads():  # threads make this decomposition slower, and other processes wait
+        components = np.linalg.svd(centred, full_matrices=False)[2][:20]
     return names, centred @ components.T, np.unique(pose, return_inverse=True)[1]
 
 
