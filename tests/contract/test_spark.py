@@ -102,7 +102,7 @@ def same(on_spark: Any, in_memory: cw.LabelsResult) -> None:
 # -------------------------------------------------------------------------------------------------------- same numbers
 
 
-PARTITIONS = dict(zip(sorted(cw.models("labels")["name"]), (12, 3, 2, 4, 50, 1, 7, 2, 3, 6), strict=True))
+PARTITIONS = dict(zip(sorted(cw.models("labels")["name"]), (8, 3, 2, 4, 24, 1, 7, 2, 3, 6), strict=True))
 
 
 @pytest.mark.parametrize(("model", "partitions"), list(PARTITIONS.items()))

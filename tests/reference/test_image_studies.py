@@ -156,8 +156,8 @@ def test_the_judge_sees_only_other_images(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_tables_2_and_3_and_their_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cats_dogs, "read_images", lambda options: tiny_images())
-    monkeypatch.setattr(cats_dogs, "four_layers", lambda seed, epochs: linear_network())
-    monkeypatch.setattr(cats_dogs, "_judge", lambda seed, epochs: linear_network())
+    monkeypatch.setattr(cats_dogs, "four_layers", lambda seed, *epochs, **settings: linear_network())
+    monkeypatch.setattr(cats_dogs, "_judge", lambda seed, *epochs, **settings: linear_network())
     steps: list[str] = []
     found = options(tmp_path)._replace(watch=steps.append)
     parts, files = cats_dogs.image_parts(found, found.cache("study"))

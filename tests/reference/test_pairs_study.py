@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import crowdwise as cw
-from crowdwise.engine.resources import limit_threads
 from crowdwise.pairs import PairMixture
 from crowdwise.reproduce import study
 from crowdwise.reproduce.study import Part, StudyOptions
@@ -51,8 +50,7 @@ def options(shared_data: Path) -> StudyOptions:
 def test_faces_are_found_by_pose_and_workers_by_weight(options: StudyOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 2,000 answers per worker, NMI is .15 above the best baseline, and weights are in the true order."""
     monkeypatch.setitem(STUDY.FACES, "pair-mixture", PairMixture(turn=False, restarts=1))
-    with limit_threads():  # a decomposition that is slower in threads
-        faces = STUDY.read_faces(options.data)
+    faces = STUDY.read_faces(options.data)
     found = {method: STUDY._measure_faces_once(faces, method, 2000, True, 0) for method in ("pair-mixture", "mmc")}
     assert found["pair-mixture"]["nmi"] >= found["mmc"]["nmi"] + 0.15
     weights = [found["pair-mixture"][f"weight {w}"] for w in range(1, 6)]

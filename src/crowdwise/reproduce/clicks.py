@@ -55,7 +55,7 @@ Measurements = dict[tuple[str, str], list[Measurement]]  # by layout and method,
 
 def clicks(options: StudyOptions) -> Study:
     """Success rates and errors by layout, figures 1 to 3, and real clicks if `data` is given."""
-    cache, seeds = options.cache("clicks"), options.seeds(3, 500)
+    cache, seeds = options.cache("clicks"), options.seeds(1, 500)
     real = {} if options.data is None else {name: _read_real(options.data, name) for name in SETS}
     measurements = {
         (layout, method): cache.measure_seeds(f"{layout} {method}", seeds, _measure, layout, method)

@@ -19,7 +19,7 @@ from ..result import PairsResult
 from .figures import draw_pictures
 from .study import Measurement, MeasurementCache, Part, StudyOptions, mean, reading
 
-SUBSET_IMAGES, QUICK_IMAGES = 10_000, 600  # images of MNIST and CIFAR-10; of MNIST in a quick study
+SUBSET_IMAGES, QUICK_IMAGES = 10_000, 300  # images of MNIST and CIFAR-10; of MNIST in a quick study
 SCDC_EPOCHS = 100
 WARM_UP_EPOCHS = 20  # of bayes-scdc on images
 MIN_DRAWN_SHARE = 1e-3  # components that never have this share are not drawn

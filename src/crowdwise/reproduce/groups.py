@@ -25,7 +25,7 @@ from ..result.files import write_whole
 from ..simulate import levels, perturbed, triangle
 from .cifar10 import Cifar10, read_cifar10
 from .labelme import figures, required_files, tables
-from .methods import METHODS, Dataset, compared, fit_method, measure_method
+from .methods import METHODS, QUICK_EPOCHS, Dataset, compared, fit_method, measure_method
 from .study import (
     Layer,
     Measurement,
@@ -82,9 +82,9 @@ def groups(options: StudyOptions) -> Study:
     return Study("groups", (*parts, costs), tuple(files), cache.seconds)
 
 
-def small_network() -> Network:
+def small_network(quick: bool = False) -> Network:
     """The network of Setup (1)."""
-    return Network(hidden=16, dropout=0.2, epochs=50, weight_decay=0.0, holdout=0.0)
+    return Network(hidden=16, dropout=0.2, epochs=QUICK_EPOCHS if quick else 50, weight_decay=0.0, holdout=0.0)
 
 
 def simulated_points(workers: int, seed: Any, fresh: int = TEST_POINTS) -> Dataset:
@@ -126,7 +126,7 @@ def _first_setup(seed: int, quick: bool, cache: MeasurementCache) -> list[Part]:
         return simulated_points(workers, [5 + seed, workers, s])
 
     sizes, names = QUICK_WORKERS[-1:] if quick else WORKERS, compared(quick)
-    found = _measure_all(title, sizes, names, seeds, restarts, small_network(), make_dataset, cache)
+    found = _measure_all(title, sizes, names, seeds, restarts, small_network(quick), make_dataset, cache)
     notes = (
         "tied, groups and pooled are not in the paper. They assume one true class per task for all its answers, and "
         "reach the accuracy of true labels (Ideal) even with few answers per worker; tied needs no worker ids.",
@@ -188,9 +188,9 @@ def _labelled(
 
 
 def _second_setup(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> Part:
-    count = 1_000 if quick else 50_000
+    count, epochs = (500, QUICK_EPOCHS) if quick else (50_000, 50)
     X, truth, X_test, test_truth = images(data, count)
-    network = Network(hidden=128, dropout=0.5, epochs=50, batch_size=256, weight_decay=0.0, holdout=0.0)
+    network = Network(hidden=128, dropout=0.5, epochs=epochs, batch_size=256, weight_decay=0.0, holdout=0.0)
 
     @functools.cache
     def matrices() -> Any:

@@ -14,7 +14,7 @@ from ..learn import Network
 from ..learn.cmm import MAX_TRIED_GROUPS
 from ..result.groups import group_table
 from .figures import draw_matrices
-from .methods import METHODS, Dataset, compared, count_confusions, fit_method, measure_method
+from .methods import METHODS, QUICK_EPOCHS, Dataset, compared, count_confusions, fit_method, measure_method
 from .study import Measurement, MeasurementCache, Part, mean, read_labelled
 
 # Train and test accuracy, I-JS and G-JS; then train, test and G-JS without worker ids.
@@ -38,9 +38,16 @@ def required_files() -> tuple[str, ...]:
     return tuple(f"labelme/{name}" for name in ("answers.parquet", "features.npz", "truth.parquet"))
 
 
-def network() -> Network:
+def network(quick: bool = False) -> Network:
     """The paper's network, without scaling of the features."""
-    return Network(hidden=128, dropout=0.5, epochs=50, weight_decay=0.0, holdout=0.0, scale=False)
+    return Network(
+        hidden=128, dropout=0.5, epochs=QUICK_EPOCHS if quick else 50, weight_decay=0.0, holdout=0.0, scale=False
+    )
+
+
+def n_starts(quick: bool) -> int:
+    """Random starts of a method that has several."""
+    return 1 if quick else 10
 
 
 def datasets(data: Path) -> tuple[Dataset, Dataset]:
@@ -66,7 +73,7 @@ def datasets(data: Path) -> tuple[Dataset, Dataset]:
 def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[Part]:
     """Tables 3 and 4."""
     with_ids, without_ids = datasets(data)
-    seeds, restarts = (1, 1) if quick else (3, 10)
+    seeds, restarts = 1 if quick else 3, n_starts(quick)
     measurements: dict[tuple[str, str], list[Measurement]] = {}
     for s, name, title in product(range(seeds), compared(quick), CROWDS):
         if title == "Global" and name not in GLOBAL:
@@ -74,7 +81,7 @@ def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[
         dataset = with_ids if title == "Individual" else without_ids
         settings = {"start": "random"} if name.startswith("CMM") else {}
         key = f"LabelMe, {title}, seed {seed}.{s}, {restarts} starts: {name}"
-        found = cache.measure(key, measure_method, name, dataset, network(), restarts, seed + s, **settings)
+        found = cache.measure(key, measure_method, name, dataset, network(quick), restarts, seed + s, **settings)
         measurements.setdefault((name, title), []).append(found)
     notes = (
         "Individual: with worker ids. Global: without, as if every answer came from a different worker.",
@@ -87,7 +94,7 @@ def tables(data: Path, seed: int, quick: bool, cache: MeasurementCache) -> list[
     order = [(name, crowd) for crowd, name in product(CROWDS, METHODS)]
     rows = [_row(*key, measurements[key]) for key in order if key in measurements]
     table = Part.of(title, rows, notes, 3)
-    return [table, _groups(with_ids, restarts, seed, cache), _by_groups(with_ids, restarts, seed, cache)]
+    return [table, _groups(with_ids, quick, seed, cache), _by_groups(with_ids, quick, seed, cache)]
 
 
 def _row(name: str, title: str, measurements: list[Measurement]) -> dict[str, float | str | None]:
@@ -106,7 +113,7 @@ def figures(data: Path, out: Path, seed: int, quick: bool) -> list[Path]:
     CMM starts from k-means, which ends with shares like the paper's.
     """
     dataset = datasets(data)[0]
-    result = fit_method("CMM", dataset, network(), 1 if quick else 10, seed, start="k-means").result_
+    result = fit_method("CMM", dataset, network(quick), n_starts(quick), seed, start="k-means").result_
     grouping = result.model.grouping(result.params)
     assert grouping is not None
     classes = [str(name) for name in result.answers.classes.to_list()]
@@ -132,11 +139,12 @@ def figures(data: Path, out: Path, seed: int, quick: bool) -> list[Path]:
     ]  # fmt: skip
 
 
-def _groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache) -> Part:
+def _groups(dataset: Dataset, quick: bool, seed: int, cache: MeasurementCache) -> Part:
     """Table 4: the groups that CMM splits the crowd into."""
+    restarts = n_starts(quick)
 
     def measure_groups(start: str) -> Measurement:
-        result = fit_method("CMM", dataset, network(), restarts, seed, start=start).result_
+        result = fit_method("CMM", dataset, network(quick), restarts, seed, start=start).result_
         grouping = result.model.grouping(result.params)
         assert grouping is not None
         entropy = pl.col("entropy") * np.log(2)  # nats, as in the paper
@@ -162,11 +170,12 @@ def _groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache)
     return Part.of("Table 4: groups of CMM on LabelMe (entropy in nats)", rows, notes, 2, heads)
 
 
-def _by_groups(dataset: Dataset, restarts: int, seed: int, cache: MeasurementCache) -> Part:
+def _by_groups(dataset: Dataset, quick: bool, seed: int, cache: MeasurementCache) -> Part:
     """Choice of the number of groups by the log-likelihood, as in the paper."""
+    restarts = n_starts(quick)
 
     def measure_likelihood(count: int) -> Measurement:
-        result = fit_method("CMM", dataset, network(), restarts, seed, start="random", groups=count).result_
+        result = fit_method("CMM", dataset, network(quick), restarts, seed, start="random", groups=count).result_
         likelihood = float(result.trace["objective"][-1]) - float(result.params.log_prior)
         return {"likelihood": likelihood, "largest": float(result.params.share.max())}
 

@@ -18,6 +18,7 @@ from ..result import LabelsResult
 from .study import Measurement
 
 MAX_ITERATIONS = 50  # as in the paper
+QUICK_EPOCHS = 10  # of networks trained on fixed labels in a quick study, instead of 50
 
 
 class Method(NamedTuple):

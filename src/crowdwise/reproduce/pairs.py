@@ -16,6 +16,7 @@ import polars as pl
 from ..aggregation import aggregate
 from ..answers import Labels, Pairs
 from ..engine import Run
+from ..engine.resources import limit_threads
 from ..errors import FileError, option
 from ..kernels.layout import Floats, Ints
 from ..metrics import match_clusters
@@ -66,7 +67,7 @@ PINWHEEL: dict[str, tuple[PairsModel, bool]] = {  # model, and whether answers a
     "bayes-scdc, no answers": (BayesScdc(restarts=3), False),
 }
 QUICK_PINWHEEL, QUICK_FACES = ("pair-mixture", "bayes-scdc"), ("pair-mixture", "k-means", "itml")
-QUICK_EPOCHS, QUICK_CIFAR = 60, 500  # epochs of bayes-scdc on the pinwheel, and images of CIFAR-10
+QUICK_EPOCHS, QUICK_CIFAR = 20, 250  # epochs of bayes-scdc on the pinwheel, and images of CIFAR-10
 ANSWERS, QUICK_ANSWERS = (200, 500, 1000, 2000), (200, 500)  # per worker on faces
 PAPER_PINWHEEL = {"bayes-scdc": (0.966, 0.94, 6), "bayes-scdc, no answers, scale of the paper": (0.956, 0.91, 8)}
 RESOLVERS: dict[str, str | PairsModel] = {  # a model of labels, with one task per pair, or a model of pairs
@@ -248,7 +249,8 @@ def read_faces(folder: Path) -> Faces:
         names, X, pose = read_labelled(folder / "cmu_faces", "features.npz", "x", "image", "pose")
     flat = X.reshape(len(X), -1) / 255.0
     centred = flat - flat.mean(0)
-    components = np.linalg.svd(centred, full_matrices=False)[2][:20]
+    with limit_threads():  # threads make this decomposition slower, and other processes wait
+        components = np.linalg.svd(centred, full_matrices=False)[2][:20]
     return names, centred @ components.T, np.unique(pose, return_inverse=True)[1]
 
 
