@@ -188,8 +188,9 @@ class Dbscan(_ClusterModel):
 
     def need(self, points: Points) -> int:
         cells = np.column_stack([points.image, np.floor(points.X / self.distance)])
-        crowded = np.unique(cells, axis=0, return_counts=True)[1].astype(np.float64)
-        return super().need(points) + int(BYTES_PER_NEIGHBOUR * np.pi * (crowded**2).sum())
+        used, clicks = np.unique(cells, axis=0, return_counts=True)
+        of_image = np.bincount(used[:, 0].astype(np.int64), clicks.astype(np.float64) ** 2, minlength=1)
+        return super().need(points) + int(BYTES_PER_NEIGHBOUR * np.pi * of_image.max())
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import DBSCAN
