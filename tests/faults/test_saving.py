@@ -22,7 +22,7 @@ from crowdwise.result.store import write_checkpoint
 from crowdwise.result.stored import Parts, as_json
 
 SIM = cw.simulate.crowd("confusion", tasks=20, workers=5, classes=3, per_task=3, seed=1)
-ADVICE = r"\. It would be refused when it is loaded, so nothing was written to .*Fit again with settings and answ"
+ADVICE = r"\. It would be refused when it is loaded, so nothing was written to .*Change it, or fit again with "
 
 
 def refused(holds: str, said: str, save: Callable[[Path], object], folder: Path) -> None:
@@ -66,6 +66,16 @@ def test_s4_r1_a_result_in_parts_that_would_not_load_leaves_the_old_one_whole(tm
     bad = replace(good, params=good.params._replace(rho=rho))
     refused("result", r"params.rho has the value 7; it must be from 0 to 1", bad.save, out)
     assert cw.load(out).labels.collect().height == 20
+
+
+@pytest.mark.parametrize("wrong", [1e-100, 1e-20])
+def test_s4_d22_a_prior_that_knows_no_errors_gives_finite_odds_which_are_saved(wrong: float, tmp_path: Path) -> None:
+    good = cw.aggregate(SIM.answers.frame().filter(pl.col("worker") == "w1"), "one-coin", wrong=wrong)
+    assert good.answers.n_tasks > 5
+    assert np.isfinite(good.posterior).all()
+    assert good.trace["objective"].is_finite().all()
+    good.save(tmp_path)
+    assert np.array_equal(cw.load(tmp_path).posterior, good.posterior)
 
 
 @pytest.mark.parametrize("kind", [cw.LabelStream, cw.ClickStream])

@@ -36,6 +36,8 @@ from .em import EMModel, Local
 from .model import PREVALENCE_HELP, PREVALENCE_RULE, class_log_prior, class_shares, even_log
 from .shard import Crowd, Shard
 
+MAX_HIT = 1 - 2**-53  # below 1, so that the odds of a worker without known errors are finite
+
 
 class Params(NamedTuple):
     rho: Annotated[Floats, Real("K", 0, 1, sums=True)]
@@ -72,11 +74,11 @@ class OneCoin(EMModel[Params, Stats]):
 
     def maximise(self, crowd: Crowd, stats: Stats, params: Params | None) -> Params:  # eq (4)
         hits, total = self.hits(crowd, stats), crowd.rows.per_worker
-        hit = (hits + self.right) / (total + self.right + self.wrong)
-        mean_hit = np.asarray((hits.sum() + self.right) / (total.sum() + self.right + self.wrong))
+        hit = np.minimum((hits + self.right) / (total + self.right + self.wrong), MAX_HIT)
+        mean_hit = np.minimum((hits.sum() + self.right) / (total.sum() + self.right + self.wrong), MAX_HIT)
         mean = stats.shares / max(stats.shares.sum(), 1)
         counted = total + self.right + self.wrong
-        return Params(class_shares(self.prevalence_is, stats.shares), hit, counted, mean_hit, mean)
+        return Params(class_shares(self.prevalence_is, stats.shares), hit, counted, np.asarray(mean_hit), mean)
 
     def penalty(self, params: Params) -> float:
         prior = float(np.sum(self.right * np.log(params.hit) + self.wrong * np.log1p(-params.hit)))

@@ -60,7 +60,7 @@ def loadable(place: object, holds: str) -> Iterator[None]:
     except UnsoundError as error:
         raise DataError(
             f"the {holds} cannot be saved: {error}. It would be refused when it is loaded, so nothing was written to "
-            f"{place}. Fit again with settings and answers that are less extreme"
+            f"{place}. Change it, or fit again with settings and answers that are less extreme"
         ) from error
 
 
