@@ -56,19 +56,23 @@ def skill_difference(first: pl.DataFrame, second: pl.DataFrame) -> float:
 
 
 def held(stream: cw.LabelStream) -> dict[tuple[Any, Any], Any]:
-    return {} if not stream.n_answers else {(t, w): k for t, w, k in stream._labels()[0].frame()[:, :3].iter_rows()}
+    return (
+        {}
+        if not stream.n_answers
+        else {(t, w): k for t, w, k in stream._held.ordered().answers.frame()[:, :3].iter_rows()}
+    )
 
 
 def difference_of_statistics(stream: cw.LabelStream) -> float:
     """The largest difference between the statistics held and those of all answers and posteriors held."""
-    known, (answers, tasks, workers, _) = stream._known, stream._labels()
+    known, (answers, tasks, workers, _) = stream._known, stream._held.ordered()
     assert known is not None
     shard, params = Shard.of(answers, cw.Run(precision="double")), stream._narrowed(answers, workers)
     Z = stream._Z[tasks]
     wanted = stream.em.statistics(shard, Local(Z), shard.shares(Z), params)
     got = stream.em.renewed(known.stats, known.params)
-    at = workers[answers.layout.row_worker] * len(stream._classes) + answers.layout.row_label
-    place = known.rows.row_worker.astype(np.int64) * len(stream._classes) + known.rows.row_label
+    at = workers[answers.layout.row_worker] * len(stream._held.classes) + answers.layout.row_label
+    place = known.rows.row_worker.astype(np.int64) * len(stream._held.classes) + known.rows.row_label
     found = [each if len(each) != len(place) else each[np.searchsorted(place, at)] for each in got]
     assert np.array_equal(known.rows.answers[np.searchsorted(place, at)], answers.layout.rows.answers)
     assert known.rows.answers.sum() == answers.n_answers
@@ -176,7 +180,7 @@ def test_gold_is_obeyed_and_may_come_before_or_after_the_answers() -> None:
     assert stream.probabilities(3) == {"x": 0.0, "y": 1.0}
     stream.update(rows((3, "a", None))).update(rows((3, "b", "x")))  # without answers it waits again
     assert stream.probabilities(3)["y"] == 1.0
-    batch = cw.aggregate(stream._labels()[0].frame(), "one-coin", gold={1: "y", 3: "y"})
+    batch = cw.aggregate(stream._held.ordered().answers.frame(), "one-coin", gold={1: "y", 3: "y"})
     np.testing.assert_allclose(stream.result().posterior, batch.posterior, atol=1e-12)
     with pytest.raises(DataError, match="two different labels for task 1"):
         stream.update({"task": [1, 1], "gold": ["x", "y"]})
@@ -297,7 +301,7 @@ def test_a_stream_is_saved_and_goes_on(model: str, sim: cw.simulate.Crowd, tmp_p
     for stream in (one, two):
         stream.update(frame[1500:1600]).update(rows(("later", "w01", "c2"), ("later", "w02", "c2")))
     assert difference_of_statistics(two) < 1e-9
-    np.testing.assert_allclose(two._Z[: len(two._tasks)], one._Z[: len(one._tasks)], atol=1e-9)
+    np.testing.assert_allclose(two._Z[: len(two._held.tasks)], one._Z[: len(one._held.tasks)], atol=1e-9)
     assert two.probabilities("later")["c1"] == 1.0
     assert two.decide(frame["task"][0]) == one.decide(frame["task"][0])
 

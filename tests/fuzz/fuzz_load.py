@@ -424,7 +424,7 @@ def load_stream(folder: Path) -> Any:
 
 
 def of_stream(stream: Any, folder: Path) -> Iterator[Callable[[], object]]:
-    item = stream._images if isinstance(stream, cw.ClickStream) else stream._tasks.values
+    item = stream._images if isinstance(stream, cw.ClickStream) else stream._held.tasks.values
     yield lambda: repr(stream)
     yield lambda: [stream.decide(name) for name in list(item)[:3]]
     yield lambda: stream.workers
@@ -439,7 +439,7 @@ def of_stream(stream: Any, folder: Path) -> Iterator[Callable[[], object]]:
         new = {"task": ["t1", "later"], "worker": ["w1", "w9"], "label": ["c1", "c2"], "seconds": [1.0, 2.0]}
         yield lambda: stream.update(new)
         yield lambda: stream.remove({"task": ["t1"], "worker": ["w1"]})
-        yield lambda: stream.probabilities(stream._tasks.values[0])
+        yield lambda: stream.probabilities(stream._held.tasks.values[0])
     yield lambda: stream.result().tables()
 
 

@@ -101,7 +101,7 @@ class StreamBesideDict(RuleBasedStateMachine):
     def holds_the_answers(self) -> None:
         assert self.stream.n_answers == len(self.answers)
         if self.answers:
-            answers = self.stream._labels()[0]
+            answers = self.stream._held.ordered().answers
             assert {(t, w): k for t, w, k in answers.frame().iter_rows()} == self.answers
             known = {
                 task: answers.classes[int(k)] for task, k in zip(answers.tasks, answers.gold, strict=True) if k >= 0
@@ -112,7 +112,7 @@ class StreamBesideDict(RuleBasedStateMachine):
     def holds_the_statistics(self) -> None:
         if not self.answers:
             return
-        stream, (answers, tasks, workers, same_classes) = self.stream, self.stream._labels()
+        stream, (answers, tasks, workers, same_classes) = self.stream, self.stream._held.ordered()
         learned = stream._known
         assert learned is not None
         if not same_classes:

@@ -12,6 +12,7 @@ import polars as pl
 from ..answers import Intake, Points
 from ..answers.rules import Ids
 from ..engine import Executor
+from ..errors import DataError, option
 from ..kernels.clicks import KAPPA, precisions
 from ..kernels.layout import Floats, Ints, weighted_counts
 from ..kernels.rules import Bits, Real, Sizes, Whole
@@ -114,6 +115,26 @@ def jobs_by_image(points: Points, numbers: Ints) -> dict[Any, dict[int, Floats]]
     for i, w, block in zip(points.job_image.tolist(), numbers[points.job_worker].tolist(), blocks, strict=True):
         found.setdefault(names[i], {})[w] = block
     return found
+
+
+def kept_boxes(points: Points, images: Mapping[Any, Image]) -> dict[Any, tuple[Floats, bool]]:
+    """Return the box of every image, and whether it was estimated. A box must stay as it was in earlier updates, from
+    which `images` are; where none is given, the earlier one is used."""
+    estimated, boxes = points.box_from == "clicks", {}
+    for i, name in enumerate(points.images.to_list()):
+        box, before = points.box[i], images.get(name)
+        boxes[name] = (box, estimated)
+        if before is None or np.array_equal(box, before.jobs.box):
+            continue
+        X, (low, high) = points.X[points.clicks_of(i)], before.jobs.box
+        if not estimated or not ((low <= X) & (high >= X)).all():
+            found = "clicks outside" if estimated else f"the box {box.ravel().tolist()} here, not"
+            raise DataError(
+                f"image {name!r} has {found} the box of earlier updates, {before.jobs.box.ravel().tolist()}. Give "
+                f"all updates the same {option('box')}"
+            )
+        boxes[name] = before.jobs.box, before.jobs.estimated
+    return boxes
 
 
 def as_points(

@@ -6,9 +6,8 @@ image's share in the counts of its workers is replaced by the new one.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -17,29 +16,24 @@ from ..answers import Points
 from ..answers.arguments import checked
 from ..answers.click_rows import listed_jobs
 from ..answers.frames import FOREIGN, to_frame
-from ..answers.rules import Ids
 from ..engine import Model, Run, Standing, Stream, Trace
-from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, nearest, option
-from ..kernels.layout import Floats, Ints
-from ..kernels.rules import Real
-from ..kernels.special import expit
+from ..errors import DataError, EmptyDataError, ParameterError, UnknownIdError, nearest
+from ..kernels.layout import Ints
 from ..result import PointsResult
-from ..result.points import HALF
 from ..result.stored import Parts, Stored, UnsoundError
-from .em import RELIABILITY_MARGIN, Boxes, Elsewhere, assign, in_shards, sort_objects
+from .asking import Asking, HitRates, reliability
+from .em import Boxes, Elsewhere, assign, in_shards, sort_objects
 from .held import (
     COUNTS,
     JOBS,
-    JUDGED,
     NONE,
-    ON,
     Image,
     Jobs,
     Learned,
     Sums,
     as_points,
-    is_definite,
     jobs_by_image,
+    kept_boxes,
     learned_by_image,
     restore,
     store,
@@ -48,57 +42,13 @@ from .image_fit import ImageFit, ImageFitter
 from .merge import fit_jointly, no_objects, refine
 from .mixture import ClickMixture
 from .model import fit_images
+from .saved import SAVED_STREAM, contradiction
 from .starts import SAMPLE_IMAGES, Start, choose_start, sample_images, shape_change
-from .summary import (
-    DECOY_BETA,
-    HIT_RATE_GRID,
-    HIT_RATE_MEANS,
-    LOG_ODDS_WEIGHT,
-    attention,
-    calibrated,
-    chance_real,
-    eager_rate,
-    hit_rate_weights,
-    summarise,
-)  # fmt: skip
+from .summary import summarise
 
 START_GROWTH = 1.25  # the start of searches is chosen again when the number of clicks changed by this factor
 HIT_RATE_GROWTH = 1.1  # hit rates are estimated again when the number of jobs changed by this factor
 MAX_SHAPE_CHANGE = 1.1  # a search is repeated for a result if variances at its start differ by more than this
-MAX_WORKERS_TO_ASK = 100  # in a decision
-SUMS_ROUNDING = 1e-3  # by which sums over images, which are added and subtracted, may be off
-
-
-class Doubt(NamedTuple):
-    """The most doubtful part of an image."""
-
-    probability: float  # of what is claimed
-    words: str  # the claim; the probability follows
-    per_look: float  # expected increase of its log-odds when another worker looks
-
-
-class HitRates(NamedTuple):
-    """How many workers click on objects, learned from all images."""
-
-    eager: Annotated[float, Real("", 0, 1)]  # hit rate of eager workers
-    weight: Annotated[Floats, Real("cells Q", 0, 1)]  # weights of `summary.hit_rate_weights`
-    jobs: int  # jobs from which it was learned
-
-    @property
-    def mean(self) -> float:
-        """Mean chance that a worker who looks clicks on a real object."""
-        return float(self.weight.sum(0) @ HIT_RATE_MEANS)
-
-
-SAVED_STREAM = {  # what a file has of a stream, apart from its images
-    "axes": tuple[str, ...],
-    "clicks": int,
-    "workers": Annotated[pl.Series, Ids("W")],
-    "sums": Sums,
-    "start": Start | None,
-    "start_clicks": int | None,
-    "rates": HitRates | None,
-}
 
 
 class ClickStream(Stream[Points, PointsResult]):
@@ -161,7 +111,7 @@ class ClickStream(Stream[Points, PointsResult]):
             )
         ids = self._as_ids(points.images, "image"), self._as_ids(points.workers, "worker")
         points = points.replaced(images=ids[0], workers=ids[1])
-        boxes = self._boxes(points)
+        boxes = kept_boxes(points, self._images)
         if not self._axes:
             self._sums = self._sums._replace(precision=np.zeros((points.n_axes, points.n_axes)))
         self._axes, self._types = points.axes, {"image": ids[0].dtype, "worker": ids[1].dtype}
@@ -236,7 +186,7 @@ class ClickStream(Stream[Points, PointsResult]):
             ),
             "object": np.concatenate([np.empty(0, np.int64), *map(np.arange, size)]) + 1,
             **{axis: mean[:, d] for d, axis in enumerate(self._axes)},
-            "probability": self._probabilities(known),
+            "probability": self._asking.probabilities(known),
             "supporters": np.concatenate([np.empty(0), *(each.supporters for each in known)]).astype(np.int64),
             "jobs": np.repeat(np.array([len(each.worker) for each in known], np.int64), size),
         }
@@ -251,16 +201,12 @@ class ClickStream(Stream[Points, PointsResult]):
             {
                 "worker": pl.Series(list(self._workers), dtype=self._types.get("worker")),
                 "answers": sent.astype(np.int64),
-                "skill": self._reliability(on, sent),
+                "skill": reliability(self.model, on, sent),
                 "jobs": jobs.astype(np.int64),
                 "hit_rate": np.divide(hits, shown, out=np.full(len(hits), np.nan), where=shown > 0),
             }
         )
         return table.filter(pl.col("jobs") > 0).sort("worker").with_columns(pl.col("hit_rate").fill_nan(None))
-
-    def _reliability(self, on: Floats, sent: Floats) -> Floats:
-        p = (on + self.model.hits - 1) / (sent + self.model.hits + self.model.misses - 2)
-        return np.clip(p, RELIABILITY_MARGIN, 1 - RELIABILITY_MARGIN)
 
     def _as_ids(self, ids: pl.Series, role: str) -> pl.Series:
         """Return ids in the type of the stream's ids."""
@@ -281,25 +227,6 @@ class ClickStream(Stream[Points, PointsResult]):
 
     def _as_points(self, images: Mapping[Any, Jobs], *, endless: bool = True) -> tuple[Points, Ints]:
         return as_points(images, list(self._workers), self._axes, self._types, endless)
-
-    def _boxes(self, points: Points) -> dict[Any, tuple[Floats, bool]]:
-        """Return the box of every image, and whether it was estimated. A box must stay as it was in earlier updates;
-        where none is given, the earlier one is used."""
-        estimated, boxes = points.box_from == "clicks", {}
-        for i, name in enumerate(points.images.to_list()):
-            box, before = points.box[i], self._images.get(name)
-            boxes[name] = (box, estimated)
-            if before is None or np.array_equal(box, before.jobs.box):
-                continue
-            X, (low, high) = points.X[points.clicks_of(i)], before.jobs.box
-            if not estimated or not ((low <= X) & (high >= X)).all():
-                found = "clicks outside" if estimated else f"the box {box.ravel().tolist()} here, not"
-                raise DataError(
-                    f"image {name!r} has {found} the box of earlier updates, {before.jobs.box.ravel().tolist()}. Give "
-                    f"all updates the same {option('box')}"
-                )
-            boxes[name] = before.jobs.box, before.jobs.estimated
-        return boxes
 
     def _learn(self, changed: Mapping[Any, Jobs], run: Run | None) -> None:
         """Fit the images that changed, given all others, and replace what they add to the sums over images."""
@@ -368,79 +295,24 @@ class ClickStream(Stream[Points, PointsResult]):
         jobs, before = int(self._sums.counts[JOBS].sum()), self._rates
         if before is None or not before.jobs / HIT_RATE_GROWTH <= jobs <= before.jobs * HIT_RATE_GROWTH:
             known = [image.learned for image in self._images.values()]
-            eager = eager_rate(self._sums.hit_rate[np.concatenate([each.worker for each in known])])
-            weight = hit_rate_weights(*self._support(known, eager))
-            self._rates = before = HitRates(eager, weight, jobs)
+            self._rates = before = HitRates.learned(known, self._sums)
         return before
 
-    def _support(self, known: Sequence[Learned], eager: float) -> tuple[Floats, Floats]:
-        """Return how many workers clicked on each object of some images, and how many looked."""
-        rate = self._sums.hit_rate
-        looked = [np.full(len(each.mean), attention(rate[each.worker], eager).sum()) for each in known]
-        return np.concatenate([each.supporters for each in known]), np.concatenate(looked)
-
-    def _probabilities(self, known: Sequence[Learned]) -> Floats:
-        """(M,) probabilities that the objects of some images are real."""
-        if not any(len(each.mean) for each in known):
-            return np.empty(0)
-        rates, evidence = self._hit_rates(), np.concatenate([each.evidence for each in known])
-        return calibrated(evidence, chance_real(*self._support(known, rates.eager), rates.weight))
+    @property
+    def _asking(self) -> Asking:
+        return Asking(self.model, self._sums, self._hit_rates)
 
     def _standing(self, item: Any) -> Standing:
         known = self._known(item)
-        doubt, J = self._doubt(known), len(known.worker)
+        doubt, J = self._asking.doubt(known), len(known.worker)
         return Standing(J, doubt.probability, f"{J} worker{'s' * (J != 1)} looked, and {doubt.words}")
 
     def _missing(self, item: Any, probability: float, most: int) -> int:
-        """Return how many more looks are needed, if each adds as much to the log-odds as is expected (Wald)."""
-        doubt = self._doubt(self._known(item))
-        lacking = _log_odds(probability) - _log_odds(doubt.probability)
-        return most if lacking >= most * doubt.per_look else max(1, math.ceil(lacking / doubt.per_look))
-
-    def _doubt(self, known: Learned) -> Doubt:
-        """Return what is most doubtful in an image: whether an object is real, or whether a click on no object marks
-        one that other workers have missed."""
-        strays, p = self._stray_doubt(known), self._probabilities([known])
-        if not len(p):
-            return strays or Doubt(1.0, "none clicked, so there is no object, with a probability of", 1.0)
-        sure, h, f = np.maximum(p, 1 - p), self._hit_rates().mean, DECOY_BETA[0] / sum(DECOY_BETA)
-        worst = int(np.argmin(sure))
-        if strays is not None and strays.probability < sure[worst]:
-            return strays
-        which = "the only object" if len(p) == 1 else f"the most doubtful of {len(p)} objects"
-        claim, look = ("is real", _divergence(h, f)) if p[worst] >= HALF else ("is not real", _divergence(f, h))
-        return Doubt(float(sure[worst]), f"{which} {claim} with a probability of", LOG_ODDS_WEIGHT * look)
-
-    def _stray_doubt(self, known: Learned) -> Doubt | None:
-        """Return the doubt about clicks on no object; None if there are no such clicks.
-
-        A click of a worker with reliability r, where none of n others clicked, marks an object that all of them missed
-        with odds of r (1 - h)^n to 1 - r, where h is their hit rate. Clicks on images in which no object was found do
-        not count towards r: they do not say whether the worker or the search has failed.
-        """
-        jobs = np.flatnonzero(known.strays)
-        if not len(jobs):
-            return None
-        rates, worker = self._hit_rates(), known.worker[jobs]
-        r = self._reliability(self._sums.counts[ON, worker], self._sums.counts[JUDGED, worker])
-        look = attention(self._sums.hit_rate[known.worker], rates.eager)
-        miss = math.log1p(-rates.mean)
-        odds = np.log(r) - np.log1p(-r) + miss * (look.sum() - look[jobs])
-        least, n = float(expit(-odds.max())), len(known.mean)
-        words = "a click far from all objects marks none" if n else "no object was found; clicks mark none"
-        return Doubt(least, f"{words} with a probability of", -miss)
+        return self._asking.missing(self._known(item), probability, most)
 
     def _worth_asking(self, item: Any) -> tuple[Any, ...]:
-        """Return the workers who have not looked at an image, best first: those whose clicks are mostly on objects, by
-        the share of objects they click on."""
-        on, _, sent, *_, jobs = self._sums.counts
-        skill = self._reliability(on, sent)
-        good = (jobs > 0) & (skill >= HALF)
-        good[self._known(item).worker] = False
-        order = np.flatnonzero(good)
-        order = order[np.argsort(-(skill * self._sums.hit_rate)[order], kind="stable")][:MAX_WORKERS_TO_ASK]
         names = list(self._workers)
-        return tuple(names[w] for w in order.tolist())
+        return tuple(names[w] for w in self._asking.worth_asking(self._known(item)).tolist())
 
     def _parts(self) -> Parts:
         parts = Parts()
@@ -457,35 +329,15 @@ class ClickStream(Stream[Points, PointsResult]):
     def _restore(self, stored: Stored) -> None:
         values = {name: stored.get(name, kind) for name, kind in SAVED_STREAM.items()}
         images, self._images = restore(stored)
+        flaw = contradiction(values, self._images)
+        if flaw:
+            raise UnsoundError(flaw)
         self._axes, self._clicks, self._sums, self._rates = (
             values[name] for name in ("axes", "clicks", "sums", "rates")
         )
         self._workers = {name: number for number, name in enumerate(values["workers"].to_list())}
         self._start = None if values["start"] is None else (values["start"], values["start_clicks"])
         self._types = {"image": images.dtype, "worker": values["workers"].dtype} if self._axes else {}
-        flaw = self._flaw()
-        if flaw:
-            raise UnsoundError(flaw)
-
-    def _flaw(self) -> str:
-        """What contradicts itself in a stream that was read from a file, or ""."""
-        if len({*self._axes, "image", "worker"}) != len(self._sums.precision) + 2:
-            return f"it has the coordinates {self._axes}"
-        empty = Sums(np.zeros_like(self._sums.counts), np.zeros_like(self._sums.precision), 0)
-        total = empty.plus(image.learned for image in self._images.values())
-        alike = all(
-            np.allclose(np.asarray(a), np.asarray(b), atol=SUMS_ROUNDING)
-            for a, b in zip(total, self._sums, strict=True)
-        )
-        if not alike or self._clicks != sum(image.jobs.n_clicks for image in self._images.values()):
-            return "its sums are not those of its images"
-        if self._start is None:
-            return "" if not self._clicks else "it has clicks, but no start of searches"
-        weight = None if self._rates is None else self._rates.weight
-        if weight is not None and (weight.shape != HIT_RATE_GRID or not np.isclose(weight.sum(), 1)):
-            return "its hit rates are none"
-        definite = is_definite(self._start[0].shape) and isinstance(self._start[1], int)
-        return "" if definite else "its start of searches is none"
 
 
 def _search(
@@ -498,12 +350,3 @@ def _search(
         return ImageFitter(model, own, 0, start.once, run, S=start.shape).fit()
 
     return fit_images(model.name, points, run, fit, ImageFit, threads=run.threads, done=found)
-
-
-def _log_odds(p: float) -> float:
-    return math.copysign(math.inf, p - HALF) if p in (0, 1) else math.log(p) - math.log1p(-p)
-
-
-def _divergence(p: float, q: float) -> float:
-    """Expected log-likelihood ratio of a click with chance p against one with chance q (nats)."""
-    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
