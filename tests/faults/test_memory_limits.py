@@ -258,6 +258,18 @@ def test_r5_estimates_are_about_what_classifiers_take(size, estimates):
     assert 0.2 * estimates[0] < taken < 1.5 * estimates[0] + 1e6
 
 
+def test_r5_estimates_count_no_more_than_there_can_be(estimates):
+    X, labels, _ = rows_of(1_000)
+    more = np.zeros((20_000, X.shape[1]))  # without answers
+    model = cw.CrowdClassifier(workers="majority-vote")
+    model.fit(np.vstack([X, more]), labels, tasks=np.arange(len(X) + len(more)))
+    assert estimates[0] < more.nbytes / 2
+    one_place = {"image": ["i"] * 400, "worker": np.arange(400), "x": np.ones(400), "y": np.ones(400)}
+    for fit, pairs_of_clicks in ((cw.Dbscan(), 1), (cw.FuzzyCMeans(objects=10**9, max_iter=2), 6)):
+        fit.fit(cw.Points(one_place))
+        assert estimates[-1] < 1.1 * 8 * 400**2 * pairs_of_clicks, fit
+
+
 TOO_LARGE = r"{} needs about 0\.\d GB for {}, but 0\.0 GB may be used\. Allow it more, {}"
 IMAGES = TOO_LARGE.format("click-mixture", r"5000 clicks on 20 images", "or fit the images in several parts")
 ANSWERS = TOO_LARGE.format("pair-mixture", r"\d+ answers about \d+ items", "or fit a sample of the items")

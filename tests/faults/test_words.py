@@ -155,7 +155,18 @@ def test_a_truth_that_contradicts_itself_is_refused() -> None:
     result = cw.aggregate({"task": [1, 1, 2, 2], "worker": list("abab"), "label": [1, 1, 2, 2]}, "majority-vote")
     with pytest.raises(DataError, match=r"^the truth has two different labels for task 1: 1 and 2\. Keep one$"):
         cw.auc(result, {"task": [1, 2, 1], "label": [1, 2, 2]})
+    with pytest.raises(DataError, match=r"^the truth has two different labels for task '1': '1' and '2'\. Keep one$"):
+        cw.match_labels(result, {"task": [1, 2, 1], "label": [1, 2, 2]})
     assert cw.auc(result, {"task": [1, 2, 1], "label": [1, 2, 1]}) == 1.0
+    assert cw.match_labels(result, {"task": [1, 2, 1], "label": [1, 2, 1]}) == {"tasks": 2, "accuracy": 1.0}
+
+
+def test_d11_rows_of_a_truth_without_a_label_or_a_task_say_nothing() -> None:
+    result = cw.aggregate({"task": list("sstt"), "worker": list("abab"), "label": list("xxyy")}, "majority-vote")
+    for missing in (None, ""):
+        truth = {"task": ["s", "s", "t", missing, missing, "u"], "label": ["x", missing, "y", "x", "y", "x"]}
+        assert cw.match_labels(result, truth) == {"tasks": 2, "accuracy": 1.0}
+        assert cw.auc(result, truth) == 1.0
 
 
 def test_a_curve_of_one_true_label_is_refused_by_its_name() -> None:

@@ -106,7 +106,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_unused(rows)
         at = rows.in_order()
         run = replace(run or Run(threads=max(self.n_jobs or 0, 0)), seed=_seed(self.random_state))
-        _refuse_if_too_large(side.name, X, labels)
+        _refuse_if_too_large(side.name, getattr(X, "nbytes", 0) * len(at) // max(len(rows), 1), labels)
         known = _safe_indexing(X, at)
         self.result_, self.learner_ = resumable(
             run,
@@ -268,10 +268,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _refuse_if_too_large(name: str, X: Any, labels: Labels) -> None:
-    """Raise MemoryNeedError if the copies of the features and what there is of each row need more memory than is
-    available; the model of the workers has its own estimate."""
-    size = getattr(X, "nbytes", 0)
+def _refuse_if_too_large(name: str, size: int, labels: Labels) -> None:
+    """Raise MemoryNeedError if the copies of the features of rows with answers, of `size` bytes, and what there is of
+    each row need more memory than is available; the model of the workers has its own estimate."""
     own = BYTES_PER_CLASS * labels.n_tasks * labels.n_classes + BYTES_PER_ANSWER * labels.n_answers
     refuse_if_too_large(
         FEATURE_COPIES * size + own, name, f"{size / 1e9:.1f} GB of features and {labels.n_answers} answers",

@@ -67,15 +67,21 @@ def known_classes(answers: Labels, truth: Any) -> Ints:
     table = to_frame(truth)
     if not {"task", "label"} <= set(table.columns):
         raise ColumnError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
-    columns = (normalise_ids(table[name], name, "the truth")[0].to_list() for name in ("task", "label"))
-    label = dict[Any, Any]()
-    for task, name in zip(*columns, strict=True):
-        if label.setdefault(task, name) != name:
-            raise DataError(
-                f"the truth has two different labels for task {task!r}: {label[task]!r} and {name!r}. Keep one"
-            )
+    label = dict(one_label_each(table["task"], table["label"]).rows())
     code = {name: k for k, name in enumerate(answers.classes.to_list())}
     return np.array([code.get(label.get(task), -1) for task in answers.tasks.to_list()], np.int32)
+
+
+def one_label_each(tasks: pl.Series, labels: pl.Series) -> pl.DataFrame:
+    """Return the rows of a truth that have a task and a label, as columns task and label; each task is there once."""
+    columns = [normalise_ids(each, name, "the truth")[0] for name, each in (("task", tasks), ("label", labels))]
+    found = pl.DataFrame(dict(zip(("task", "label"), columns, strict=True))).drop_nulls().unique(maintain_order=True)
+    twice = found.filter(found["task"].is_duplicated())
+    if not twice.is_empty():
+        task = twice["task"][0]
+        first, second = twice.filter(twice["task"] == task)["label"].head(2).to_list()
+        raise DataError(f"the truth has two different labels for task {task!r}: {first!r} and {second!r}. Keep one")
+    return found
 
 
 def _scores_and_positives(result: LabelsResult, truth: Any, label: Any) -> tuple[Floats, Any]:

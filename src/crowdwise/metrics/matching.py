@@ -17,6 +17,7 @@ from ..errors import DataError, ParameterError
 from ..kernels.layout import Floats, Ints
 from ..result import BaseResult, LabelsResult, PairsResult, SplitResult
 from ..result.base import result_of
+from .labels import one_label_each
 
 
 def match_objects(found: Any, truth: Any, *, within: float) -> pl.DataFrame:
@@ -127,7 +128,7 @@ def match_labels(result: LabelsResult | SplitResult, truth: Any) -> dict[str, fl
     result, table = result_of(result, "labels", "match_labels", in_parts=True), to_frame(truth)
     if not {"task", "label"} <= set(table.columns):
         raise DataError(f"truth has columns {', '.join(table.columns)}; it needs task and label")
-    true = table.select(to_text(table["task"]), to_text(table["label"]).alias("true")).drop_nulls()
+    true = one_label_each(to_text(table["task"]), to_text(table["label"])).rename({"label": "true"})
     found = [pl.col(name).map_batches(to_text, pl.String, is_elementwise=True) for name in ("task", "label")]
     labels = result.labels if hasattr(result.labels, "lazy") else to_frame(result.labels.select("task", "label"))
     both = labels.lazy().select(found).join(true.lazy(), on="task").collect(engine="streaming")

@@ -124,8 +124,8 @@ class FuzzyCMeans(_ClusterModel):
     tol: float = setting(1e-5, POSITIVE, "convergence tolerance on the cost")
 
     def need(self, points: Points) -> int:
-        memberships = self.objects * int(points.clicks_per_image.max(initial=0))
-        return super().need(points) + 8 * (points.n_axes + 4) * memberships
+        clicks = int(points.clicks_per_image.max(initial=0))
+        return super().need(points) + 8 * (points.n_axes + 4) * min(self.objects, clicks) * clicks
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         U = rng.random((min(self.objects, len(X)), len(X)))
@@ -189,8 +189,9 @@ class Dbscan(_ClusterModel):
     def need(self, points: Points) -> int:
         cells = np.column_stack([points.image, np.floor(points.X / self.distance)])
         used, clicks = np.unique(cells, axis=0, return_counts=True)
-        of_image = np.bincount(used[:, 0].astype(np.int64), clicks.astype(np.float64) ** 2, minlength=1)
-        return super().need(points) + int(BYTES_PER_NEIGHBOUR * np.pi * of_image.max())
+        near = np.pi * np.bincount(used[:, 0].astype(np.int64), clicks.astype(np.float64) ** 2, points.n_images)
+        of_image = np.minimum(near, points.clicks_per_image.astype(np.float64) ** 2)  # all clicks are near one another
+        return super().need(points) + int(BYTES_PER_NEIGHBOUR * of_image.max())
 
     def cluster(self, X: Floats, rng: np.random.Generator, run: Run) -> Clusters:
         from sklearn.cluster import DBSCAN
