@@ -27,6 +27,7 @@ from crowdwise.errors import CrowdwiseError
 from crowdwise.io import returned
 from crowdwise.io.conversion import targets
 from crowdwise.io.formats import all_formats
+from crowdwise.result.outputs import LISTED
 
 T = TypeVar("T")
 OLD = b"what was there before\n"
@@ -141,7 +142,7 @@ def check_original(given: Damaged) -> str:
         return "refused"
     ending = RETURNED[given.to].returned
     main = out / f"{given.to}{'.json' if ending == '.object' else ending}"
-    assert {*out.iterdir()} == {each for each in (main, done.relabel, done.gold) if each is not None}
+    assert {*out.iterdir()} == {each for each in (main, done.relabel, done.gold, out / LISTED) if each is not None}
     assert done.estimates == main
     check_whole(main)
     return "answered"
