@@ -108,7 +108,7 @@ class Model(ABC, Generic[A, R]):
 
 def _of_python(value: Any) -> Any:
     """Return a hyperparameter with numbers of Python in place of those of numpy."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {plain(key): plain(each) for key, each in value.items()}
     return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 
