@@ -64,6 +64,12 @@ WRONG: dict[str, tuple[str, type[Exception], str]] = {
     ),
     "a mark of DOS within the file": (PLAIN.replace("t2", "\x1at2,"), FileError, "^answers.csv:3: 4 field"),
     "a word alone": (PLAIN + " x\n", FileError, "^answers.csv:4: 1 field"),
+    "a name that is there twice, after a declared delimiter": (
+        LIKE_EXCEL.replace("label", "task"), ColumnError, "^answers.csv:2: the header has 'task' more than once",
+    ),
+    "no header after a declared delimiter": (
+        LIKE_EXCEL.replace("\r\n", "\r\n\r\n", 1), FileError, "^answers.csv:2: this line is empty; the names of the",
+    ),
 }  # fmt: skip
 
 
