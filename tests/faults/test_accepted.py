@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,12 @@ WRONG: dict[str, tuple[str, type[Exception], str]] = {
     ),
     "a mark of DOS within the file": (PLAIN.replace("t2", "\x1at2,"), FileError, "^answers.csv:3: 4 field"),
     "a word alone": (PLAIN + " x\n", FileError, "^answers.csv:4: 1 field"),
+    "a name that is there twice, after a declared delimiter": (
+        LIKE_EXCEL.replace("label", "task"), ColumnError, "^answers.csv:2: the header has 'task' more than once",
+    ),
+    "no header after a declared delimiter": (
+        LIKE_EXCEL.replace("\r\n", "\r\n\r\n", 1), FileError, "^answers.csv:2: this line is empty; the names of the",
+    ),
 }  # fmt: skip
 
 
@@ -124,6 +131,17 @@ def test_d12_ids_that_are_uuids_become_their_text(frame: Any) -> None:
     assert result.explain(IDS[1]).total == result.explain(str(IDS[1])).total
     stream = cw.LabelStream("dawid-skene").update(answers)
     assert stream.decide(IDS[1]).probability == stream.decide(str(IDS[1])).probability
+
+
+def test_d12_given_weights_name_workers_by_their_uuids(tmp_path: Path) -> None:
+    frame = {"task": list("ssst"), "worker": [*IDS, IDS[0]], "label": list("xyyx")}
+    result = cw.aggregate(frame, "weighted-vote", given=MappingProxyType({IDS[0]: np.float32(3), IDS[1]: 1}))
+    assert result.labels["label"].to_list() == ["x", "x"]
+    assert result.model.given == {str(IDS[0]): 3.0, str(IDS[1]): 1}
+    result.save(tmp_path)
+    assert cw.load(tmp_path).model == result.model
+    with pytest.raises(ParameterError, match=r"^weighted-vote: given has the worker \('a', 1\); name it by one value$"):
+        cw.WeightedVote(given={("a", 1): 1.0})
 
 
 def test_numbers_of_numpy_are_hyperparameters(tmp_path: Path) -> None:

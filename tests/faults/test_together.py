@@ -311,7 +311,7 @@ def test_tables_of_a_simulated_crowd_are_written_together(tmp_path: Path, monkey
 NOT_OURS = r"{} was not written by Crowdwise, and the outputs would replace it\. Move it away, or name another folder"
 
 
-@pytest.mark.parametrize("name", ["labels.csv", "sets.csv", "report.html"])
+@pytest.mark.parametrize("name", ["labels.csv", "tasks.csv", "report.html"])
 def test_r4_files_of_the_user_are_never_replaced(
     name: str, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,7 +354,22 @@ def test_tables_of_results_are_those_that_are_checked_before_a_fit() -> None:
     pairs = cw.Pairs({"left": ["a", "a"], "right": ["b", "c"], "worker": ["x", "y"], "answer": ["same", "different"]})
     for answers, model in ((labels, "groups"), (cw.simulate.clicks(seed=1).points, None), (pairs, None)):
         result = cw.aggregate(answers, model)
-        assert set(result.tables()) == set(result.table_names)
+        assert set(result.tables()) == set(result.model.table_names)
+
+
+@pytest.mark.parametrize("name", ["groups.csv", "members.csv", "sets.csv", "next.csv"])
+def test_r4_files_of_the_user_that_no_output_replaces_do_not_matter(name: str, tmp_path: Path, command: Any) -> None:
+    labels = cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame()
+    labels.write_csv(tmp_path / "a.csv")
+    labels.with_columns(gold=pl.lit("class1")).write_csv(tmp_path / "gold.csv")
+    put(tmp_path / "out", {name: "of the user"})
+    to_out = ["--no-page", "--out", tmp_path / "out"]
+    assert command("aggregate", tmp_path / "a.csv", "--model", "majority-vote", *to_out)[0] == 0
+    assert (tmp_path / "out" / name).read_text() == "of the user"
+    replaced = name in ("groups.csv", "members.csv", "sets.csv")
+    status, _, err = command("aggregate", tmp_path / "gold.csv", "--model", "tied", *to_out)
+    assert (status == 1) is bool(re.search(NOT_OURS.format(re.escape(str(tmp_path / "out" / name))), err)) is replaced
+    assert (tmp_path / "out" / name).read_text() == "of the user"
 
 
 def test_files_of_export_and_watch_never_replace_those_of_the_user(tmp_path: Path, command: Any) -> None:

@@ -92,6 +92,15 @@ class PageOptions:
         refuse_parts(answers, "--coverage")
         check_coverage(float(self.coverage or 0), answers)
 
+    def further(self, answers: Any) -> list[str]:
+        """Names of the tables that there may be besides those of the result."""
+        asked = {
+            "sets": answers.kind == "labels" and (self.coverage is not None or answers.n_gold > 0),
+            "next": answers.kind == "pairs",
+            "matched": answers.kind == "points" and self.truth is not None,
+        }
+        return [name for name in asked if asked[name]]
+
     def sets(self, result: Any) -> pl.DataFrame | None:
         """Label sets: if their coverage is given, or if enough labels are known and the table is not large."""
         from ..acquisition.known import COVERAGE, MAX_QUICK_ANSWERS, known_needed, label_sets, n_known
@@ -156,7 +165,6 @@ def score_pairs(result: Any, truth: pl.DataFrame, within: float) -> Scores:
 
 SCORERS = {"labels": score_labels, "points": score_points, "pairs": score_pairs}
 ABOUT = {"labels": "task", "points": "image", "pairs": "item"}  # by kind: what text and pictures are about
-FURTHER = {"labels": ("sets",), "pairs": ("next",)}  # by kind: tables besides those of the result
 SHOWN = {"points": "images", "pairs": "sizes"}  # by kind: the table that JSON has, and people of pairs see
 
 
@@ -171,8 +179,8 @@ def _fit(job: Job, page: PageOptions, outputs: Outputs | None) -> None:
     if not job.source.insisted and not getattr(job.source, "kind", None):
         words(f"{answers.intake.source}: {answers.title}, recognised by the columns {_columns(answers)}")
     page.check(answers)
-    inputs, matched = (page.truth, page.content), ["matched"] * (page.truth is not None and answers.kind == "points")
-    job.refuse_others(outputs, answers.kind, [*FURTHER.get(answers.kind, ()), *matched], inputs)
+    inputs = page.truth, page.content
+    job.refuse_others(outputs, answers.kind, page.further(answers), inputs)
     truth = page.truth_table
     result = job.fit(job.models[answers.kind], answers, features)
     files: list[Path] = []

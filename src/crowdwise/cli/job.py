@@ -178,7 +178,7 @@ class Job:
     ) -> None:
         """Refuse, before the fit, to replace files of others by the outputs, with `further` tables."""
         if outputs is not None:
-            tables = [f"{name}.csv" for name in (*self.models[kind].result_type.table_names, *further)]
+            tables = [f"{name}.csv" for name in (*self.models[kind].table_names, *further)]
             outputs.refuse_others([*tables, *[PAGE] * self.options.page], self._files_read(inputs))
 
     def _files_read(self, inputs: Sequence[Path | None]) -> list[Path | None]:

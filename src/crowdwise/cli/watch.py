@@ -102,7 +102,8 @@ class Watch:
     @property
     def tables(self) -> list[str]:
         """Names of the tables of results of every kind that the files may hold."""
-        return [name for kind in self.kinds for name in STREAMS[kind].models[0].result_type.table_names]
+        made = [model or STREAMS[kind].models[0]() for kind, model in self.kinds.items()]
+        return [name for model in made for name in model.table_names]
 
     def begin(self, kind: str) -> Stream[Any, Any]:
         """Return a new stream of a kind of answers."""

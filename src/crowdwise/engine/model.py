@@ -43,6 +43,11 @@ class Model(ABC, Generic[A, R]):
             object.__setattr__(self, name, _of_python(value))
         check({f.name: f.metadata["rule"] for f in fields(self) if "rule" in f.metadata}, self, f"{self.name}: ")
 
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """Names of the tables of its results."""
+        return self.result_type.table_names
+
     def settings(self) -> dict[str, Any]:
         """Return the hyperparameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -108,7 +113,7 @@ class Model(ABC, Generic[A, R]):
 
 def _of_python(value: Any) -> Any:
     """Return a hyperparameter with numbers of Python in place of those of numpy."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {plain(key): plain(each) for key, each in value.items()}
     return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 

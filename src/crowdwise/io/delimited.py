@@ -42,8 +42,8 @@ class Text:
     data: bytes
     delimiter: str
     notes: tuple[str, ...]
-    skipped: int = 0  # bytes of the byte order mark
-    before: int = 0  # lines of the file before the data, for a file that is read in parts
+    skipped: int = 0  # bytes of the file before the data
+    before: int = 0  # lines of the file before the data
 
     @cached_property
     def quoted(self) -> bool:
@@ -274,10 +274,13 @@ def delimiter_note(delimiter: str) -> tuple[str, ...]:
     return () if delimiter == "," else (f"delimiter {delimiter!r}",)
 
 
-def _check_first(line: bytes, name: str) -> None:
-    """Raise FileError if there is nothing in the first line."""
+def _check_first(line: bytes, name: str, before: int = 0) -> None:
+    """Raise FileError if there is nothing in the first line, or the one after the lines `before`."""
     if not line.strip():
-        raise FileError(f"{name}:1: the first line is empty; the names of the columns belong there. Remove the line")
+        which = "this line" if before else "the first line"
+        raise FileError(
+            f"{name}:{before + 1}: {which} is empty; the names of the columns belong there. Remove the line"
+        )
 
 
 def sniff(data: bytes, name: str) -> str:
@@ -344,14 +347,15 @@ def read_delimited(
 
 def _header(text: Text) -> list[str]:
     first = text.data[: text.data.find(b"\n") + 1 or len(text.data)]
-    _check_first(first, text.name)
+    _check_first(first, text.name, text.before)
+    place = f"{text.name}:{text.before + 1}"
     count = first.count(text.delimiter.encode()) + 1
     if count > MAX_COLUMNS:
         raise ColumnError(
-            f"{text.name}:1: the header has {count:,} columns; at most {MAX_COLUMNS:,} are read. Check that the lines "
+            f"{place}: the header has {count:,} columns; at most {MAX_COLUMNS:,} are read. Check that the lines "
             f"end where they should, and {option('delimiter', text.delimiter)}"
         )
-    wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped)
+    wrong = not_utf8(text.data[: text.data.find(b"\n") + 1], text.name, text.skipped, text.before)
     if wrong is not None:
         raise wrong
     fields = record(text.data, 0, text.delimiter)
@@ -360,13 +364,13 @@ def _header(text: Text) -> list[str]:
         raise text.stray_quote(0)
     if b"\r" in first.rstrip():
         raise FileError(
-            f"{text.name}:1: lines end with a carriage return alone, or the header has one. Save the file with the "
+            f"{place}: lines end with a carriage return alone, or the header has one. Save the file with the "
             "line breaks of Unix or Windows"
         )
     names = [_name(field) for field in fields]
     twice = sorted(name for name, count in Counter(names).items() if count > 1 and name.strip())
     if twice:
-        raise ColumnError(f"{text.name}:1: the header has {twice[0]!r} more than once. Rename one of the columns")
+        raise ColumnError(f"{place}: the header has {twice[0]!r} more than once. Rename one of the columns")
     return names
 
 

@@ -324,6 +324,11 @@ class LabelModel(Model[Labels, LabelsResult]):
         """Return the groups of workers, or None if the model has none."""
         return None
 
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        has_groups = type(self).grouping is not LabelModel.grouping
+        return (*super().table_names, *(("groups", "members") if has_groups else ()))
+
 
 def _local(shard: Shard, local: Any) -> Any:
     return local

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..answers import Labels
-from ..answers.arguments import is_number
+from ..answers.arguments import brief, is_number
+from ..answers.coding import sought
 from ..engine import Executor, register
 from ..engine.model import one_of, setting
 from ..errors import ParameterError, option
@@ -51,10 +52,14 @@ class WeightedVote(VoteModel):
         if self.given is not None and not isinstance(self.given, Mapping):
             raise ParameterError(f"weighted-vote: given is {self.given!r}; it must be a mapping from worker to weight")
         for worker, weight in (self.given or {}).items():
+            if isinstance(worker, tuple):
+                raise ParameterError(f"weighted-vote: given has the worker {brief(worker)}; name it by one value")
             if not is_number(weight) or not 0 <= weight < np.inf:
                 raise ParameterError(
                     f"weighted-vote: the weight of {worker!r} is {weight!r}; it must be a number of at least 0"
                 )
+        if self.given is not None:
+            object.__setattr__(self, "given", {sought(worker): weight for worker, weight in self.given.items()})
 
     @property
     def needs_gold(self) -> bool:

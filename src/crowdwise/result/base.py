@@ -43,7 +43,7 @@ class BaseResult(ABC):
     """The result of a fit."""
 
     kind: ClassVar[str]
-    table_names: ClassVar[tuple[str, ...]]  # of all that `tables` may have
+    table_names: ClassVar[tuple[str, ...]]  # of those that `tables` has whatever the model
     in_parts: ClassVar[bool] = False  # whether its tables of tasks are in parts that are not in memory together
 
     answers: Any

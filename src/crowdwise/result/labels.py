@@ -47,7 +47,7 @@ class FittedLabels(BaseResult):
     """What a fit of labels found about workers and classes; it does not need the answers or posteriors."""
 
     kind = "labels"
-    table_names = ("labels", "workers", "tasks", "groups", "members")
+    table_names = ("labels", "workers", "tasks")
 
     answers: Any
     model: LabelModel
