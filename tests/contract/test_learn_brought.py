@@ -87,7 +87,7 @@ def test_invalid_arguments_are_refused() -> None:
         fit(workers=Adaptive)
     with pytest.raises(ParameterError, match=r"give an instance: LogisticRegression\(\)"):
         fit(LogisticRegression)
-    with pytest.raises(DataError, match="needs both"):
+    with pytest.raises(DataError, match="needs tasks with this label and tasks with another"):
         cw.auc(fit().result_, {"t001": "c1", "t002": "c1"})
 
 

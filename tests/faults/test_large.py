@@ -370,6 +370,7 @@ def test_limits_of_the_process_are_seen(limit, name, monkeypatch):
 
 @pytest.mark.parametrize(("used", "to_load"), [(50_000_000, 200_000_000), (250_000_000, 0), (900_000_000, 0)])
 def test_r5_what_the_libraries_use_is_counted_once(used, to_load, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)  # which other tests load
     monkeypatch.setattr(resources, "_status", lambda: {"VmRSS": used, "VmData": used})
     monkeypatch.setattr(resources, "_machine", lambda: 10**11)
     monkeypatch.setattr(resources, "_control_group", lambda *_: [10**10])

@@ -333,8 +333,11 @@ def test_f8_a_shape_that_cannot_be_read_is_refused_with_its_record(shape: str, m
 
 
 def test_other_xml_is_refused_by_name(file: Any) -> None:
-    for text in ("<html><body></body></html>", '<?xml version="1.0"?><annotation><object/></annotation>'):
-        with pytest.raises(FileError, match=r"a\.xml is XML, but not as CVAT writes it"):
+    for text, said in {
+        "<html><body></body></html>": "a web page, perhaps one that asks you to log in",
+        '<?xml version="1.0"?><annotation><object/></annotation>': "XML, but not as CVAT writes it",
+    }.items():
+        with pytest.raises(FileError, match=rf"a\.xml is {said}"):
             cw.read(file(text, "a.xml"))
 
 
