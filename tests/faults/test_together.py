@@ -372,6 +372,22 @@ def test_r4_files_of_the_user_that_no_output_replaces_do_not_matter(name: str, t
     assert (tmp_path / "out" / name).read_text() == "of the user"
 
 
+@pytest.mark.parametrize("verb", ["workers", "tasks", "next", "report"])
+def test_r4_a_table_or_page_never_replaces_what_was_read(verb: str, tmp_path: Path, command: Any) -> None:
+    answers = tmp_path / "a.csv"
+    cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame().write_csv(answers)
+    (tmp_path / "gold.csv").write_text("task,label\nt01,class1\n")
+    saved = cw.aggregate(cw.read(answers), "majority-vote").save(tmp_path / "saved")
+    given = [answers, "--model", "majority-vote", "--gold", tmp_path / "gold.csv"]
+    for arguments, out in ((given, answers), (given, tmp_path / "gold.csv"), ([tmp_path / "saved"], saved)):
+        before = out.read_bytes()
+        status, _, err = command(verb, *arguments, "--out", out)
+        assert (status, err) == (1, f"error: {out} is read, and the output would replace it. Name another file\n")
+        assert out.read_bytes() == before
+    for _ in range(2):
+        assert command(verb, *given, "--out", tmp_path / "new")[0] == 0
+
+
 def test_files_of_export_and_watch_never_replace_those_of_the_user(tmp_path: Path, command: Any) -> None:
     answers = cw.simulate.crowd(tasks=20, workers=5, seed=1).answers
     put(tmp_path / "given", {"relabel.csv": "of the user"})
