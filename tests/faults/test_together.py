@@ -250,7 +250,7 @@ def test_s8_a_list_that_a_stranger_made_leads_nowhere(out: Path, tmp_path: Path)
     assert "groups.csv" not in seen(out)
     for files in ({"../precious": "0"}, {"/": "0", "..": "0"}, [], None, 3):
         (out / LISTED).write_text(json.dumps({"files": files}))
-        with pytest.raises(FileError, match=r"labels\.csv was not written by Crowdwise"):
+        with pytest.raises(FileError, match=r"labels\.csv is not an output of a run in this folder"):
             published(out, {"labels.csv": "newer labels"})
     assert (tmp_path / "precious").exists()
     assert {**OWN, "labels.csv": "new labels"}.items() <= seen(out).items()
@@ -303,12 +303,15 @@ def test_tables_of_a_simulated_crowd_are_written_together(tmp_path: Path, monkey
     assert sorted(each.name for each in (tmp_path / "crowd").iterdir()) == names
     crowd.save(tmp_path / "crowd")  # its own files are replaced
     (tmp_path / "crowd" / "features.parquet").write_text("of the user")
-    with pytest.raises(FileError, match=r"features\.parquet was not written by Crowdwise"):
+    with pytest.raises(FileError, match=r"features\.parquet is not an output of a run in this folder"):
         cw.simulate.experts(40, seed=3).save(tmp_path / "crowd")
     assert (tmp_path / "crowd" / "features.parquet").read_text() == "of the user"
 
 
-NOT_OURS = r"{} was not written by Crowdwise, and the outputs would replace it\. Move it away, or name another folder"
+NOT_OURS = (
+    r"{} is not an output of a run in this folder, and the outputs would replace it\. Move it away, or name another "
+    "folder"
+)
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "tasks.csv", "report.html"])
@@ -370,6 +373,31 @@ def test_r4_files_of_the_user_that_no_output_replaces_do_not_matter(name: str, t
     status, _, err = command("aggregate", tmp_path / "gold.csv", "--model", "tied", *to_out)
     assert (status == 1) is bool(re.search(NOT_OURS.format(re.escape(str(tmp_path / "out" / name))), err)) is replaced
     assert (tmp_path / "out" / name).read_text() == "of the user"
+
+
+@pytest.mark.parametrize("verb", ["workers", "tasks", "next", "report"])
+def test_r4_a_table_or_page_never_replaces_what_was_read(verb: str, tmp_path: Path, command: Any) -> None:
+    answers = tmp_path / "a.csv"
+    cw.simulate.crowd(tasks=20, workers=5, seed=1).answers.frame().write_csv(answers)
+    (tmp_path / "gold.csv").write_text("task,label\nt01,class1\n")
+    saved = cw.aggregate(cw.read(answers), "majority-vote").save(tmp_path / "saved")
+    given = [answers, "--model", "majority-vote", "--gold", tmp_path / "gold.csv"]
+    for arguments, out in ((given, answers), (given, tmp_path / "gold.csv"), ([tmp_path / "saved"], saved)):
+        before = out.read_bytes()
+        status, _, err = command(verb, *arguments, "--out", out)
+        assert (status, err) == (1, f"error: {out} is read, and the output would replace it. Name another file\n")
+        assert out.read_bytes() == before
+    for _ in range(2):
+        assert command(verb, *given, "--out", tmp_path / "new")[0] == 0
+
+
+def test_r4_a_list_that_next_wrote_is_not_called_a_file_of_others(tmp_path: Path, command: Any) -> None:
+    cw.simulate.pinwheel(workers=3, each=20).pairs.frame().write_csv(tmp_path / "p.csv")
+    (tmp_path / "out").mkdir()
+    assert command("next", tmp_path / "p.csv", "--model", "pair-vote", "--out", tmp_path / "out" / "next.csv")[0] == 0
+    status, _, err = command("pairs", tmp_path / "p.csv", "--model", "pair-vote", "--out", tmp_path / "out")
+    assert status == 1
+    assert re.search(NOT_OURS.format("next.csv"), err)
 
 
 def test_files_of_export_and_watch_never_replace_those_of_the_user(tmp_path: Path, command: Any) -> None:

@@ -283,6 +283,7 @@ def workers(
     reasons."""
     from .show import rated
 
+    source.refuse_replacing(options.out)
     rated(source.result(), flagged, options)
 
 
@@ -296,6 +297,7 @@ def tasks(
     from ..acquisition import review
     from .show import queued
 
+    source.refuse_replacing(options.out)
     result = source.result()
     queued(review(result, None if options.out or options.as_json else options.top), result, options)
 
@@ -328,6 +330,7 @@ def next_(
     from .show import asked
 
     check_budget(budget, batch)
+    source.refuse_replacing(options.out)
     result = source.result()
     asked(next_answers(result, budget, batch=batch), result, budget, options)
 
@@ -424,6 +427,7 @@ def report(
 
     check_models(compare_with, None)
     page = PageOptions(pictures=pictures, content=content, truth=truth, within=within, max_expanded=source.max_expanded)
+    source.refuse_replacing(out, content, truth)
     result = source.result(page.check)
     place = out or (source.folder or Path()) / "report.html"
     options = report_options(result, page, compare_with, source.folder)

@@ -536,6 +536,16 @@ class FittedSource(FeatureOptions, AnswersOrResult):
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers", rich_help_panel=FITTING)] = None
     threads: Threads = 0
 
+    def refuse_replacing(self, out: Path | None, *more: Path | None) -> None:
+        """Refuse, before the work, an --out that would replace a file which is read, such as `more`."""
+        if out is None or not out.exists():
+            return
+        from ..io import refuse_replacing
+        from ..result.store import place
+
+        file = place(Path(self.file)) if self.saved else self.file
+        refuse_replacing(out, [Path(each) for each in (file, self.features, self.gold, *more) if each is not None])
+
     def result(self, check: Callable[[Any], None] = lambda answers: None) -> Any:
         """Return the saved result, or a fit of the answers, which `check` may refuse before the fit."""
         from .job import Job

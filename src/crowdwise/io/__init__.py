@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -284,13 +284,13 @@ def convert(
     else:
         with opened(path, call.how.max_expanded) as source:
             files = files_of(source)
-            _refuse_replacing(place, (Path(path), *files))
+            refuse_replacing(place, (Path(path), *files))
             found = _export_of_files(files, call, whole=True)
             rows = judgements(found, lambda: _read_files(source, str(path), call))
     return written(rows, name, place, excel_safe)
 
 
-def _refuse_replacing(place: Path, inputs: Sequence[Path]) -> None:
+def refuse_replacing(place: Path, inputs: Iterable[Path]) -> None:
     """Raise FileError if an output would replace a file that is read, which has more than the output."""
     if place.exists() and any(each.exists() and place.samefile(each) for each in inputs):
         raise FileError(f"{place} is read, and the output would replace it. Name another file")

@@ -83,8 +83,8 @@ class Outputs:
                 raise FileError(f"{path} was read, and the outputs would replace it. Name another folder")
             if os.path.lexists(path) and not self._own(name):
                 raise FileError(
-                    f"{path} was not written by Crowdwise, and the outputs would replace it. Move it away, or name "
-                    "another folder"
+                    f"{path} is not an output of a run in this folder, and the outputs would replace it. Move it away, "
+                    "or name another folder"
                 )
 
     def _own(self, name: str) -> bool:
