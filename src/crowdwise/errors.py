@@ -143,6 +143,10 @@ class FeatureError(DataError, ValueError):
     """Features cannot be used, or do not match the answers."""
 
 
+class FeatureTypeError(FeatureError, TypeError):
+    """Features are of a type that holds no numbers, which is a TypeError to scikit-learn."""
+
+
 class ParameterError(CrowdwiseError, ValueError):
     """A parameter has an invalid value."""
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from learning import experts
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -89,6 +91,27 @@ def test_invalid_arguments_are_refused() -> None:
         fit(LogisticRegression)
     with pytest.raises(DataError, match="needs tasks with this label and tasks with another"):
         cw.auc(fit().result_, {"t001": "c1", "t002": "c1"})
+
+
+ODD_FEATURES: dict[str, tuple[Any, str]] = {
+    "sparse": (csr_matrix(SIM.features), "Sparse data was passed"),
+    "complex": (SIM.features + 1j, "Complex data not supported"),
+    "words": (np.full(SIM.features.shape, "a"), "could not convert string to float"),
+    "mapping": ({"a": 1}, "must be a string or a real number"),
+    "one axis": (SIM.features[:, 0], "Expected 2D array"),
+    "names of two types": (
+        pd.DataFrame(SIM.features, columns=[0, *map(str, range(1, SIM.features.shape[1]))]), "string names",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FEATURES)
+def test_d20_features_that_are_no_table_of_numbers_are_refused(name: str) -> None:
+    odd, said = ODD_FEATURES[name]
+    with pytest.raises(FeatureError, match=said):
+        cw.CrowdClassifier().fit(odd, SIM.answers, IDS)
+    with pytest.raises(FeatureError, match=said):
+        fit().predict(odd)
 
 
 @pytest.mark.parametrize(

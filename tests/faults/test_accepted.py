@@ -213,3 +213,12 @@ def test_features_of_any_type_are_numbers_or_refused_in_words(column: str, tmp_p
             cw.read_features(path)
     else:
         assert np.array_equal(cw.read_features(path).x[:, 0], wanted, equal_nan=True)
+
+
+def test_f3_a_column_of_features_without_a_name_is_read_or_named(tmp_path: Path) -> None:
+    path = tmp_path / "features.csv"
+    path.write_text("task,,f\nt1,0.5,1\nt2,1.5,2\n")
+    assert cw.read_features(path).x.tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    path.write_text("task,,f\nt1,a,1\nt2,b,2\n")
+    with pytest.raises(FeatureError, match="column '' has 2 value"):
+        cw.read_features(path)

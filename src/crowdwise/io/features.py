@@ -86,7 +86,7 @@ def _table(path: str | Path, array: str | None, allowed: int | None) -> tuple[pl
         )
     if not frame.columns[0].strip() or frame.columns[0].startswith("Unnamed"):
         columns.remove(frame.columns[0])  # row numbers
-    numbers = pl.DataFrame([to_numbers(frame[column]) for column in columns])
+    numbers = pl.DataFrame({column: to_numbers(frame[column]) for column in columns})
     for column in columns:
         lost = numbers[column].is_null() & frame[column].is_not_null()
         if lost.any():

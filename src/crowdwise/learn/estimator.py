@@ -25,7 +25,7 @@ from ..engine.loop import resumable
 from ..engine.model import COUNT, SHARE, Rule, check
 from ..engine.resources import refuse_if_too_large
 from ..engine.run import Arrays, packed, rng_state, set_rng_state, under
-from ..errors import FeatureError, ParameterError, nearest, phrase
+from ..errors import FeatureError, FeatureTypeError, ParameterError, nearest, phrase
 from ..kernels.layout import Floats
 from ..labels.model import LabelModel
 from ..result import Assignment, LabelsResult, LeftOut
@@ -230,11 +230,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Check X: it must hold finite numbers, unless the user gave a classifier that checks its own input."""
         if isinstance(X, (Answers, Rows)):
             raise FeatureError("X is a table of answers. Give features first: fit(X, answers, tasks=ids)")
-        if isinstance(truth, Refit):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
         kind = np.float64 if isinstance(truth, Logistic) else np.float32
-        X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=True, ensure_all_finite=False)
+        try:
+            if isinstance(truth, Refit):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+                return X
+            X = validate_data(self, X, reset=reset, dtype=kind, allow_nd=True, ensure_all_finite=False)
+        except (TypeError, ValueError) as error:  # whose words users of scikit-learn know
+            raise (FeatureTypeError if isinstance(error, TypeError) else FeatureError)(str(error)) from error
         if X.ndim > 2 and isinstance(truth, Logistic):
             raise FeatureError(
                 f"X has shape {X.shape}; 'logistic' needs one row of numbers per task. Give X.reshape(len(X), -1)"
