@@ -348,6 +348,17 @@ def test_s4_what_a_checkpoint_lacks_is_said(checkpoint):
         cw.aggregate(SIM.answers, "dawid-skene", run=cw.Run(resume=Checkpoint(stages, mark, seconds)))
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_s4_a_checkpoint_that_leads_to_no_result_is_refused():
+    left = iter(range(3))
+    with pytest.raises(Interrupted) as broken:
+        cw.aggregate(SIM.answers, "pooled", run=cw.Run(stop=lambda: next(left, None) is None))
+    checkpoint = broken.value.checkpoint
+    checkpoint.stages["iteration"]["state.params.found"][[2, 4]] = np.inf  # which the rules allow
+    with pytest.raises(CheckpointError, match=r"from the checkpoint \(ValueError: .*not finite\)\. Omit resume="):
+        cw.aggregate(SIM.answers, "pooled", run=cw.Run(resume=checkpoint))
+
+
 def test_s4_a_checkpoint_of_other_types_is_refused(checkpoint, tmp_path):
     change(checkpoint, tmp_path, lambda head, _: head.update(seconds="1"))
     with pytest.raises(ChecksumError, match="is not a complete saved checkpoint: seconds is '1'"):

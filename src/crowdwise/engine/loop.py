@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import CheckpointError, CrowdwiseError, Interrupted
 from ..kernels.rules import Real
 from ..limits import lacks_memory
-from ..result.base import Trace
+from ..result.base import BaseResult, Trace
 from ..result.stored import flaw_of
 from .run import WITHOUT_IT, Arrays, Progress, Run, packed, sound, under, unpacked
 
@@ -128,13 +128,15 @@ def resumable(run: Run, mark: Callable[[], str], fit: Callable[[Run], T]) -> T:
         raise CheckpointError(f"the fit cannot be continued from the checkpoint ({why}). {WITHOUT_IT}") from error
 
 
-def _check_found(result: Any) -> None:
-    """Raise ValueError if the parameters of a resumed fit are none: what it began with was no state of a fit."""
-    for name in ("params", "left_out"):
-        value = getattr(result, name, None)
-        flaw = flaw_of(value, {}) if hasattr(value, "_fields") else ""
-        if flaw:
-            raise ValueError(f"{name}.{flaw}")
+def _check_found(found: Any) -> None:
+    """Raise ValueError if a resumed fit found what is no result: what it began with was no state of a fit."""
+    result = found[0] if type(found) is tuple else found  # a classifier returns its learner, too
+    if isinstance(result, BaseResult):
+        parts = {"": result, "params.": result.params, "left_out.": getattr(result, "left_out", None)}
+        flaws = {name: flaw_of(value, {}) for name, value in parts.items()}
+        said = next((f"{name}{flaw}" for name, flaw in flaws.items() if flaw), None)
+        if said is not None:
+            raise ValueError(said)
 
 
 def best_of(

@@ -235,11 +235,15 @@ class Stored:
 
 
 def flaw_of(value: Any, known: Mapping[str, int], *, unfinished: bool = False) -> str:
-    """Return what is wrong with the arrays of a named tuple by the rules of its fields, or ""; some sizes are known."""
+    """Return what is wrong with the arrays and tables of an object by the rules of its fields, or ""; some sizes are
+    known."""
     sizes = Sizes(known)
     sizes.unfinished = unfinished
     rules = {name: rule for name, kind in kinds_of(type(value)).items() if (rule := _declared(kind)[1]) is not None}
-    return flaw_by(rules, {name: np.asarray(getattr(value, name)) for name in rules}, sizes)
+    held = {name: getattr(value, name) for name in rules}
+    return flaw_by(
+        rules, {name: v if isinstance(v, pl.DataFrame) else np.asarray(v) for name, v in held.items()}, sizes
+    )
 
 
 def flaw_by(rules: Mapping[str, Any], arrays: Mapping[str, Any], sizes: Sizes) -> str:
