@@ -11,6 +11,7 @@
     |   +-- UnknownIdError     no such task or worker in this result
     |   +-- QuestionError      an export has several questions, and none is chosen
     |   +-- FeatureError       features cannot be used, or do not match the answers (also a ValueError)
+    |   |   +-- FeatureTypeError   features are of a type that holds no numbers (also a TypeError)
     +-- ParameterError         a parameter has an invalid value (also a ValueError)    exit status 2
     |   +-- CheckpointError    a checkpoint belongs to a different fit
     +-- MissingError           an optional library is not installed (an ImportError)   exit status 2

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import crowdwise as cw
-from crowdwise.errors import ColumnError, DataError, MemoryNeedError, ParameterError
+from crowdwise.errors import ColumnError, DataError, DuplicateError, MemoryNeedError, ParameterError
 
 
 def labels(**columns: Any) -> cw.Labels:
@@ -223,3 +223,15 @@ def test_a_crowd_that_does_not_fit_in_memory_is_refused_in_words() -> None:
             MemoryNeedError, match=r"[\d,]+ \w+ need about [\d,.]+ GB, but [\d,.]+ GB are free. Simulate"
         ):
             simulate()
+
+
+@pytest.mark.parametrize("kind", [pl.Decimal(38, 2), pl.Int128, pl.UInt128, pl.Float32, pl.UInt64])
+def test_d9_times_are_numbers_of_any_type(kind: Any) -> None:
+    times = pl.Series([20, 10, 10]).cast(kind)
+    frame = pl.DataFrame({"task": "t", "worker": ["w", "w", "v"], "label": ["late", "early", "x"], "timestamp": times})
+    kept = cw.Labels(frame).frame()
+    assert kept.filter(kept["worker"] == "w")["label"].to_list() == ["late"]
+    with pytest.raises(DuplicateError, match="times are equal"):
+        cw.Labels(frame.with_columns(worker=pl.lit("w")).tail(2))
+    stream = cw.LabelStream().update(frame)
+    assert stream.result().answers.frame().filter(pl.col("worker") == "w")["label"].to_list() == ["late"]

@@ -378,9 +378,12 @@ def answer_times(extras: pl.DataFrame) -> Floats | Ints | None:
     return None if number is None else number.to_numpy()
 
 
+NO_NUMPY = (pl.String, pl.Decimal, pl.Int128, pl.UInt128)  # types of numbers that numpy does not have
+
+
 def as_numbers(times: pl.Series) -> pl.Series | None:
     """Return times that are numbers or texts of numbers; None unless all are."""
-    number = times.cast(pl.Float64, strict=False) if times.dtype == pl.String else times
+    number = times.cast(pl.Float64, strict=False) if times.dtype in NO_NUMPY else times
     if number.dtype.is_float():
         number = number.fill_nan(None)
     return None if number.null_count() or not number.dtype.is_numeric() else number
