@@ -102,6 +102,24 @@ def test_s4_arrays_are_checked_before_compiled_code_sees_them(name, edit, said, 
         cw.load(tmp_path)
 
 
+@pytest.mark.parametrize(("at", "value"), [(1, np.inf), (4, np.nan), (4, -np.inf)])
+def test_s4_only_one_number_about_dependence_may_be_infinite(at, value, tmp_path):
+    cw.aggregate(SIM.answers, "pooled").save(tmp_path)
+    change(tmp_path / NAME, tmp_path, array("params.found", put(4, np.inf)))
+    assert json.dumps(cw.load(tmp_path).summary().as_dict(), allow_nan=False)
+    change(tmp_path / NAME, tmp_path, array("params.found", put(at, value)))
+    with pytest.raises(ChecksumError, match=r"params\.found has (numbers that are not finite|the value -?(inf|nan))"):
+        cw.load(tmp_path)
+
+
+def test_s4_axes_of_clicks_have_names(tmp_path):
+    clicks = cw.Points({"image": ["a"] * 4, "worker": list("vwvw"), "x": [1, 1, 5, 5], "y": [1, 1, 5, 5]})
+    cw.aggregate(clicks, "k-means", objects=2).save(tmp_path)
+    change(tmp_path / NAME, tmp_path, lambda head, parts: head["values"].update({"answers.axes": ["x", ""]}))
+    with pytest.raises(ChecksumError, match="answers has the columns"):
+        cw.load(tmp_path)
+
+
 PLAIN = {
     "converged": ("yes", "converged is 'yes', which is no bool"),
     "seed": (True, "seed is True, which is no int"),
@@ -354,8 +372,8 @@ def test_s4_a_checkpoint_that_leads_to_no_result_is_refused():
     with pytest.raises(Interrupted) as broken:
         cw.aggregate(SIM.answers, "pooled", run=cw.Run(stop=lambda: next(left, None) is None))
     checkpoint = broken.value.checkpoint
-    checkpoint.stages["iteration"]["state.params.found"][[2, 4]] = np.inf  # which the rules allow
-    with pytest.raises(CheckpointError, match=r"from the checkpoint \(ValueError: .*not finite\)\. Omit resume="):
+    checkpoint.stages["iteration"]["state.params.found"][1:4] = 1e100  # which the rules allow
+    with pytest.raises(CheckpointError, match=r"from the checkpoint \(ValueError: posterior has the value .*\)\. Omit"):
         cw.aggregate(SIM.answers, "pooled", run=cw.Run(resume=checkpoint))
 
 

@@ -136,13 +136,14 @@ def cause(error: BaseException) -> str:
     return f"{type(error).__name__} in {place}"
 
 
-def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any, noise: Path) -> None:
-    """Check inputs without end; say which one is next, and what came of it. What goes to stderr goes to the file
-    `noise`: compiled code writes of panics that are caught, and Python of errors that it ignores."""
+def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any, noise: Path, out: Path) -> None:
+    """Check inputs without end; say which one is next, and what came of it. Files of inputs that failed go to `out`,
+    one of each cause. What goes to stderr goes to the file `noise`: compiled code writes of panics that are caught, and
+    Python of errors that it ignores."""
     os.dup2(os.open(noise, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    known = fuzzers()
+    known, causes = fuzzers(), set[tuple[str, str]]()
     while True:
         for name in names:
             end = time.monotonic() + TURN
@@ -155,6 +156,9 @@ def work(names: Sequence[str], seed: int, number: int, step: int, pipe: Any, noi
                         pipe.send(("end", name, one(known[name], text, Path(folder))))
                     except BaseException as error:  # the panics of polars are no Exception
                         whole = "".join(traceback.format_exception(error)) + noise.read_text(errors="replace")
+                        if (name, cause(error)) not in causes:
+                            causes.add((name, cause(error)))
+                            shutil.copytree(folder, out / f"{name}-{text}", dirs_exist_ok=True)
                         pipe.send(("failed", name, cause(error), whole))
                 number += step
 
@@ -167,6 +171,7 @@ class Process:
     seed: int
     number: int
     step: int
+    out: Path
     now: tuple[str, str] = ("", "")
     heard: float = field(default_factory=time.monotonic)
     noise: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
@@ -180,7 +185,7 @@ class Process:
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(
             target=work,
-            args=(self.names, self.seed, self.number, self.step, theirs, self.stderr),
+            args=(self.names, self.seed, self.number, self.step, theirs, self.stderr, self.out),
             daemon=True,
         )
         self.process.start()
@@ -215,11 +220,14 @@ class Process:
         self.pipe.close()
 
 
-def campaign(names: Sequence[str], seconds: float, seed: int, jobs: int) -> tuple[Counter[tuple[str, str]], list[Any]]:
-    """Run fuzzers in processes: inputs by fuzzer and outcome, and failures."""
+def campaign(
+    names: Sequence[str], seconds: float, seed: int, jobs: int, out: Path
+) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], Failure]]:
+    """Run fuzzers in processes: inputs by fuzzer and outcome, and one failure of each fuzzer and cause, which is kept
+    in the folder `out` as soon as it is found."""
     counts: Counter[tuple[str, str]] = Counter()
-    failures: list[Failure] = []
-    processes = [Process(names, seed, number, jobs) for number in range(jobs)]
+    failures: dict[tuple[str, str], Failure] = {}
+    processes = [Process(names, seed, number, jobs, out) for number in range(jobs)]
     for each in processes:
         each.start()
     end, told = time.monotonic() + seconds, time.monotonic()
@@ -228,31 +236,31 @@ def campaign(names: Sequence[str], seconds: float, seed: int, jobs: int) -> tupl
             for each in processes:
                 for kind, name, number, what, *text in each.events():
                     counts[name, what if kind == "end" else "failed"] += 1
-                    if kind == "failed":
-                        if not any((name, what) == (other.fuzzer, other.what) for other in failures):
-                            print(f"FAILED {name} {number}: {what}", flush=True)
-                        failures.append(Failure(name, number, what, *text))
+                    if kind == "failed" and (name, what) not in failures:
+                        print(f"FAILED {name} {number}: {what}", flush=True)
+                        failures[name, what] = Failure(name, number, what, *text)
+                        keep(failures[name, what], out)
             if time.monotonic() - told > 60:
                 told = time.monotonic()
-                print(f"{sum(counts.values()):,} inputs, {len(failures)} failed", flush=True)
+                print(f"{sum(counts.values()):,} inputs, {len(failures)} distinct failures", flush=True)
     finally:
         for each in processes:
             each.end()
     return counts, failures
 
 
-def keep(failures: Sequence[Failure], out: Path, known: dict[str, Fuzzer]) -> None:
-    """Write the input and the traceback of one failure of each cause."""
-    for each in {(each.fuzzer, each.what): each for each in reversed(failures)}.values():
-        folder = out / f"{each.fuzzer}-{each.seed}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        made: Any = None
+def keep(failure: Failure, out: Path) -> None:
+    """Write the traceback of a failure, and its input if the process that had it could not."""
+    folder = out / f"{failure.fuzzer}-{failure.seed}"
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch) if folder.is_dir() else folder
+        place.mkdir(parents=True, exist_ok=True)
         try:
-            made = known[each.fuzzer].make(rng_of(each.fuzzer, each.seed), folder)
+            made = fuzzers()[failure.fuzzer].make(rng_of(failure.fuzzer, failure.seed), place)
         except Exception as error:
             made = error
-        (folder / "failure.txt").write_text(f"{each.text}\n{made!r:.2000}\n", errors="backslashreplace")
+    folder.mkdir(exist_ok=True)
+    (folder / "failure.txt").write_text(f"{failure.text}\n{made!r:.2000}\n", errors="backslashreplace")
 
 
 def main() -> int:
@@ -269,15 +277,13 @@ def main() -> int:
     seed = secrets.randbits(32) if asked.seed is None else asked.seed
     names = asked.only or list(known)
     print(f"{len(names)} fuzzers, {asked.seconds:g} s, --seed {seed}", flush=True)
-    counts, failures = campaign(names, asked.seconds, seed, asked.jobs)
-    keep(failures, asked.out, known)
+    counts, failures = campaign(names, asked.seconds, seed, asked.jobs, asked.out)
     for name in names:
         parts = {what: count for (of, what), count in counts.items() if of == name}
         print(f"{name:16} {sum(parts.values()):9,}  {', '.join(f'{n:,} {what}' for what, n in sorted(parts.items()))}")
-    distinct = {(each.fuzzer, each.what) for each in failures}
-    print(f"{sum(counts.values()):,} inputs, {len(distinct)} distinct failures; --seed {seed}")
+    print(f"{sum(counts.values()):,} inputs, {len(failures)} distinct failures; --seed {seed}")
     if asked.json is not None:
-        about = {"seed": seed, "inputs": sum(counts.values()), "failures": sorted(map(list, distinct))}
+        about = {"seed": seed, "inputs": sum(counts.values()), "failures": sorted(map(list, failures))}
         asked.json.write_text(json.dumps(about))
     return int(bool(failures))
 

@@ -124,7 +124,7 @@ class Points(Answers):
         if not (all(map(np.array_equal, owners, (self.job_image, self.worker))) and (np.diff(jobs) > 0).all()):
             return "has clicks that are not in the order of image and worker"
         names = ["image", "worker", *self.axes, *self.extras.columns]
-        if not self.axes or len(self.axes) != self.n_axes or len(set(names)) < len(names):
+        if not self.axes or len(self.axes) != self.n_axes or not all(self.axes) or len(set(names)) < len(names):
             return f"has the columns {names}"
         sides_flaw = "" if (self.sides > 0).all() else "has boxes without an area"
         return sides_flaw if self.box_from in ("given", "jobs", "clicks") else f"has a box from {self.box_from!r}"

@@ -43,7 +43,7 @@ class Real:
     low: float = -HUGE
     high: float = HUGE
     sums: bool = False
-    finite: bool = True  # if not, they may be infinite
+    infinite: tuple[int, ...] = ()  # places of the last axis that may hold infinity
     optional: bool = False  # whether there may be none at all
     later: bool = False  # whether there are none until the fit is finished
 
@@ -60,10 +60,11 @@ class Real:
 
     def flaw(self, array: Any, sizes: Sizes) -> str:
         """Return what is wrong with the numbers, or ""; their shape is right."""
-        if self.finite and not np.isfinite(array).all():
+        may_be = np.isin(np.arange(array.shape[-1]), self.infinite) if self.infinite else np.False_
+        if not (np.isfinite(array) | may_be).all():
             return "has numbers that are not finite"
         low, high = np.float64(self.low), np.float64(self.high + EXCESS)  # single precision would overflow
-        bad = ~((array >= low) & (array <= high))  # also where it is no number
+        bad = ~((array >= low) & ((array <= high) | may_be))  # also where it is no number
         if bad.any():
             return f"has the value {array[bad].flat[0]:g}; it must be from {self.low:g} to {self.high:g}"
         if self.sums and array.size and not (np.abs(array.sum(-1, dtype=np.float64) - 1) <= ROUNDING).all():

@@ -103,7 +103,7 @@ class Params(NamedTuple):
     group: Annotated[PerWorker, Whole("W", -1, below="H")]  # group of workers who agree beyond the crowd, or -1
     agreeing: Annotated[Floats, Real("H", 0, 1)]  # their excess agreement
     # h, shared, trust, excess, error and alone of `sampled.Found`, share of inverted answers
-    found: Annotated[Floats, Real("7", high=np.inf, finite=False)]
+    found: Annotated[Floats, Real("7", infinite=(4,))]
 
 
 @register(
