@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 import zipfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,14 @@ def test_s4_an_array_of_no_layer_is_refused(tmp_path: Path) -> None:
     head["values"]["space"].append("model.classifier.more")
     with pytest.raises(ChecksumError, match=r"space.model.classifier.more belongs to no layer"):
         cw.load(written("scdc", arrays | {"space.model.classifier.more": np.zeros(1)}, tmp_path))
+
+
+def test_s4_clusters_without_items_are_shown_as_empty(tmp_path: Path) -> None:
+    good = fitted("k-means-items")
+    choices = good.params.choices.copy()
+    choices[0, 0] = good.n_clusters + 2  # two clusters in between have no items
+    odd = replace(good, params=good.params._replace(choices=choices), space={})
+    assert odd.sizes["items"].to_list()[-3:] == [0, 0, 1]
+    odd.save(tmp_path)
+    page = cw.load(tmp_path).report(tmp_path / "page.html").read_text()
+    assert "Members of the clusters" in page

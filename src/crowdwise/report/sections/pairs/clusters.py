@@ -64,7 +64,7 @@ def _members(result: PairsResult, about: Shown) -> Folds:
         if sizes[c] > 1
     ]
     first = len(sizes) - sizes.count(1)  # the largest come first
-    alone = [items[0] for c, items in listed.items() if c >= first]
+    alone = [items[0] for c, items in listed.items() if sizes[c] == 1]
     if alone:
         title = f"Clusters {count(first + 1)} to {count(len(sizes))}: one item each"
         more = len(sizes) - first - len(alone)
