@@ -23,6 +23,7 @@ from crowdwise.io.chunks import Source, too_large
 from crowdwise.io.other_tables import check_parquet
 from crowdwise.io.stored import PARTS, Folder
 from crowdwise.limits import LIMITS
+from crowdwise.result.parquet import FileBytes
 from crowdwise.result.store import read_checkpoint
 
 WRITTEN = ["crowdwise.json", "labels.csv", "result.crowdwise", "tasks.csv", "workers.csv"]
@@ -446,6 +447,18 @@ def test_f10_a_parquet_file_that_is_truncated_while_it_is_read_is_an_error(left,
     done = subprocess.run([sys.executable, "-c", TRUNCATED, path, str(left)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("a.parquet is not a complete Parquet file: it ")
+
+
+def test_f10_bytes_that_were_cut_off_meanwhile_are_an_error(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(100)))
+    with path.open("rb") as file:
+        data = FileBytes(file)
+        assert (data[50], data[-2:], len(data)) == (50, b"bc", 100)
+        os.truncate(path, 10)
+        assert data[5] == 5
+        with pytest.raises(ValueError, match="truncated while it was read"):
+            data[20]
 
 
 def test_f7_samples_of_json_lines_are_read_like_the_whole(tmp_path):
